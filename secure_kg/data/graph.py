@@ -1,0 +1,30 @@
+"""A client's knowledge graph: its own vocabularies and its three parts in local ids."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+TripleArray = npt.NDArray[np.int64]
+"""Shape (n, 3): columns head, relation, tail, in local ids."""
+
+Part = Literal["train", "valid", "test"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClientGraph:
+    """What one client knows. Position in `entities` / `relations` is the local id; names are sorted and unique."""
+
+    entities: tuple[str, ...]
+    relations: tuple[str, ...]
+    train: TripleArray
+    valid: TripleArray
+    test: TripleArray
+
+    def part(self, name: Part) -> TripleArray:
+        return {"train": self.train, "valid": self.valid, "test": self.test}[name]
+
+    def __repr__(self) -> str:  # sizes only: names and triples are private and must not reach a log by accident
+        sizes = f"{len(self.train)}/{len(self.valid)}/{len(self.test)} triples"
+        return f"ClientGraph({len(self.entities)} entities, {len(self.relations)} relations, {sizes})"
