@@ -1,0 +1,36 @@
+"""Ranking results as sums: what is added over blocks, sides and clients before anyone divides; free of torch."""
+
+from dataclasses import dataclass
+
+from secure_kg.errors import DataError
+
+
+@dataclass(frozen=True, slots=True)
+class RankingSums:
+    """Sums over ranked triples. Adding them weights every triple alike, whichever client holds it."""
+
+    count: int = 0
+    reciprocal: float = 0.0
+    hits1: int = 0
+    hits3: int = 0
+    hits10: int = 0
+
+    def __add__(self, other: "RankingSums") -> "RankingSums":
+        return RankingSums(
+            self.count + other.count,
+            self.reciprocal + other.reciprocal,
+            self.hits1 + other.hits1,
+            self.hits3 + other.hits3,
+            self.hits10 + other.hits10,
+        )
+
+    def metrics(self) -> dict[str, float]:
+        """Mean reciprocal rank and hit rates."""
+        if self.count == 0:
+            raise DataError("nothing to rank: no client has a triple in this part")
+        return {
+            "mrr": self.reciprocal / self.count,
+            "hits@1": self.hits1 / self.count,
+            "hits@3": self.hits3 / self.count,
+            "hits@10": self.hits10 / self.count,
+        }

@@ -1,0 +1,44 @@
+"""What local training can be told; free of torch, since a server reads it too."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from secure_kg.errors import UserError
+from secure_kg.models.shapes import MODELS
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingConfig:
+    """Settings of local training; the defaults are those of FedR (Zhang et al., EMNLP 2022, appendix B)."""
+
+    model: str = "TransE"
+    dim: int = 128
+    negatives: int = 256  # shared by the triples of a batch
+    margin: float = 10.0
+    temperature: float = 1.0  # of self-adversarial weighting
+    lr: float = 1e-3
+    batch_size: int = 512
+    local_epochs: int = 3
+    corrupt: Literal["tail", "both"] = "tail"  # "both": batches alternate between corrupted tails and heads
+    norm: Literal[1, 2] = 1  # TransE's p
+
+    def __post_init__(self) -> None:
+        if self.model not in MODELS:
+            raise UserError(f"--model must be one of {', '.join(MODELS)}")
+        for name in ("dim", "negatives", "batch_size", "local_epochs"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{_flag(name)} must be at least 1")
+        for name in ("margin", "lr"):
+            if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
+                raise UserError(f"{_flag(name)} must be a positive number")
+        if not (math.isfinite(self.temperature) and self.temperature >= 0):
+            raise UserError("--temperature must not be negative")
+        if self.corrupt not in ("tail", "both"):
+            raise UserError("--corrupt must be 'tail' or 'both'")
+        if self.norm not in (1, 2):
+            raise UserError("--norm must be 1 or 2")
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")

@@ -1,0 +1,24 @@
+"""The self-adversarial loss of RotatE (Sun et al., ICLR 2019, equation 5), as in FedR's appendix B.2.
+
+L = −log σ(f(h, r, t)) − Σ_i p_i log σ(−f(h, r, t'_i)),   p = softmax_i(α f(h, r, t'_i)) held constant,
+
+where f contains the margin and is higher for likelier triples, so that likelier negatives weigh more. (FedR's appendix
+writes f for a distance in the loss and for its negative in the table of scoring functions; this reading is that of its
+code, which also halves L. Adam does not notice the factor.)
+"""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+
+def self_adversarial_loss(positive: Tensor, negative: Tensor, false_negative: Tensor, temperature: float) -> Tensor:
+    """Mean loss of a batch.
+
+    positive [b] and negative [b, m] are scores; false_negative [b, m] marks candidates that are true triples and must
+    not be pushed away. A row whose candidates are all marked contributes its positive term only.
+    """
+    with torch.no_grad():
+        logits = (temperature * negative).masked_fill_(false_negative, torch.finfo(negative.dtype).min)
+        weights = torch.softmax(logits, dim=1).masked_fill_(false_negative, 0.0)
+    return -logsigmoid(positive).mean() - (weights * logsigmoid(-negative)).sum(1).mean()
