@@ -1,0 +1,128 @@
+"""One party's typed end of one session: messages in, messages out, over any transport.
+
+Rules that hold for every protocol on top of it:
+
+- A message of an earlier round is late and dropped (a client that was slow or stopped may still send one).
+- A message of a later round, of a kind that is not awaited, or that does not decode ends the conversation.
+- Either side may say that it cannot go on: a client with `Failed`, the server with `Abort`.
+
+Not covered here: authenticity. A party that can forge frames of a session can also end it.
+"""
+
+from collections.abc import Collection
+from typing import TypeVar
+
+from protocols import wire
+from protocols.errors import Aborted, DeadlineExpired, DecodeError, PeerFailed, PeerMisbehaved, UnexpectedMessage
+from protocols.identifiers import PartyId, RoundId, SessionId
+from protocols.transport.base import Transport, party_names
+from protocols.transport.deadline import Deadline
+
+MAX_REASON = 500
+M = TypeVar("M", bound=wire.Message)
+
+
+@wire.message(0x0001)
+class Failed(wire.Message, frozen=True):
+    """Client to server: I cannot go on. The reason names places, never contents."""
+
+    reason: str
+
+    def __post_init__(self) -> None:
+        wire.require(len(self.reason) <= MAX_REASON, "reason too long")
+
+
+@wire.message(0x0002)
+class Abort(wire.Message, frozen=True):
+    """Server to client: the session is over."""
+
+    reason: str
+
+    def __post_init__(self) -> None:
+        wire.require(len(self.reason) <= MAX_REASON, "reason too long")
+
+
+class Conversation:
+    """Typed send and receive within one session."""
+
+    def __init__(self, transport: Transport, session: SessionId) -> None:
+        self.transport = transport
+        self.session = session
+        self.late_messages = 0
+
+    def send(self, to: PartyId, message: wire.Message, round_id: RoundId) -> None:
+        self.transport.send(to, wire.encode(message, self.session, round_id))
+
+    def broadcast(self, to: Collection[PartyId], message: wire.Message, round_id: RoundId) -> None:
+        """The same message to several parties, serialised once."""
+        frame = wire.encode(message, self.session, round_id)
+        for party in sorted(to):
+            self.transport.send(party, frame)
+
+    def receive(self, sender: PartyId, expected: type[M], round_id: RoundId, deadline: Deadline) -> M:
+        """The next message of this round from `sender`, which must be an `expected`."""
+        return self._next([sender], expected, round_id, deadline)[1]
+
+    def receive_any(
+        self, sender: PartyId, round_at_least: RoundId, deadline: Deadline
+    ) -> tuple[RoundId, wire.Message]:
+        """The next message from `sender`, of any kind and of any round from `round_at_least` on."""
+        while True:
+            _, frame = self.transport.receive([sender], deadline)
+            envelope = self._open(sender, frame)
+            if envelope.round >= round_at_least:
+                return envelope.round, envelope.message
+            self.late_messages += 1
+
+    def gather(
+        self, senders: Collection[PartyId], expected: type[M], round_id: RoundId, deadline: Deadline
+    ) -> dict[PartyId, M]:
+        """One `expected` message from each of `senders`, or from those that answered before the deadline."""
+        answers: dict[PartyId, M] = {}
+        missing = set(senders)
+        while missing:
+            try:
+                sender, message = self._next(missing, expected, round_id, deadline)
+            except DeadlineExpired:
+                break
+            answers[sender] = message
+            missing.discard(sender)
+        return answers
+
+    def gather_all(
+        self, senders: Collection[PartyId], expected: type[M], round_id: RoundId, deadline: Deadline
+    ) -> dict[PartyId, M]:
+        """Like `gather`, but a silent party raises `DeadlineExpired` naming it."""
+        answers = self.gather(senders, expected, round_id, deadline)
+        missing = set(senders) - answers.keys()
+        if missing:
+            raise DeadlineExpired(f"{party_names(missing)} did not answer in time ({expected.__name__})")
+        return answers
+
+    def _next(
+        self, senders: Collection[PartyId], expected: type[M], round_id: RoundId, deadline: Deadline
+    ) -> tuple[PartyId, M]:
+        while True:
+            sender, frame = self.transport.receive(senders, deadline)
+            envelope = self._open(sender, frame)
+            if envelope.round < round_id:
+                self.late_messages += 1
+                continue
+            message = envelope.message
+            if envelope.round > round_id or not isinstance(message, expected):
+                raise UnexpectedMessage(
+                    f"{party_names([sender])} sent {type(message).__name__} of round {envelope.round} "
+                    f"where {expected.__name__} of round {round_id} was due"
+                )
+            return sender, message
+
+    def _open(self, sender: PartyId, frame: wire.Frame) -> wire.Envelope:
+        try:
+            envelope = wire.decode(frame, session=self.session)
+        except DecodeError as problem:
+            raise PeerMisbehaved(f"{party_names([sender])} sent a malformed message: {problem}") from None
+        if isinstance(envelope.message, Failed):
+            raise PeerFailed(f"{party_names([sender])}: {envelope.message.reason}")
+        if isinstance(envelope.message, Abort):
+            raise Aborted(envelope.message.reason)
+        return envelope

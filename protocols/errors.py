@@ -1,0 +1,37 @@
+"""What can go wrong in a conversation. No bare `KeyError` or `struct.error` leaves this package."""
+
+
+class ProtocolError(Exception):
+    """Base of everything a protocol raises."""
+
+
+class DecodeError(ProtocolError):
+    """Bytes that are not a well-formed message of the expected kind. Nothing of the message has been applied."""
+
+
+class UnexpectedMessage(ProtocolError):
+    """A well-formed message that has no place in the receiver's current state."""
+
+
+class PeerMisbehaved(ProtocolError):
+    """A peer contradicts this party's own record or configuration."""
+
+
+class DeadlineExpired(ProtocolError):
+    """A peer stayed silent past the deadline."""
+
+
+class PeerLost(ProtocolError):
+    """The transport reports that a peer can no longer be reached."""
+
+
+class PeerFailed(ProtocolError):
+    """A peer said that it cannot go on. The text is its own one-line reason."""
+
+
+class Aborted(ProtocolError):
+    """The server ended the session. The text is its reason."""
+
+
+class EncodingOverflow(ProtocolError):
+    """Values that cannot be carried without risking a wrong sum (not finite, or parameters that could wrap)."""

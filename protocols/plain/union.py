@@ -1,0 +1,59 @@
+"""The union in clear: twin of a private set union. The server sees each client's names, and so who holds what.
+
+The client learns the size of the union and the positions of its own names in it, nothing else.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+from protocols import wire
+from protocols.conversation import Conversation
+from protocols.errors import PeerMisbehaved
+from protocols.identifiers import SERVER, SETUP, PartyId
+from protocols.transport.deadline import Deadline
+from protocols.unions import Positions
+
+
+@wire.message(0x0211)
+class ClearNames(wire.Message, frozen=True):
+    """Client to server: the client's own names."""
+
+    names: list[str]
+
+    def __post_init__(self) -> None:
+        wire.require(len(set(self.names)) == len(self.names), "a name stands twice")
+
+
+@wire.message(0x0212)
+class ClearPositions(wire.Message, frozen=True):
+    """Server to client: where the client's names stand in the union, in the order they were sent."""
+
+    union_size: int
+    positions: np.ndarray[Any, Any]
+
+    def __post_init__(self) -> None:
+        wire.require_array(self.positions, "<i8", ndim=1)
+
+
+def join(conversation: Conversation, names: Collection[str], deadline: Deadline) -> Positions:
+    """The client's side."""
+    with conversation.transport.phase(SETUP, "union"):
+        conversation.send(SERVER, ClearNames(list(names)), SETUP)
+        answer = conversation.receive(SERVER, ClearPositions, SETUP, deadline)
+    return Positions.checked(answer.union_size, answer.positions, len(names))
+
+
+def serve(conversation: Conversation, clients: Collection[PartyId], deadline: Deadline) -> int:
+    """The server's side; returns the size of the union."""
+    with conversation.transport.phase(SETUP, "union"):
+        lists = conversation.gather_all(clients, ClearNames, SETUP, deadline)
+        union = sorted({name for answer in lists.values() for name in answer.names})
+        if not union:
+            raise PeerMisbehaved("no client has any name to align")
+        position = {name: index for index, name in enumerate(union)}
+        for party, answer in sorted(lists.items()):
+            own = np.array([position[name] for name in answer.names], dtype=np.int64)
+            conversation.send(party, ClearPositions(len(union), own), SETUP)
+    return len(union)

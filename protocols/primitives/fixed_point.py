@@ -1,0 +1,97 @@
+"""Real numbers as ring elements such that a sum over all parties cannot wrap.
+
+A value is clipped to ±bound, multiplied by 2^fraction_bits and rounded to the nearest integer. The constructor refuses
+parameters under which `parties` worst-case values could leave the signed range of the ring, so a decoded sum is the
+exact sum of the rounded inputs. Error of one value: at most half a unit, 2^-(fraction_bits + 1), plus what clipping
+took; clipped values are counted, never silent.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from protocols.errors import EncodingOverflow
+from protocols.primitives.group import Ring, RingVector
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A vector ready for masking, with what its encoding lost."""
+
+    vector: RingVector = field(repr=False)
+    clipped: int
+    """How many values lay outside ±bound."""
+    max_error: float
+    """Largest rounding error among the values that were not clipped."""
+
+
+@dataclass(frozen=True, slots=True)
+class FixedPoint:
+    """The encoding for sums of up to `parties` vectors with entries in ±bound."""
+
+    ring: Ring
+    bound: float
+    parties: int
+    fraction_bits: int
+
+    def __post_init__(self) -> None:
+        if self.parties < 1 or not 0 < self.bound < float("inf") or not 0 <= self.fraction_bits < 53:
+            raise EncodingOverflow(
+                f"no encoding for {self.parties} parties, bound {self.bound}, {self.fraction_bits} fraction bits"
+            )
+        if self.parties * self._largest >= 1 << (self.ring.bits - 1):
+            raise EncodingOverflow(
+                f"{self.parties} values of ±{self.bound:g} with {self.fraction_bits} fraction bits "
+                f"could overflow {self.ring.bits} bits"
+            )
+        # Beyond 2^53 a double no longer holds every integer and the rounding error would be understated.
+        if self._largest >= 1 << 53:
+            raise EncodingOverflow(f"±{self.bound:g} with {self.fraction_bits} fraction bits exceeds double precision")
+
+    @classmethod
+    def widest(cls, ring: Ring, bound: float, parties: int) -> "FixedPoint":
+        """The encoding with the most fraction bits that cannot overflow."""
+        for fraction_bits in range(min(52, ring.bits - 2), -1, -1):
+            try:
+                return cls(ring, bound, parties, fraction_bits)
+            except EncodingOverflow:
+                continue
+        raise EncodingOverflow(f"{parties} values of ±{bound:g} do not fit {ring.bits} bits")
+
+    @property
+    def scale(self) -> float:
+        return float(1 << self.fraction_bits)
+
+    @property
+    def unit(self) -> float:
+        """The distance of two neighbouring encoded values."""
+        return 1.0 / self.scale
+
+    @property
+    def _largest(self) -> int:
+        return int(np.rint(self.bound * self.scale))
+
+    def encode(self, values: npt.NDArray[np.floating]) -> Encoded:
+        """Encode a flat vector. Values that are not finite raise `EncodingOverflow`: they have no place in a sum."""
+        scaled = values.astype(np.float64) * self.scale
+        if not np.isfinite(scaled).all():
+            raise EncodingOverflow("a value to be summed is not finite")
+        rounded = np.rint(scaled)
+        limit = float(self._largest)
+        outside = np.abs(rounded) > limit
+        clipped = int(np.count_nonzero(outside))
+        if clipped:
+            np.clip(rounded, -limit, limit, out=rounded)
+        np.subtract(rounded, scaled, out=scaled)
+        if clipped:
+            scaled[outside] = 0.0
+        error = float(np.abs(scaled).max(initial=0.0)) * self.unit
+        signed = rounded.astype(np.int64 if self.ring.bits == 64 else np.int32)
+        return Encoded(vector=signed.view(self.ring.dtype), clipped=clipped, max_error=error)
+
+    def decode(self, total: RingVector) -> npt.NDArray[np.float64]:
+        """The sum as real numbers (float64, exact below 2^53 units)."""
+        signed = total.view(np.int64 if self.ring.bits == 64 else np.int32)
+        decoded: npt.NDArray[np.float64] = signed.astype(np.float64) * self.unit
+        return decoded

@@ -1,0 +1,72 @@
+"""Key agreement (X25519, RFC 7748) and key derivation (HKDF-SHA256, RFC 5869).
+
+An agreed secret is never used as a key: `derive_key` binds every key to protocol, version, session, round, the two
+parties and the purpose, in an encoding no two contexts share. Private keys live in memory for one session; they have
+no serialisation and no readable repr.
+"""
+
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from protocols.errors import PeerMisbehaved
+from protocols.identifiers import PartyId, RoundId, SessionId
+from protocols.primitives.prg import KEY_BYTES
+
+PUBLIC_KEY_BYTES: Final = 32
+
+
+class AgreementKey:
+    """An X25519 key pair from the operating system's randomness, good for one session."""
+
+    __slots__ = ("_private", "public")
+
+    def __init__(self, private: X25519PrivateKey | None = None) -> None:
+        self._private = private if private is not None else X25519PrivateKey.generate()
+        self.public: bytes = self._private.public_key().public_bytes_raw()
+
+    def agree(self, peer_public: bytes) -> bytes:
+        """The shared secret with the holder of `peer_public`; input to `derive_key` only.
+
+        A key of small order would make the secret a constant known to everybody: OpenSSL refuses it, and so do we.
+        """
+        if len(peer_public) != PUBLIC_KEY_BYTES:
+            raise PeerMisbehaved(f"a public key of {len(peer_public)} bytes")
+        try:
+            return self._private.exchange(X25519PublicKey.from_public_bytes(peer_public))
+        except ValueError:
+            raise PeerMisbehaved("a public key of small order") from None
+
+    def __repr__(self) -> str:
+        return f"AgreementKey(public={self.public.hex()[:8]}…)"
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        raise TypeError("a private key is not serialised")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyContext:
+    """What a derived key is for. Any difference in any field gives an independent key."""
+
+    protocol: str
+    version: int
+    session: SessionId
+    round: RoundId
+    low: PartyId
+    high: PartyId
+    purpose: str
+
+    def encode(self) -> bytes:
+        """Length-prefixed fields, so that no two contexts give the same bytes."""
+        texts = [field.encode() for field in (self.protocol, self.purpose)]
+        numbers = struct.pack("<4Q", self.version, self.round, self.low, self.high)
+        return b"".join(struct.pack("<I", len(field)) + field for field in (*texts, self.session, numbers))
+
+
+def derive_key(secret: bytes, context: KeyContext) -> bytes:
+    """A 256-bit key for `context` from an agreed secret. The session is the salt as well as part of the info."""
+    return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=context.session, info=context.encode()).derive(secret)

@@ -1,0 +1,110 @@
+"""The one interface every conversation runs over.
+
+Subclasses move bytes (`_post`, `_take`); counting, labelling, tapping and timing happen here and nowhere else.
+A transport object belongs to one party and one thread.
+"""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+from protocols.errors import DeadlineExpired
+from protocols.identifiers import SETUP, PartyId, RoundId
+from protocols.transport.deadline import Deadline
+from protocols.transport.tap import Tap
+from protocols.transport.traffic import Direction, Traffic, TrafficKey
+from protocols.wire import Frame
+
+
+class Transport(ABC):
+    """One party's end of the wire."""
+
+    def __init__(self, party: PartyId, peers: Collection[PartyId], tap: Tap | None = None) -> None:
+        self.party = party
+        self.peers: tuple[PartyId, ...] = tuple(sorted(peers))
+        self.traffic = Traffic()
+        self._tap = tap
+        self._round = SETUP
+        self._phase = "setup"
+
+    @contextmanager
+    def phase(self, round_id: RoundId, name: str) -> Iterator[None]:
+        """Label everything sent and received inside the block; the outer label returns afterwards."""
+        outer = self._round, self._phase
+        self._round, self._phase = round_id, name
+        try:
+            yield
+        finally:
+            self._round, self._phase = outer
+
+    def attach(self, tap: Tap) -> None:
+        """Record from now on every frame sent and received here."""
+        self._tap = tap
+
+    def send(self, to: PartyId, frame: Frame) -> None:
+        """Hand `frame` over for delivery. The caller must not change it afterwards."""
+        started = time.perf_counter()
+        self._post(to, frame)
+        self.traffic.send_seconds += time.perf_counter() - started
+        self._record("sent", to, frame)
+
+    def receive(self, senders: Collection[PartyId], deadline: Deadline) -> tuple[PartyId, Frame]:
+        """The next frame from any of `senders`; `DeadlineExpired` if none comes in time."""
+        started = time.perf_counter()
+        taken = self._take(senders, deadline)
+        self.traffic.wait_seconds += time.perf_counter() - started
+        if taken is None:
+            raise DeadlineExpired(f"no message from {party_names(senders)} in time")
+        sender, frame = taken
+        self._record("received", sender, frame)
+        return sender, frame
+
+    def gather(self, senders: Collection[PartyId], deadline: Deadline) -> dict[PartyId, Frame]:
+        """One frame from each of `senders`, or from those that answered before the deadline."""
+        answers: dict[PartyId, Frame] = {}
+        missing = set(senders)
+        while missing:
+            try:
+                sender, frame = self.receive(missing, deadline)
+            except DeadlineExpired:
+                break
+            answers[sender] = frame
+            missing.discard(sender)
+        return answers
+
+    @abstractmethod
+    def flush(self, deadline: Deadline) -> None:
+        """Wait until everything sent has left this party, or the deadline passes."""
+
+    def close(self) -> None:
+        """Release what the transport holds. Idempotent."""
+        if self._tap is not None:
+            self._tap.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @abstractmethod
+    def _post(self, to: PartyId, frame: Frame) -> None: ...
+
+    @abstractmethod
+    def _take(self, senders: Collection[PartyId], deadline: Deadline) -> tuple[PartyId, Frame] | None:
+        """Wait without spinning; None when the deadline passes. A message that is already there always counts."""
+
+    def _record(self, direction: Direction, peer: PartyId, frame: Frame) -> None:
+        self.traffic.add(TrafficKey(self._round, self._phase, peer, direction), len(frame))
+        if self._tap is not None:
+            self._tap.write(direction, peer, self._round, self._phase, frame)
+
+
+def party_names(parties: Collection[PartyId]) -> str:
+    """Parties as people call them: the server, client 3, or a list of both."""
+    return ", ".join("the server" if party == 0 else f"client {party}" for party in sorted(parties))

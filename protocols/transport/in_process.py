@@ -1,0 +1,61 @@
+"""Parties as threads of one process: for tests and simulations. Frames are copied, so no party shares memory."""
+
+import threading
+from collections import defaultdict, deque
+from collections.abc import Collection
+
+from protocols.errors import PeerLost
+from protocols.identifiers import SERVER, PartyId
+from protocols.transport.base import Transport
+from protocols.transport.deadline import Deadline
+from protocols.wire import Frame
+
+
+class InProcessNetwork:
+    """Mailboxes for a server and `clients` clients; `endpoint(party)` gives each its end."""
+
+    def __init__(self, clients: int) -> None:
+        self.parties: tuple[PartyId, ...] = tuple(PartyId(index) for index in range(clients + 1))
+        self._boxes: dict[tuple[PartyId, PartyId], deque[bytes]] = defaultdict(deque)
+        self._arrival = {party: threading.Condition() for party in self.parties}
+
+    def endpoint(self, party: PartyId) -> "InProcessTransport":
+        # Clients talk to the server only: what they tell one another goes through it, as in a deployment.
+        peers = [peer for peer in self.parties if peer != SERVER] if party == SERVER else [SERVER]
+        return InProcessTransport(self, party, peers)
+
+    def put(self, sender: PartyId, to: PartyId, frame: bytes) -> None:
+        with self._arrival[to]:
+            self._boxes[sender, to].append(frame)
+            self._arrival[to].notify_all()
+
+    def take(self, senders: Collection[PartyId], to: PartyId, deadline: Deadline) -> tuple[PartyId, bytes] | None:
+        arrival = self._arrival[to]
+        with arrival:
+            while True:
+                for sender in sorted(senders):
+                    box = self._boxes[sender, to]
+                    if box:
+                        return sender, box.popleft()
+                if deadline.expired:
+                    return None
+                arrival.wait(deadline.remaining())
+
+
+class InProcessTransport(Transport):
+    """One party's end of an `InProcessNetwork`."""
+
+    def __init__(self, network: InProcessNetwork, party: PartyId, peers: Collection[PartyId]) -> None:
+        super().__init__(party, peers)
+        self._network = network
+
+    def flush(self, deadline: Deadline) -> None:
+        """Nothing to wait for: a frame is in the mailbox when `send` returns."""
+
+    def _post(self, to: PartyId, frame: Frame) -> None:
+        if to not in self.peers:
+            raise PeerLost(f"party {self.party} has no connection to party {to}")
+        self._network.put(self.party, to, bytes(frame))
+
+    def _take(self, senders: Collection[PartyId], deadline: Deadline) -> tuple[PartyId, Frame] | None:
+        return self._network.take(senders, self.party, deadline)

@@ -1,0 +1,104 @@
+"""Parties as MPI processes: rank 0 is the server, ranks from 1 are the clients.
+
+Only the buffer calls of mpi4py are used; its lower-case calls would pickle.
+
+MPICH spins inside every blocking call: five waiting ranks at full speed slow the one that computes by a factor of
+three when they share two cores. So nothing here blocks: messages are probed for, with a sleep between probes that
+starts short (a round trip stays under a millisecond while both sides are busy talking) and grows to a few milliseconds
+(an idle rank uses about one per cent of a core).
+
+A message to a peer is kept until MPI has taken it, and the next one to the same peer waits for that: a sender has only
+a limited number of shared-memory cells, and a peer that no longer empties its own must not block the others.
+"""
+
+import time
+from collections.abc import Collection
+from typing import Any, Final
+
+from mpi4py import MPI
+
+from protocols.errors import DecodeError, PeerLost
+from protocols.identifiers import SERVER, PartyId
+from protocols.transport.base import Transport
+from protocols.transport.deadline import Deadline
+from protocols.wire import MAX_FRAME_BYTES, Frame
+
+_TAG: Final = 1
+_SHORTEST_SLEEP: Final = 0.0001
+_LONGEST_SLEEP: Final = 0.004
+_SECONDS_TO_FINISH_READING: Final = 10.0
+
+
+class Backoff:
+    """Sleep a little longer every time nothing happened."""
+
+    def __init__(self) -> None:
+        self._seconds = _SHORTEST_SLEEP
+
+    def sleep(self, limit: float) -> None:
+        time.sleep(min(self._seconds, limit))
+        self._seconds = min(self._seconds * 1.5, _LONGEST_SLEEP)
+
+
+class MpiTransport(Transport):
+    """This process's end of `communicator`."""
+
+    def __init__(self, communicator: "MPI.Intracomm", send_seconds: float = 600.0) -> None:
+        """`send_seconds`: how long a peer may leave an earlier message untaken before it counts as lost."""
+        self._communicator = communicator
+        self._send_seconds = send_seconds
+        self._pending: dict[PartyId, tuple[Any, Frame]] = {}
+        rank, size = communicator.Get_rank(), communicator.Get_size()
+        peers = [PartyId(index) for index in range(1, size)] if rank == SERVER else [SERVER]
+        super().__init__(PartyId(rank), peers)
+
+    def flush(self, deadline: Deadline) -> None:
+        backoff = Backoff()
+        while self._progress() and not deadline.expired:
+            backoff.sleep(deadline.remaining())
+
+    def _post(self, to: PartyId, frame: Frame) -> None:
+        if to not in self.peers:
+            raise PeerLost(f"party {self.party} has no connection to party {to}")
+        deadline, backoff = Deadline.after(self._send_seconds), Backoff()
+        while to in self._progress():
+            if deadline.expired:
+                raise PeerLost(f"party {to} has not taken an earlier message")
+            backoff.sleep(deadline.remaining())
+        self._pending[to] = self._communicator.Isend([frame, MPI.BYTE], dest=to, tag=_TAG), frame
+        self._progress()
+
+    def _take(self, senders: Collection[PartyId], deadline: Deadline) -> tuple[PartyId, Frame] | None:
+        backoff, status = Backoff(), MPI.Status()
+        order = sorted(senders)
+        while True:
+            self._progress()
+            for sender in order:
+                matched = self._communicator.Improbe(source=sender, tag=_TAG, status=status)
+                if matched is not None:
+                    return sender, self._read(matched, status.Get_count(MPI.BYTE), sender, deadline)
+            if deadline.expired:
+                return None
+            backoff.sleep(deadline.remaining())
+
+    def _read(self, matched: Any, size: int, sender: PartyId, deadline: Deadline) -> Frame:
+        if not 0 <= size <= MAX_FRAME_BYTES:
+            raise DecodeError(f"a frame of {size} bytes from party {sender} exceeds the limit")
+        frame = bytearray(size)
+        request = matched.Irecv([frame, MPI.BYTE])
+        backoff = Backoff()
+        # A large message is copied piece by piece while both sides make progress; a sender that stops is noticed here.
+        # One that began before the deadline may finish shortly after it.
+        limit = Deadline(max(deadline.at, Deadline.after(_SECONDS_TO_FINISH_READING).at))
+        while not request.Test():
+            if limit.expired:
+                raise PeerLost(f"party {sender} stopped in the middle of a message")
+            backoff.sleep(limit.remaining())
+            self._progress()
+        return frame
+
+    def _progress(self) -> Collection[PartyId]:
+        """Let MPI move what is under way; the parties that have not taken their message yet."""
+        for party in [party for party, (request, _) in self._pending.items() if request.Test()]:
+            del self._pending[party]
+        return self._pending.keys()
