@@ -1,0 +1,17 @@
+"""Ranking sums add up, and divide only at the end."""
+
+import pytest
+
+from secure_kg.errors import DataError
+from secure_kg.evaluation.sums import RankingSums
+
+
+def test_sums_weight_triples_not_clients() -> None:
+    small, large = RankingSums(1, 1.0, 1, 1, 1), RankingSums(3, 0.5, 0, 1, 2)
+    assert (small + large).metrics() == {"mrr": 1.5 / 4, "hits@1": 0.25, "hits@3": 0.5, "hits@10": 0.75}
+    assert small + RankingSums() == small
+
+
+def test_nothing_ranked_is_an_error() -> None:
+    with pytest.raises(DataError, match="nothing to rank"):
+        RankingSums().metrics()
