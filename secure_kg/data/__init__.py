@@ -1,0 +1,18 @@
+"""Knowledge graphs as clients hold them: reading, dividing among clients, writing client folders.
+
+Modules in dependency order; imports only point up this list, and none of them imports torch:
+
+    graph.py       a client's graph: its vocabularies and its train, valid and test triples in local ids
+    triples.py     one triple file <-> names
+    vocabulary.py  names <-> ids; repeated triples
+    seeds.py       one random stream for each purpose
+    soundness.py   what makes an evaluation on a client's graph meaningless
+    federated.py   published federated splits (.npz)
+    catalogue.py   data sets that PyKEEN knows
+    sources.py     a name, a folder or a file -> the triples to divide
+    partition.py   who gets which triple
+    folders.py     one folder for each client
+
+Whatever is read here is private to the client that reads it: errors name files and line numbers, never a name or a
+triple, and the `repr` of every value shows sizes only.
+"""

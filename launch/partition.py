@@ -1,0 +1,117 @@
+"""Divide a data set among clients and write one folder for each: `python -m launch.partition --help`."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import tomli_w
+
+from secure_kg.console import fail, say, table
+from secure_kg.data.folders import client_folder, make_empty_folder, write_client_folder
+from secure_kg.data.graph import ClientGraph
+from secure_kg.data.partition import RULES, By, partition
+from secure_kg.data.soundness import check_sound
+from secure_kg.data.sources import FederatedSource, load_source
+from secure_kg.data.triples import shown
+from secure_kg.errors import DataError, UserError
+
+_DESCRIPTION = """\
+Divide a data set among clients and write one folder for each client.
+
+Every client's triples are divided 80/10/10 into train.tsv, valid.tsv and test.tsv so that all names of
+valid and test also occur in train. partition.toml records how it was done and what came out."""
+
+_EXAMPLE = """\
+example:
+  python -m launch.partition --dataset umls --clients 5 --by relations --seed 0 --out parts
+  writes parts/client-1 ... parts/client-5; hand each client its own folder and nothing else.
+
+data sets: umls, kinships, nations (included); any other PyKEEN name (downloaded); a folder with train.tsv
+(and valid.tsv, test.tsv); one .tsv file; a published federated split .npz (--by and --seed do not apply)."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:  # argparse would print its usage and exit
+        raise UserError(f"{message}; see --help")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0: written. 2: one line on standard error says what to mend."""
+    try:
+        _run(_parser().parse_args(argv))
+    except UserError as error:
+        fail(str(error))
+        return 2
+    except SystemExit as stop:  # --help
+        return int(stop.code or 0)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="python -m launch.partition",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--dataset", required=True, help="name, folder or file; see below")
+    parser.add_argument("--clients", required=True, type=int, metavar="N", help="number of clients, from 1")
+    parser.add_argument(
+        "--by",
+        choices=RULES,
+        default="triples",
+        help="triples: dealt out equally (FedR; default); relations: divided, no overlap (FedE, FedCQA); "
+        "entities: each has a home client, where its outgoing triples go",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="same seed, same folders (default 0)")
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="new or empty folder")
+    return parser
+
+
+def _run(options: argparse.Namespace) -> None:
+    out: Path = options.out
+    by: By = options.by
+    source = load_source(options.dataset)
+    graphs = partition(source, options.clients, by, options.seed)
+    for number, graph in enumerate(graphs, start=1):  # all of them before the first file is written
+        check_sound(graph, f"client {number}")
+    record: dict[str, Any] = {"dataset": shown(options.dataset), "clients": options.clients}
+    if isinstance(source, FederatedSource):
+        record |= {"by": "published"}
+    else:
+        record |= {"by": by, "seed": options.seed, "duplicates_removed": source.duplicates}
+    counts = [{"number": number, **_counts(graph)} for number, graph in enumerate(graphs, start=1)]
+
+    make_empty_folder(out)
+    for number, graph in enumerate(graphs, start=1):
+        write_client_folder(client_folder(out, number), graph)
+    try:
+        (out / "partition.toml").write_bytes(tomli_w.dumps({**record, "client": counts}).encode())
+    except OSError as error:
+        raise DataError(f"{shown(out)}: cannot be written ({error.strerror})") from None
+
+    table(
+        f"{record['dataset']} by {record['by']}, {options.clients} clients",
+        ("client", *tuple(counts[0])[1:]),
+        [tuple(row.values()) for row in counts],
+    )
+    if removed := record.get("duplicates_removed"):
+        say(f"{removed} repeated triples removed")
+    say(f"written to {shown(out)}")
+
+
+def _counts(graph: ClientGraph) -> dict[str, int]:
+    return {
+        "entities": len(graph.entities),
+        "relations": len(graph.relations),
+        "train": len(graph.train),
+        "valid": len(graph.valid),
+        "test": len(graph.test),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

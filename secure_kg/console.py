@@ -1,0 +1,36 @@
+"""The one place that prints."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+
+def say(text: str) -> None:
+    """One message for the user, on standard output."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # the reader (head, less) has left: what is said no longer matters, the work still does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def fail(text: str) -> None:
+    """One line "error: ..." on standard error; line breaks in `text` become blanks."""
+    print("error:", " ".join(text.splitlines()), file=sys.stderr, flush=True)
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str | int]]) -> None:
+    """A table on standard output, 100 wide if that is no terminal; whole numbers to the right, thousands separated."""
+    from rich.console import Console  # costs more than the rest of a small job's start, so only where it is needed
+    from rich.table import Table
+
+    drawn = Table(title=title)
+    for position, column in enumerate(columns):
+        numbers = all(isinstance(row[position], int) for row in rows)
+        drawn.add_column(column, justify="right" if numbers else "left")
+    for row in rows:
+        drawn.add_row(*(f"{cell:,}" if isinstance(cell, int) else cell for cell in row))
+    # Square brackets in a path are not markup.
+    console = Console(markup=False, emoji=False, highlight=False, width=None if sys.stdout.isatty() else 100)
+    with console.capture() as capture:
+        console.print(drawn)
+    say(capture.get().removesuffix("\n"))

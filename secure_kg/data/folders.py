@@ -1,0 +1,64 @@
+"""One folder for each client: `client-1/train.tsv`, `valid.tsv`, `test.tsv`.
+
+The way real owners bring their data: a client process opens its own folder and no other. All three files are needed
+and must hold triples, and the graph must be sound (see `soundness.py`); anything else is refused with counts.
+"""
+
+import os
+from pathlib import Path
+
+from secure_kg.data.graph import ClientGraph
+from secure_kg.data.soundness import check_complete, check_sound
+from secure_kg.data.triples import PARTS, part_file, read_triples, shown, write_triples
+from secure_kg.data.vocabulary import decode, encode
+from secure_kg.errors import DataError
+
+
+def client_folder(folder: Path, client: int) -> Path:
+    """Where client `client` (from 1) keeps its files below `folder`."""
+    return folder / f"client-{client}"
+
+
+def write_client_folder(path: Path, graph: ClientGraph) -> None:
+    """Write one client's graph into the new or empty folder `path`; the same graph always gives the same bytes.
+
+    Refuses what `load_client_folder` would refuse, before anything is written.
+    """
+    check_complete(graph, shown(path), "not written")
+    check_sound(graph, shown(path))
+    make_empty_folder(path)
+    for part in PARTS:
+        write_triples(path / f"{part}.tsv", decode(graph.entities, graph.relations, graph.part(part)))
+
+
+def load_client_folder(path: Path | str, client: int) -> ClientGraph:
+    """The graph of client `client` (from 1): `path` itself if it holds a train file, else its `client-<k>` folder."""
+    root = Path(path)
+    if client < 1:
+        raise DataError(f"client {client}: clients are numbered from 1")
+    if not os.path.isdir(root):
+        raise DataError(f"{shown(root)}: no such folder")
+    folder = root if part_file(root, "train") is not None else client_folder(root, client)
+    if not os.path.isdir(folder):
+        raise DataError(f"{shown(root)}: neither a train file nor a folder {folder.name}")
+    files = []
+    for part in PARTS:
+        file = part_file(folder, part)
+        if file is None:
+            raise DataError(f"{shown(folder)}: no {part}.tsv; train, valid and test are all needed")
+        files.append(file)
+    entities, relations, parts = encode([read_triples(file) for file in files])
+    graph = ClientGraph(entities, relations, *parts)
+    check_complete(graph, shown(folder), "train, valid and test must all hold some")
+    check_sound(graph, shown(folder))
+    return graph
+
+
+def make_empty_folder(path: Path) -> None:
+    """Create `path`, or accept it if it is an empty folder; never write among files that are already there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if any(path.iterdir()):
+            raise DataError(f"{shown(path)}: exists and is not empty")
+    except OSError as error:
+        raise DataError(f"{shown(path)}: cannot be created ({error.strerror})") from None

@@ -1,0 +1,104 @@
+"""A client's folder: read back exactly, only its own, and refused when it cannot be evaluated."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from secure_kg.data.folders import client_folder, load_client_folder, make_empty_folder, write_client_folder
+from secure_kg.data.graph import ClientGraph
+from secure_kg.data.partition import partition
+from secure_kg.data.sources import load_source
+from secure_kg.data.triples import PARTS
+from secure_kg.errors import DataError
+
+SOUND = {"train": "a\tr\tb\nb\tr\tc\nc\ts\ta\n", "valid": "a\tr\tc\n", "test": "b\ts\ta\n"}
+
+
+def write(folder: Path, **changed: str | None) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for part, text in (SOUND | changed).items():
+        if text is not None:
+            (folder / f"{part}.tsv").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_written_graphs_are_read_back(tmp_path: Path) -> None:
+    for client, graph in enumerate(partition(load_source("umls"), 2, "triples", 0), start=1):
+        write_client_folder(client_folder(tmp_path, client), graph)
+        again = load_client_folder(tmp_path, client)
+        assert (again.entities, again.relations) == (graph.entities, graph.relations)
+        assert all(np.array_equal(again.part(part), graph.part(part)) for part in PARTS)
+
+
+def test_folder_itself_or_one_for_each_client(tmp_path: Path) -> None:
+    write(tmp_path / "client-2", train=SOUND["train"] + "é\tr\ta\n")
+    assert load_client_folder(str(tmp_path), 2).entities == ("a", "b", "c", "é")
+    assert load_client_folder(tmp_path / "client-2", 7).entities == ("a", "b", "c", "é")
+    with pytest.raises(DataError, match="neither a train file nor a folder client-1"):
+        load_client_folder(tmp_path, 1)
+
+
+def test_a_client_opens_its_own_folder_only(tmp_path: Path) -> None:
+    code = """
+import sys
+from secure_kg.data.folders import load_client_folder
+opened = []
+sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
+load_client_folder(sys.argv[1], 2)
+sys.stdout.write(",".join(path[len(sys.argv[1]) :] for path in opened if path.startswith(sys.argv[1])))
+"""
+    for client in (1, 2, 3):
+        write(client_folder(tmp_path, client))
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert done.stdout == "/client-2/train.tsv,/client-2/valid.tsv,/client-2/test.tsv"
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"valid": None}, "no valid.tsv; train, valid and test are all needed"),
+        ({"test": None}, "no test.tsv; train, valid and test are all needed"),
+        ({"train": ""}, "has no training triples"),
+        ({"valid": "\n"}, "has no validation triples"),
+        ({"test": ""}, "has no test triples; train, valid and test must all hold some"),
+        ({"train": "a\tr\n"}, r"train\.tsv, line 1: 2 field"),
+        ({"test": "x\tr\ta\ny\tr\ta\n"}, "2 entities of valid and test do not occur in train"),
+        ({"valid": "a\tq\tb\n"}, "1 relations of valid and test do not occur in train"),
+        ({"train": SOUND["train"] + "a\tr\tb\n"}, "1 repeated triples in train"),
+        ({"test": "a\tr\tb\n"}, "1 of 1 test triples also stand in train"),
+        ({"test": "a\tr\tc\n"}, "1 of 1 test triples also stand in valid"),
+    ],
+)
+def test_refused_folders(tmp_path: Path, changed: dict[str, str | None], message: str) -> None:
+    with pytest.raises(DataError, match=message) as caught:
+        load_client_folder(write(tmp_path / "client-1", **changed), 1)
+    assert str(caught.value).startswith(str(tmp_path / "client-1"))
+    assert "\n" not in str(caught.value)
+
+
+def test_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for name in ("none", "file"):
+        with pytest.raises(DataError, match="no such folder"):
+            load_client_folder(tmp_path / name, 1)
+    with pytest.raises(DataError, match="numbered from 1"):
+        load_client_folder(tmp_path, 0)
+    (tmp_path / "client-1").mkdir()
+    with pytest.raises(DataError, match=r"client-1: no train\.tsv"):
+        load_client_folder(tmp_path, 1)
+
+
+def test_nothing_is_overwritten_or_half_written(tmp_path: Path) -> None:
+    graph = load_client_folder(write(tmp_path / "in"), 1)
+    with pytest.raises(DataError, match="exists and is not empty"):
+        write_client_folder(tmp_path / "in", graph)
+    leaking = ClientGraph(graph.entities, graph.relations, graph.train, graph.valid, graph.train[:1])
+    with pytest.raises(DataError, match="also stand in train"):
+        write_client_folder(tmp_path / "out", leaking)
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match="cannot be created"):
+        make_empty_folder(tmp_path / "file")
