@@ -1,15 +1,16 @@
 """Who gets which triple, and which of a client's triples are held out.
 
-The published splits of the papers are drawn without a fixed seed or are not to be had, so their rules are followed:
-train, valid and test are pooled, triples are assigned to clients, and each client's triples are divided 80/10/10 anew.
+Most of the papers' own splits cannot be had, nor drawn again (no fixed seed), so their rules are followed: train, valid
+and test are pooled, triples are assigned to clients, and each client's triples are divided 80/10/10 anew.
 
     triples    FedR: triples are shuffled and dealt out equally. Clients share most entities and relations.
     relations  FedE, FedCQA: relations are divided at random, without overlap and equal in number. Clients share
                entities only, and sizes differ as relations do.
-    entities   DP-FLames' setting of clients that own entities: every entity has one home client, and a triple goes to
-               the home of its head. Tails may live elsewhere; these shared entities are what there is to aggregate.
-               Homes are drawn at random and cut where the running number of triples passes the next equal share, so
-               sizes differ by no more than the triples of the busiest heads.
+    entities   For studies in which a client owns entities (DP-FLames): every entity has one home client, and a triple
+               goes to the home of its head. Tails may live elsewhere; these shared entities are what there is to
+               aggregate. The rule for triples is our own: no claim to equal that paper's clients. Homes are drawn at
+               random and cut where the running number of triples passes the next equal share, so sizes differ by no
+               more than the triples of the busiest heads.
 
 Adversary: none here. A partition simulates separate owners from one public file; each client process derives all parts
 and keeps its own. Real owners use one folder each (`folders.py`).
