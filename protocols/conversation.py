@@ -55,6 +55,8 @@ class Conversation:
 
     def broadcast(self, to: Collection[PartyId], message: wire.Message, round_id: RoundId) -> None:
         """The same message to several parties, serialised once."""
+        if not to:
+            return
         frame = wire.encode(message, self.session, round_id)
         for party in sorted(to):
             self.transport.send(party, frame)

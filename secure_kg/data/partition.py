@@ -23,11 +23,11 @@ import numpy as np
 import numpy.typing as npt
 
 from secure_kg.data.graph import ClientGraph, TripleArray
-from secure_kg.data.seeds import generator
 from secure_kg.data.soundness import check_complete
 from secure_kg.data.sources import FederatedSource, PooledSource, Source, load_source
 from secure_kg.data.vocabulary import client_graph
 from secure_kg.errors import DataError
+from secure_kg.seeds import generator
 
 By = Literal["triples", "relations", "entities"]
 RULES: tuple[By, ...] = get_args(By)

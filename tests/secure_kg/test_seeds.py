@@ -1,6 +1,6 @@
 """Streams are fixed, and no two purposes share one."""
 
-from secure_kg.data.seeds import generator
+from secure_kg.seeds import generator
 
 
 def test_streams_differ_by_seed_and_purpose() -> None:

@@ -1,6 +1,6 @@
 """One random stream for each purpose.
 
-For dividing data only: the seed is public. Secrets never come from here.
+For data, sampling and training only: the seed is public. Secrets never come from here.
 """
 
 import hashlib

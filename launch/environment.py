@@ -1,0 +1,38 @@
+"""What the process manager says about this process, before MPI is started."""
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from secure_kg.errors import UserError
+
+# Hydra (MPICH) and PMIx/Open MPI, in this order.
+_RANK: Final = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+_LOCAL_RANK: Final = ("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK")
+
+
+def rank() -> int | None:
+    """This process's rank, or None if no mpirun started it."""
+    return _number(_RANK)
+
+
+def local_rank() -> int:
+    """The rank among the processes of this machine."""
+    return _number(_LOCAL_RANK) or 0
+
+
+def mpirun_command(module: str, ranks: int, argv: Sequence[str]) -> list[str]:
+    """How to start `module` under mpirun: the one beside this Python if there is one."""
+    beside = Path(sys.executable).with_name("mpirun")
+    found = str(beside) if beside.exists() else shutil.which("mpirun")
+    if found is None:
+        raise UserError("no mpirun found: install the mpich wheel (pip install mpich) or run `make setup`")
+    return [found, "-n", str(ranks), sys.executable, "-m", module, *argv]
+
+
+def _number(names: Sequence[str]) -> int | None:
+    values = [os.environ[name] for name in names if name in os.environ]
+    return int(values[0]) if values else None

@@ -1,0 +1,137 @@
+"""A training job as a set of MPI processes: rank 0 serves, every other rank is a client with its own data and trainer.
+
+A failure anywhere ends the whole job with one line on standard error and a non-zero exit code. A client that cannot go
+on tells the server, which prints the line; then the server leaves without finalising MPI, upon which the process
+manager ends the other ranks. `MPI_Abort` would do the same but adds lines of its own.
+"""
+
+import os
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from launch import environment
+from launch.options import DEFAULT_RANKS, RUNS, Plan, new_run_path
+from launch.results import show_results
+from protocols.errors import ProtocolError
+from protocols.identifiers import SERVER
+from protocols.transport.base import Transport
+from protocols.transport.deadline import Deadline
+from secure_kg.console import fail, say
+from secure_kg.data.sources import check_source_name
+from secure_kg.errors import UserError
+from secure_kg.federation.run_folder import RunFolder
+from secure_kg.federation.server import FederationServer
+from secure_kg.federation.summary import summarise
+
+if TYPE_CHECKING:
+    from secure_kg.federation.client import FederationClient
+
+MIN_RANKS = 3
+_GRACE_SECONDS = 30.0
+
+
+def start_under_mpirun(module: str, plan: Plan, argv: Sequence[str]) -> int:
+    """Run the same command again under mpirun and give back its exit code."""
+    ranks = plan.ranks if plan.ranks is not None else DEFAULT_RANKS
+    _check_ranks(ranks)
+    command = environment.mpirun_command(module, ranks, argv)
+    say(f"starting 1 server and {ranks - 1} clients: mpirun -n {ranks} python -m {module} {' '.join(argv)}".rstrip())
+    process = subprocess.Popen(command)
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            continue  # mpirun has got the signal too and ends its ranks
+
+
+def run_rank(plan: Plan) -> int:
+    """This rank's part of the job; called in every process that mpirun started."""
+    from mpi4py import MPI
+
+    from protocols.transport.mpi import MpiTransport
+
+    world = MPI.COMM_WORLD
+    serving = world.Get_rank() == SERVER
+    try:
+        _check_ranks(world.Get_size())
+        if plan.ranks is not None and plan.ranks != world.Get_size():
+            raise UserError(f"-n {plan.ranks}: mpirun started {world.Get_size()} ranks")
+    except UserError as problem:
+        if serving:
+            fail(str(problem))
+        return 2 if serving else 0
+    with MpiTransport(world, send_seconds=plan.config.deadline) as transport:
+        if serving:
+            _serve(plan, transport)
+        else:
+            _take_part(plan, transport, clients=world.Get_size() - 1)
+        transport.flush(Deadline.after(_GRACE_SECONDS))
+    MPI.Finalize()
+    return 0
+
+
+def _check_ranks(ranks: int) -> None:
+    if ranks < MIN_RANKS:
+        started = "1 rank" if ranks == 1 else f"{ranks} ranks"
+        raise UserError(f"{started}: a job needs at least {MIN_RANKS}, 1 server and 2 clients")
+
+
+def _serve(plan: Plan, transport: Transport) -> None:
+    config = plan.config
+    out = plan.out if plan.out is not None else new_run_path(config)
+    try:
+        if config.client_data is None:
+            check_source_name(config.dataset)
+        folder = RunFolder(out) if plan.resume else RunFolder.create(out, config)
+        outcome = FederationServer(config, transport, folder, say).run()
+        summary = summarise(config, outcome, folder)
+        folder.write_summary(summary)
+        show_results(summary, out)
+    except (UserError, ProtocolError) as problem:
+        _leave(str(problem))
+    except Exception as problem:  # a fault of ours: the user gets one line, we get the trace
+        _leave(_internal(problem, out / "server" / "error.log"))
+
+
+def _take_part(plan: Plan, transport: Transport, clients: int) -> None:
+    # Only clients train: the server's process never imports torch.
+    from launch.trainer import load_graph, make_trainer
+    from secure_kg.federation.client import FederationClient
+
+    number = transport.party
+    client = FederationClient(plan.config, transport, clients)
+    own = RUNS
+    try:
+        run_name = client.greet()
+        own = RunFolder(plan.out if plan.out is not None else RUNS / run_name).client(number)
+        graph = load_graph(plan.config, clients, number)
+        client.run(graph, make_trainer(plan.config, graph, number, environment.local_rank()), own)
+    except (UserError, ProtocolError) as problem:
+        _tell_server(client, str(problem))
+    except Exception as problem:
+        _tell_server(client, _internal(problem, own / "error.log"))
+
+
+def _tell_server(client: "FederationClient", reason: str) -> NoReturn:
+    """Say why, then wait to be ended with the rest of the job; leaving first could end the job before it is said."""
+    client.say_failed(reason)
+    time.sleep(_GRACE_SECONDS)
+    _leave(reason)
+
+
+def _leave(reason: str) -> NoReturn:
+    fail(reason)
+    sys.stdout.flush()
+    os._exit(2)
+
+
+def _internal(problem: Exception, log: Path) -> str:
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text("".join(traceback.format_exception(problem)), encoding="utf-8")
+    return f"internal error ({type(problem).__name__}); the details are in {log}"
+

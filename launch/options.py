@@ -1,0 +1,194 @@
+"""The command line of a training job, derived from the typed settings: every field is an option."""
+
+import argparse
+import dataclasses
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, NoReturn, get_args
+
+from secure_kg.data.partition import RULES
+from secure_kg.errors import UserError
+from secure_kg.federation.config import RunConfig, flag, scalar_type
+from secure_kg.federation.presets import PRESETS, preset_for
+from secure_kg.federation.run_folder import read_config
+from secure_kg.federation.strategy import STRATEGIES
+from secure_kg.models.shapes import MODELS
+from secure_kg.training.config import TrainingConfig
+
+DEFAULT_RANKS: Final = 6
+RUNS: Final = Path("runs")
+
+GROUPS: Final[dict[str, dict[str, str]]] = {
+    "data": {
+        "dataset": "umls, kinships or nations (included); any PyKEEN name (downloaded); a folder with train, valid, "
+        "test .tsv/.txt(.gz); one triple file; a federated .npz",
+        "by": "how triples are divided among clients: triples (FedR), relations (FedE, FedCQA), entities (DP-FLames)",
+        "client_data": "folder with the client's own train.tsv, valid.tsv, test.tsv, or with one such folder "
+        "client-K for each (python -m launch.partition writes them); each client reads only its own",
+    },
+    "federation": {
+        "strategy": "fedr: clients share relation rows; local: nobody shares anything",
+        "aggregation": "secagg: the server adds pairwise-masked vectors and reads only the sum; plain: it reads all",
+        "alignment": "plain: clients show the server their relation names",
+        "rounds": "at most this many rounds",
+        "client_fraction": "share of the clients that is drawn for each round",
+        "eval_every": "rank the validation parts every so many rounds",
+        "patience": "stop after so many evaluations without a better validation MRR",
+        "ring_bits": "width of the masked sum's ring: 32 costs as many bytes as clear floats, 64 rounds finer",
+        "clip": "shared values are clipped to ± this; clipped values are counted in the summary",
+        "min_participants": "a client refuses to add its vector to a sum of fewer clients",
+    },
+    "local training": {
+        "model": "embedding model",
+        "dim": "embedding dimension (complex dimension for RotatE and ComplEx)",
+        "negatives": "negative entities per batch, shared by its triples",
+        "margin": "margin γ of the distance models; also sets the initial range",
+        "temperature": "temperature α of self-adversarial weights",
+        "lr": "learning rate of Adam",
+        "batch_size": "triples per step",
+        "local_epochs": "passes over the client's triples per round",
+        "corrupt": "negatives replace tails only (as in the papers), or heads and tails in turn",
+        "norm": "TransE's norm",
+    },
+    "run": {
+        "seed": "seed of split, sampling and training; the same seed gives the same result",
+        "checkpoint_every": "write a checkpoint every so many rounds; 0: never",
+        "transcript": "record every message the server receives and sends in the run folder",
+        "device": "auto: the rank's share of the GPUs, else the CPU with one thread",
+        "deadline": "seconds the server waits for a client before it ends the job",
+    },
+}
+_HELP: Final = {name: text for group in GROUPS.values() for name, text in group.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the command line asks for."""
+
+    config: RunConfig
+    out: Path | None
+    """None: the server names a new folder under `RUNS`."""
+    resume: bool
+    ranks: int | None
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:  # argparse would print its usage and exit
+        raise UserError(f"{message}; see --help")
+
+
+def parse(argv: Sequence[str], prog: str, description: str, epilog: str) -> Plan:
+    """Options to a plan. `UserError` says in one line what is wrong; `--help` raises `SystemExit(0)`."""
+    parser = _parser(prog, description, epilog)
+    options, unknown = parser.parse_known_args(argv)
+    if unknown:
+        raise UserError(_unknown(unknown[0], parser))
+    given = vars(options)
+    ranks, out, resume = given.pop("ranks", None), given.pop("out", None), given.pop("resume", None)
+    preset = given.pop("preset", "auto")
+    if "model" in given:
+        given["model"] = _model_name(given["model"])
+    if resume is not None:
+        if out is not None:
+            raise UserError("--resume continues in its own folder: leave out --out")
+        return Plan(_resumed(Path(resume), given), Path(resume), True, ranks)
+    name = preset_for(given.get("dataset", RunConfig().dataset)) if preset == "auto" else preset
+    config = _config({**PRESETS[name], **given})
+    return Plan(config, Path(out) if out else None, False, ranks)
+
+
+def _parser(prog: str, description: str, epilog: str) -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=prog,
+        usage=f"mpirun -n N {prog} [options]",
+        description=description,
+        epilog=epilog,
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=30, width=112),
+        argument_default=argparse.SUPPRESS,  # what was not said must be known as not said: presets fill it in
+        allow_abbrev=False,
+    )
+    fields = {entry.name: entry for owner in (RunConfig, TrainingConfig) for entry in dataclasses.fields(owner)}
+    for title, names in GROUPS.items():
+        group = parser.add_argument_group(title)
+        for name in names:
+            _add_option(group, fields[name])
+        if title == "local training":
+            group.add_argument(
+                "--preset",
+                choices=["auto", *PRESETS],
+                help="what the options default to: paper is FedR's appendix B, shown here; small suits graphs of a few "
+                f"hundred entities ({_preset_text('small')}); auto is small for the included data sets, else paper "
+                "[auto]",
+            )
+        if title == "run":
+            group.add_argument("--out", metavar="DIR", help="new run folder [runs/<time>-<strategy>-...]")
+            group.add_argument("--resume", metavar="DIR", help="continue the run in DIR from its last checkpoint")
+            group.add_argument(
+                "-n",
+                "--ranks",
+                type=int,
+                metavar="N",
+                help=f"without mpirun: start 1 server and N-1 clients [{DEFAULT_RANKS}]",
+            )
+    return parser
+
+
+def _add_option(group: argparse._ArgumentGroup, entry: "dataclasses.Field[Any]") -> None:
+    name, default = entry.name, entry.default
+    text = _HELP[name].replace("%", "%%")
+    if entry.type is bool:
+        group.add_argument(flag(name), action="store_true", help=text)
+        return
+    kind = scalar_type(entry.type)
+    convert = kind if isinstance(kind, type) else kind[0]
+    choices = {"by": RULES, "strategy": tuple(STRATEGIES)}.get(name) or tuple(
+        option for option in get_args(entry.type) if not isinstance(option, type)
+    )
+    metavar = "|".join(map(str, MODELS if name == "model" else choices)).lower() or convert.__name__.upper()
+    shown = str(default).lower() if name == "model" else default
+    suffix = "" if default is None else f" [{shown:g}]" if isinstance(default, float) else f" [{shown}]"
+    group.add_argument(flag(name), type=convert, choices=choices or None, metavar=metavar, help=text + suffix)
+
+
+def _preset_text(name: str) -> str:
+    return " ".join(f"{flag(key)} {value}" for key, value in PRESETS[name].items())
+
+
+def _model_name(text: str) -> str:
+    for model in MODELS:
+        if model.lower() == text.lower():
+            return model
+    raise UserError(f"--model {text}: not one of {', '.join(MODELS).lower()}")
+
+
+def _config(values: dict[str, Any]) -> RunConfig:
+    names = {entry.name for entry in dataclasses.fields(TrainingConfig)}
+    training = TrainingConfig(**{name: value for name, value in values.items() if name in names})
+    return RunConfig(**{name: value for name, value in values.items() if name not in names}, training=training)
+
+
+def _resumed(folder: Path, given: dict[str, Any]) -> RunConfig:
+    """The settings of the run in `folder`. Only those may change that leave every finished round as it was."""
+    saved = read_config(folder)
+    flat = dataclasses.asdict(saved)
+    flat |= flat.pop("training")
+    changeable = {"rounds", "patience", "checkpoint_every", "transcript", "device", "deadline", "client_data"}
+    for name, value in given.items():
+        if name not in changeable and flat[name] != value:
+            raise UserError(f"{flag(name)} {value}: the run in {folder} was started with {flat[name]}")
+    return _config({**flat, **given})
+
+
+def _unknown(argument: str, parser: argparse.ArgumentParser) -> str:
+    known = [option for action in parser._actions for option in action.option_strings]
+    close = difflib.get_close_matches(argument.partition("=")[0], known, n=1)
+    return f"unknown option {argument}" + (f"; did you mean {close[0]}?" if close else "; see --help")
+
+
+def new_run_path(config: RunConfig) -> Path:
+    """A folder whose name sorts by time. Only the server calls this: clients are told the name."""
+    what = f"{config.strategy}-{config.aggregation}-{config.training.model.lower()}"
+    return RUNS / f"{datetime.now():%Y%m%d-%H%M%S}-{what}"

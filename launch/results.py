@@ -1,0 +1,75 @@
+"""What a job tells its user at the end: one table, then a few lines."""
+
+from pathlib import Path
+from typing import Any
+
+from secure_kg.console import say, table
+from secure_kg.federation.run_folder import RunFolder
+from secure_kg.federation.strategy import STRATEGIES
+from secure_kg.federation.summary import comparable
+
+_METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
+
+
+def show_results(summary: dict[str, Any], folder: Path) -> None:
+    config = summary["config"]
+    training = config["training"]
+    title = (
+        f"{STRATEGIES[config['strategy']].title} on {_data(config)}, {training['model']}, "
+        f"{summary['number_of_clients']} clients, {config['aggregation']}: test, tail side, filtered"
+    )
+    rows = [[f"client {client['client']}", *_row(client, client["test_triples"])] for client in summary["clients"]]
+    rows.append(["all", *_row(summary, summary["test_triples"])])
+    table(title, ("", "test triples", "MRR", "Hits@1", "Hits@3", "Hits@10", "kB up", "kB down"), rows)
+    both = summary["both_sides"]
+    say(
+        f"rounds {summary['rounds']}, best {summary['best_round']} by validation MRR {summary['valid_mrr']:.4f}; "
+        f"both sides: MRR {both['mrr']:.4f}, Hits@10 {both['hits@10']:.4f}"
+    )
+    phases = ", ".join(f"{phase} {seconds:.2f}" for phase, seconds in summary["seconds"].items())
+    say(f"seconds per client: {phases}; in all {summary['seconds_total']:.1f}")
+    _say_privacy(summary)
+    _compare(summary, folder)
+    say(f"run folder: {folder}")
+
+
+def _say_privacy(summary: dict[str, Any]) -> None:
+    config = summary["config"]
+    if config["strategy"] != "local":
+        if config["aggregation"] == "secagg":
+            say(
+                f"aggregation was secure: the server read sums only; fixed-point error at most "
+                f"{summary['max_fixed_point_error']:.1e}, {summary['clipped_values']} values clipped"
+            )
+        else:
+            say("aggregation was plain: the server read every client's rows")
+        if config["alignment"] == "plain":
+            say("alignment was plain: the server saw every client's relation names")
+
+
+def _compare(summary: dict[str, Any], folder: Path) -> None:
+    """Runs beside this one on the same data, seed and model, e.g. under another strategy."""
+    others = []
+    for path in sorted(folder.resolve().parent.glob("*/summary.json")):
+        other = RunFolder(path.parent).summary()
+        if path.parent != folder.resolve() and other is not None and comparable(summary, other):
+            others.append((path.parent.name, other))
+    if not others:
+        other_strategy = "local" if summary["config"]["strategy"] != "local" else "fedr"
+        say(f"to compare: the same command with --strategy {other_strategy} and another --out beside this one")
+        return
+    rows = [
+        [name, run["config"]["strategy"], run["config"]["aggregation"], *_row(run, run["rounds"])]
+        for name, run in [*others, (f"{folder.resolve().name} (this run)", summary)]
+    ]
+    columns = ("run", "strategy", "sums", "rounds", "MRR", "Hits@1", "Hits@3", "Hits@10", "kB up", "kB down")
+    table("the same data, seed and model", columns, rows)
+
+
+def _row(values: dict[str, Any], count: int) -> list[str | int]:
+    scores = [f"{values[name]:.4f}" for name in _METRICS]
+    return [count, *scores, round(values["bytes_up"] / 1000), round(values["bytes_down"] / 1000)]
+
+
+def _data(config: dict[str, Any]) -> str:
+    return "own folders" if config.get("client_data") else f"{Path(config['dataset']).name} by {config['by']}"

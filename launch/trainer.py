@@ -1,0 +1,19 @@
+"""A client rank's own data and trainer. Imported by client ranks only, since it brings torch."""
+
+from secure_kg.data.folders import load_client_folder
+from secure_kg.data.graph import ClientGraph
+from secure_kg.data.partition import load_client
+from secure_kg.federation.config import RunConfig
+from secure_kg.training.device import pick_device
+from secure_kg.training.trainer import LocalTrainer
+
+
+def load_graph(config: RunConfig, clients: int, client: int) -> ClientGraph:
+    """The client's own folder, or its part of a public data set."""
+    if config.client_data is not None:
+        return load_client_folder(config.client_data, client)
+    return load_client(config.dataset, clients, client, config.by, config.seed)
+
+
+def make_trainer(config: RunConfig, graph: ClientGraph, client: int, local_rank: int) -> LocalTrainer:
+    return LocalTrainer(graph, config.training, pick_device(local_rank, config.device), config.seed, client)

@@ -1,0 +1,122 @@
+"""What a run is told: typed, checked when made, saved with the results. Free of torch: the server reads it too."""
+
+import dataclasses
+import hashlib
+import json
+import math
+import tomllib
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, get_args
+
+import tomli_w
+
+from secure_kg.data.partition import RULES, By
+from secure_kg.errors import UserError
+from secure_kg.federation.strategy import STRATEGIES
+from secure_kg.training.config import TrainingConfig
+
+Aggregation = Literal["secagg", "plain"]
+Alignment = Literal["plain"]
+Device = Literal["auto", "cpu", "cuda"]
+
+# These concern one party only; parties of one job may differ in them, and they do not change the result.
+_LOCAL_FIELDS: Final = frozenset({"client_data", "device", "deadline", "transcript", "checkpoint_every"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConfig:
+    """Settings of one run. Defaults are those of FedR, appendix B; `presets` adapts them to small graphs."""
+
+    dataset: str = "umls"
+    by: By = "triples"
+    client_data: str | None = None
+    strategy: str = "fedr"
+    aggregation: Aggregation = "secagg"
+    alignment: Alignment = "plain"
+    rounds: int = 300
+    client_fraction: float = 1.0
+    eval_every: int = 5
+    patience: int = 5
+    ring_bits: Literal[32, 64] = 32
+    clip: float = 16.0
+    min_participants: int = 2
+    seed: int = 0
+    checkpoint_every: int = 10
+    transcript: bool = False
+    device: Device = "auto"
+    deadline: float = 600.0
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+
+    def __post_init__(self) -> None:
+        choices: dict[str, tuple[object, ...]] = {
+            "by": RULES,
+            "strategy": tuple(STRATEGIES),
+            "aggregation": get_args(Aggregation),
+            "alignment": get_args(Alignment),
+            "ring_bits": (32, 64),
+            "device": get_args(Device),
+        }
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise UserError(f"{flag(name)} must be one of {', '.join(map(str, allowed))}")
+        for name, least in {"rounds": 1, "eval_every": 1, "patience": 1, "min_participants": 2}.items():
+            if getattr(self, name) < least:
+                raise UserError(f"{flag(name)} must be at least {least}")
+        for name in ("seed", "checkpoint_every"):
+            if getattr(self, name) < 0:
+                raise UserError(f"{flag(name)} must not be negative")
+        if not 0 < self.client_fraction <= 1:
+            raise UserError("--client-fraction must lie above 0 and at most at 1")
+        for name in ("clip", "deadline"):
+            if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
+                raise UserError(f"{flag(name)} must be a positive number")
+
+    def digest(self) -> bytes:
+        """A fingerprint of everything the parties of a job must agree on."""
+        agreed = {name: value for name, value in dataclasses.asdict(self).items() if name not in _LOCAL_FIELDS}
+        return hashlib.sha256(json.dumps(agreed, sort_keys=True).encode()).digest()
+
+    def to_toml(self) -> str:
+        """Every setting, the resolved ones too. An option that was not given and has no value is left out."""
+        return tomli_w.dumps({name: value for name, value in dataclasses.asdict(self).items() if value is not None})
+
+    @classmethod
+    def from_toml(cls, text: str, where: str) -> "RunConfig":
+        """Strict: an unknown or mistyped key is an error, for a silently ignored setting changes a result."""
+        try:
+            values: dict[str, Any] = tomllib.loads(text)
+        except tomllib.TOMLDecodeError:
+            raise UserError(f"{where}: not a TOML file") from None
+        training = values.pop("training", {})
+        if not isinstance(training, dict):
+            raise UserError(f"{where}: 'training' must be a table")
+        check_types(cls, values, where)
+        check_types(TrainingConfig, training, where)
+        return cls(**values, training=TrainingConfig(**training))
+
+
+def flag(name: str) -> str:
+    """The command-line spelling of a field."""
+    return "--" + name.replace("_", "-")
+
+
+def check_types(owner: type, values: dict[str, Any], where: str) -> None:
+    """Raise `UserError` unless every key is a field of `owner` and has its default's type."""
+    known = {entry.name: entry.type for entry in dataclasses.fields(owner) if entry.name != "training"}
+    for key, value in values.items():
+        if key not in known:
+            raise UserError(f"{where}: unknown setting '{key}'")
+        if not isinstance(value, scalar_type(known[key])) or isinstance(value, bool) != (known[key] is bool):
+            raise UserError(f"{where}: '{key}' has the wrong type")
+
+
+def scalar_type(annotation: Any) -> type | tuple[type, ...]:
+    """The plain type behind a field's annotation; a whole number will do where a float is asked for."""
+    if annotation is float:
+        return (float, int)
+    if isinstance(annotation, type):
+        return annotation
+    options = [option for option in get_args(annotation) if option is not type(None)]
+    if all(isinstance(option, type) for option in options):
+        return tuple(options)
+    return type(options[0])

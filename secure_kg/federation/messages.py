@@ -1,0 +1,92 @@
+"""What server and clients say to each other around the sums."""
+
+from typing import Any
+
+import numpy as np
+
+from protocols import wire
+from protocols.identifiers import SESSION_BYTES
+
+DIGEST_BYTES = 32
+MAX_NAME = 255
+
+
+@wire.message(0x1001)
+class Hello(wire.Message, frozen=True):
+    """Client to server, before there is a session: I am here, with these settings."""
+
+    digest: bytes
+
+    def __post_init__(self) -> None:
+        wire.require(len(self.digest) == DIGEST_BYTES, "digest of wrong length")
+
+
+@wire.message(0x1002)
+class Welcome(wire.Message, frozen=True):
+    """Server to client: the session, the server's settings, and the last round already done."""
+
+    session: bytes
+    digest: bytes
+    rounds_done: int
+    run_name: str
+    """Name of the run's folder; a client that was not told a folder keeps its own files under this name."""
+
+    def __post_init__(self) -> None:
+        wire.require(len(self.session) == SESSION_BYTES, "session of wrong length")
+        wire.require(len(self.digest) == DIGEST_BYTES, "digest of wrong length")
+        wire.require(self.rounds_done >= 0, "negative round")
+        # The name becomes part of a path: it must not lead anywhere else.
+        wire.require(len(self.run_name) <= MAX_NAME and "/" not in self.run_name, "run name that is no file name")
+        wire.require(self.run_name.isprintable() and self.run_name.strip(".") != "", "run name that is no file name")
+
+
+@wire.message(0x1003)
+class TrainRound(wire.Message, frozen=True):
+    """Server to participant: train, then contribute. `rows` [union, width] is empty if the client has them already."""
+
+    rows: np.ndarray[Any, Any]
+
+    def __post_init__(self) -> None:
+        _require_rows(self.rows)
+
+
+@wire.message(0x1004)
+class Evaluate(wire.Message, frozen=True):
+    """Server to every client: take these rows and rank your validation part."""
+
+    rows: np.ndarray[Any, Any]
+
+    def __post_init__(self) -> None:
+        _require_rows(self.rows)
+
+
+@wire.message(0x1005)
+class Verdict(wire.Message, frozen=True):
+    """Server to every client: whether this evaluation is the best so far; if so, keep a copy of your model."""
+
+    improved: bool
+
+
+@wire.message(0x1006)
+class SaveCheckpoint(wire.Message, frozen=True):
+    """Server to every client: write down where you are."""
+
+
+@wire.message(0x1007)
+class Saved(wire.Message, frozen=True):
+    """Client to server: my part of the checkpoint is on disk."""
+
+
+@wire.message(0x1008)
+class Finish(wire.Message, frozen=True):
+    """Server to every client: go back to your best copy and rank your test part."""
+
+
+@wire.message(0x1009)
+class Done(wire.Message, frozen=True):
+    """Client to server: my results are written."""
+
+
+def _require_rows(rows: np.ndarray[Any, Any]) -> None:
+    wire.require_array(rows, "<f4", ndim=2)
+    wire.require(bool(np.isfinite(rows).all()), "rows that are not finite")

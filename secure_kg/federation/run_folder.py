@@ -1,0 +1,120 @@
+"""The files of a run. This is the one place that writes them, each in a single step: a reader never sees half a file.
+
+    config.toml                     every setting, resolved
+    metrics.jsonl                   one line per evaluation
+    summary.json                    the result; its presence means that the run is complete
+    checkpoint.json                 the last round for which every party has written its part
+    server/checkpoint-R.safetensors
+    clients/K/                      what client K keeps to itself: its checkpoints, model.safetensors, result.json
+    transcript-S.bin                what the server saw in session S, if asked for
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from secure_kg.errors import UserError
+from secure_kg.federation.config import RunConfig
+
+
+class RunFolder:
+    """A run's folder as the server and the launcher see it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def create(cls, path: Path, config: RunConfig) -> "RunFolder":
+        """A new folder. One that exists already is never written over."""
+        try:
+            path.mkdir(parents=True, exist_ok=False)
+        except FileExistsError:
+            raise UserError(f"--out {path}: exists already; choose another folder or continue with --resume") from None
+        except OSError as problem:
+            raise UserError(f"--out {path}: {problem.strerror}") from None
+        folder = cls(path)
+        write_whole(path / "config.toml", config.to_toml().encode())
+        return folder
+
+    @classmethod
+    def existing(cls, path: Path) -> tuple["RunFolder", RunConfig]:
+        """A folder to go on with, and its settings."""
+        return cls(path), read_config(path)
+
+    @property
+    def transcripts(self) -> list[Path]:
+        return sorted(self.path.glob("transcript-*.bin"))
+
+    @property
+    def server(self) -> Path:
+        return self.path / "server"
+
+    def client(self, number: int) -> Path:
+        return self.path / "clients" / str(number)
+
+    def client_results(self) -> list[dict[str, Any]]:
+        """The results that clients on this machine have left; none from clients elsewhere."""
+        found = [read_json(path) for path in self.path.glob("clients/*/result.json")]
+        return sorted(found, key=lambda result: int(result["client"]))
+
+    def append_metrics(self, record: dict[str, Any]) -> None:
+        with (self.path / "metrics.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+
+    def metrics(self) -> list[dict[str, Any]]:
+        path = self.path / "metrics.jsonl"
+        if not path.exists():
+            return []
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
+
+    def forget_metrics_after(self, round_id: int) -> None:
+        """Drop the lines of rounds that a resumed run will do again."""
+        kept = [record for record in self.metrics() if record["round"] <= round_id]
+        write_whole(self.path / "metrics.jsonl", "".join(json.dumps(record) + "\n" for record in kept).encode())
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        write_json(self.path / "summary.json", summary)
+
+    def summary(self) -> dict[str, Any] | None:
+        path = self.path / "summary.json"
+        return read_json(path) if path.exists() else None
+
+
+def read_config(path: Path) -> RunConfig:
+    """The settings a run folder was started with."""
+    where = path / "config.toml"
+    try:
+        text = where.read_text(encoding="utf-8")
+    except OSError:
+        raise UserError(f"--resume {path}: no config.toml there") from None
+    return RunConfig.from_toml(text, str(where))
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write through a neighbour and rename, so that a crash leaves the old file or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(path.name + ".draft")
+    try:
+        with draft.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as problem:
+        raise UserError(f"{path}: cannot be written ({problem.strerror})") from None
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    # allow_nan=False: a result that is not a number must not look like one.
+    write_whole(path, (json.dumps(value, indent=2, allow_nan=False) + "\n").encode())
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise UserError(f"{path}: cannot be read as JSON") from None
+    if not isinstance(value, dict):
+        raise UserError(f"{path}: not a JSON object")
+    return value

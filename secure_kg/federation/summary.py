@@ -1,0 +1,59 @@
+"""The result of a run, for `summary.json`.
+
+The federation's figures come from the sums the server was given. Figures of single clients are private to them: they
+are added only where their folders lie beside the server's, that is, when all parties run on one machine.
+"""
+
+import dataclasses
+from typing import Any
+
+from secure_kg.federation.config import RunConfig
+from secure_kg.federation.run_folder import RunFolder
+from secure_kg.federation.server import ServerOutcome
+from secure_kg.federation.stopwatch import PHASES
+
+
+def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> dict[str, Any]:
+    """`seconds`: the mean over clients per phase, except `unmask`, which is the server's work."""
+    results = folder.client_results()
+    clients = [
+        result | {"bytes_up": outcome.bytes_up[number], "bytes_down": outcome.bytes_down[number]}
+        for result in results
+        if (number := int(result["client"])) in outcome.bytes_up
+    ]
+    return {
+        **outcome.test.tail.metrics(),
+        "both_sides": outcome.test.both.metrics(),
+        "test_triples": outcome.test.tail.count,
+        "valid_mrr": outcome.valid_mrr,
+        "rounds": outcome.rounds,
+        "best_round": outcome.best_round,
+        "clients": clients,
+        "number_of_clients": len(outcome.bytes_up),
+        "shared_rows": outcome.union_size,
+        "seconds": _phase_seconds(clients, outcome),
+        "seconds_total": outcome.elapsed,
+        "seconds_server": outcome.seconds,
+        "bytes_up": sum(outcome.bytes_up.values()),
+        "bytes_down": sum(outcome.bytes_down.values()),
+        "bytes_up_per_client": {str(number): size for number, size in outcome.bytes_up.items()},
+        "bytes_down_per_client": {str(number): size for number, size in outcome.bytes_down.items()},
+        "max_fixed_point_error": max((result["max_fixed_point_error"] for result in clients), default=0.0),
+        "clipped_values": sum(result["clipped_values"] for result in clients),
+        "config": {name: value for name, value in dataclasses.asdict(config).items() if value is not None},
+    }
+
+
+def comparable(summary: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two summaries are about the same data, seed, model and number of clients."""
+    mine, theirs = summary["config"], other.get("config", {})
+    keys = ("dataset", "by", "client_data", "seed", "rounds", "training")
+    same_count = summary["number_of_clients"] == other.get("number_of_clients")
+    return same_count and all(mine.get(key) == theirs.get(key) for key in keys)
+
+
+def _phase_seconds(clients: list[dict[str, Any]], outcome: ServerOutcome) -> dict[str, float]:
+    if not clients:
+        return outcome.seconds
+    mean = {phase: sum(client["seconds"][phase] for client in clients) / len(clients) for phase in PHASES}
+    return mean | {"unmask": outcome.seconds["unmask"]}

@@ -1,0 +1,45 @@
+"""The one place where a word in the configuration becomes a protocol: each secure choice next to its plain twin."""
+
+from collections.abc import Collection
+
+from protocols.conversation import Conversation
+from protocols.identifiers import PartyId
+from protocols.plain import union as plain_union
+from protocols.plain.sums import PlainSumClient, PlainSumServer
+from protocols.secagg.sums import SecAggSumClient, SecAggSumServer
+from protocols.sums import SumClient, SumServer
+from protocols.transport.deadline import Deadline
+from protocols.unions import Positions
+from secure_kg.federation.config import RunConfig
+
+
+def sum_client(config: RunConfig, clients: Collection[PartyId]) -> SumClient:
+    match config.aggregation:
+        case "plain":
+            return PlainSumClient()
+        case "secagg":
+            return SecAggSumClient(clients, config.min_participants)
+
+
+def sum_server(config: RunConfig, clients: Collection[PartyId]) -> SumServer:
+    match config.aggregation:
+        case "plain":
+            return PlainSumServer()
+        case "secagg":
+            return SecAggSumServer(clients)
+
+
+def align_as_client(
+    config: RunConfig, conversation: Conversation, names: Collection[str], deadline: Deadline
+) -> Positions:
+    match config.alignment:
+        case "plain":
+            return plain_union.join(conversation, names, deadline)
+
+
+def align_as_server(
+    config: RunConfig, conversation: Conversation, clients: Collection[PartyId], deadline: Deadline
+) -> int:
+    match config.alignment:
+        case "plain":
+            return plain_union.serve(conversation, clients, deadline)
