@@ -40,6 +40,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         plan = parse(arguments, f"python -m {MODULE}", _DESCRIPTION, _EPILOG)
         from launch import job  # after parsing: --help and a misspelt option need not wait for MPI
 
+        if job.finished_before(plan):
+            if not quiet:
+                job.show_again(plan)
+            return 0
         if rank is None:
             return job.start_under_mpirun(MODULE, plan, arguments)
         return job.run_rank(plan)

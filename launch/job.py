@@ -1,8 +1,8 @@
 """A training job as a set of MPI processes: rank 0 serves, every other rank is a client with its own data and trainer.
 
 A failure anywhere ends the whole job with one line on standard error and a non-zero exit code. A client that cannot go
-on tells the server, which prints the line; then the server leaves without finalising MPI, upon which the process
-manager ends the other ranks. `MPI_Abort` would do the same but adds lines of its own.
+on tells the server, which prints the line and ends all ranks with `MPI_Abort`: a rank that merely exits leaves the rest
+to the process manager, which kills them with a banner and an exit code of its own.
 """
 
 import os
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 from launch import environment
 from launch.options import DEFAULT_RANKS, RUNS, Plan, new_run_path
 from launch.results import show_results
-from protocols.errors import ProtocolError
+from protocols.errors import Aborted, ProtocolError
 from protocols.identifiers import SERVER
 from protocols.transport.base import Transport
 from protocols.transport.deadline import Deadline
@@ -33,6 +33,23 @@ if TYPE_CHECKING:
 
 MIN_RANKS = 3
 _GRACE_SECONDS = 30.0
+_SECONDS_TO_FORWARD = 0.3  # mpirun reads the ranks' output through pipes and drops what it has not read when a job ends
+
+
+def finished_before(plan: Plan) -> bool:
+    """Whether `--resume` names a run that has nothing left to do."""
+    if not plan.resume or plan.out is None:
+        return False
+    summary = RunFolder(plan.out).summary()
+    asked = plan.config.rounds, plan.config.patience
+    return summary is not None and asked == (summary["config"]["rounds"], summary["config"]["patience"])
+
+
+def show_again(plan: Plan) -> None:
+    """The results of a run that is complete."""
+    if plan.out is not None and (summary := RunFolder(plan.out).summary()) is not None:
+        say("this run is complete; --rounds or --patience with a larger number continues it")
+        show_results(summary, plan.out)
 
 
 def start_under_mpirun(module: str, plan: Plan, argv: Sequence[str]) -> int:
@@ -87,8 +104,12 @@ def _serve(plan: Plan, transport: Transport) -> None:
     try:
         if config.client_data is None:
             check_source_name(config.dataset)
-        folder = RunFolder(out) if plan.resume else RunFolder.create(out, config)
-        outcome = FederationServer(config, transport, folder, say).run()
+        folder = RunFolder.reopen(out, config) if plan.resume else RunFolder.create(out, config)
+        try:
+            outcome = FederationServer(config, transport, folder, say).run()
+        except (UserError, ProtocolError):
+            folder.discard_if_unused()
+            raise
         summary = summarise(config, outcome, folder)
         folder.write_summary(summary)
         show_results(summary, out)
@@ -111,6 +132,9 @@ def _take_part(plan: Plan, transport: Transport, clients: int) -> None:
         own = RunFolder(plan.out if plan.out is not None else RUNS / run_name).client(number)
         graph = load_graph(plan.config, clients, number)
         client.run(graph, make_trainer(plan.config, graph, number, environment.local_rank()), own)
+    except Aborted as problem:  # the server has said why, and ends the job
+        time.sleep(_GRACE_SECONDS)
+        _leave(f"client {number}: the server ended the job: {problem}")
     except (UserError, ProtocolError) as problem:
         _tell_server(client, str(problem))
     except Exception as problem:
@@ -125,8 +149,13 @@ def _tell_server(client: "FederationClient", reason: str) -> NoReturn:
 
 
 def _leave(reason: str) -> NoReturn:
+    from mpi4py import MPI
+
     fail(reason)
     sys.stdout.flush()
+    time.sleep(_SECONDS_TO_FORWARD)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())  # MPI's own line would only repeat ours
+    MPI.COMM_WORLD.Abort(2)
     os._exit(2)
 
 

@@ -60,7 +60,7 @@ def _compare(summary: dict[str, Any], folder: Path) -> None:
         return
     rows = [
         [name, run["config"]["strategy"], run["config"]["aggregation"], *_row(run, run["rounds"])]
-        for name, run in [*others, (f"{folder.resolve().name} (this run)", summary)]
+        for name, run in [*others, ("this run", summary)]
     ]
     columns = ("run", "strategy", "sums", "rounds", "MRR", "Hits@1", "Hits@3", "Hits@10", "kB up", "kB down")
     table("the same data, seed and model", columns, rows)

@@ -61,6 +61,11 @@ class Conversation:
         for party in sorted(to):
             self.transport.send(party, frame)
 
+    def abort(self, to: Collection[PartyId], reason: str, round_id: RoundId) -> None:
+        """Tell everyone who listens that the session is over; never waits for one who does not."""
+        listening = [party for party in to if not self.transport.busy(party)]
+        self.broadcast(listening, Abort(reason[:MAX_REASON]), round_id)
+
     def receive(self, sender: PartyId, expected: type[M], round_id: RoundId, deadline: Deadline) -> M:
         """The next message of this round from `sender`, which must be an `expected`."""
         return self._next([sender], expected, round_id, deadline)[1]
@@ -124,7 +129,8 @@ class Conversation:
         except DecodeError as problem:
             raise PeerMisbehaved(f"{party_names([sender])} sent a malformed message: {problem}") from None
         if isinstance(envelope.message, Failed):
-            raise PeerFailed(f"{party_names([sender])}: {envelope.message.reason}")
+            name, reason = party_names([sender]), envelope.message.reason
+            raise PeerFailed(reason if reason.startswith("client ") else f"{name}: {reason}")
         if isinstance(envelope.message, Abort):
             raise Aborted(envelope.message.reason)
         return envelope

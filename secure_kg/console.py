@@ -15,7 +15,8 @@ def say(text: str) -> None:
 
 def fail(text: str) -> None:
     """One line "error: ..." on standard error; line breaks in `text` become blanks."""
-    print("error:", " ".join(text.splitlines()), file=sys.stderr, flush=True)
+    line = " ".join(text.splitlines())
+    print(f"error: {line}", file=sys.stderr, flush=True)  # one piece: several ranks may write at once
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str | int]]) -> None:

@@ -75,6 +75,10 @@ class Transport(ABC):
             missing.discard(sender)
         return answers
 
+    def busy(self, to: PartyId) -> bool:
+        """Whether `to` has not taken an earlier message yet, so that another one would have to wait."""
+        return False
+
     @abstractmethod
     def flush(self, deadline: Deadline) -> None:
         """Wait until everything sent has left this party, or the deadline passes."""

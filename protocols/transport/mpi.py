@@ -52,6 +52,9 @@ class MpiTransport(Transport):
         peers = [PartyId(index) for index in range(1, size)] if rank == SERVER else [SERVER]
         super().__init__(PartyId(rank), peers)
 
+    def busy(self, to: PartyId) -> bool:
+        return to in self._progress()
+
     def flush(self, deadline: Deadline) -> None:
         backoff = Backoff()
         while self._progress() and not deadline.expired:

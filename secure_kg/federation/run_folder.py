@@ -38,13 +38,17 @@ class RunFolder:
         return folder
 
     @classmethod
-    def existing(cls, path: Path) -> tuple["RunFolder", RunConfig]:
-        """A folder to go on with, and its settings."""
-        return cls(path), read_config(path)
+    def reopen(cls, path: Path, config: RunConfig) -> "RunFolder":
+        """A folder to go on with, under settings that may ask for more rounds. It is no longer complete."""
+        write_whole(path / "config.toml", config.to_toml().encode())
+        (path / "summary.json").unlink(missing_ok=True)
+        return cls(path)
 
-    @property
-    def transcripts(self) -> list[Path]:
-        return sorted(self.path.glob("transcript-*.bin"))
+    def discard_if_unused(self) -> None:
+        """Remove a folder in which nothing has happened, so that a mended command can use its name."""
+        if [path.name for path in self.path.iterdir()] == ["config.toml"]:
+            (self.path / "config.toml").unlink()
+            self.path.rmdir()
 
     @property
     def server(self) -> Path:

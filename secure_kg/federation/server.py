@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from protocols.conversation import Conversation
+from protocols.errors import ProtocolError
 from protocols.identifiers import NO_SESSION, SETUP, PartyId, RoundId, SessionId, new_session
 from protocols.sums import SumLayout, Total
 from protocols.transport.base import Transport
@@ -71,10 +72,20 @@ class FederationServer:
         self._started = time.perf_counter()
         self._carried: dict[str, Any] = {"elapsed": 0.0, "seconds": {}, "bytes_up": {}, "bytes_down": {}}
         self._current: set[PartyId] = set()  # clients that have the newest rows
+        self._conversation = Conversation(transport, NO_SESSION)
+        self._round_id = SETUP
 
     def run(self) -> ServerOutcome:
+        """The whole run. If it cannot be finished, the clients are told why before the error leaves."""
+        try:
+            return self._run()
+        except (UserError, ProtocolError) as problem:
+            self._conversation.abort(self._clients, str(problem), self._round_id)
+            raise
+
+    def _run(self) -> ServerOutcome:
         done = checkpoint.last_complete(self._folder.path)
-        self._conversation = self._greet(done)
+        self._greet(done)
         self._sums = twins.sum_server(self._config, self._clients)
         self._sums.setup(self._conversation, self._deadline())
         self._table = self._align()
@@ -92,19 +103,19 @@ class FederationServer:
     def _over(self, done: int) -> bool:
         return done >= self._config.rounds or self._stopping.exhausted
 
-    def _greet(self, done: int) -> Conversation:
+    def _greet(self, done: int) -> None:
         """Open a session with every client; settings that differ between parties end the job before it starts."""
-        greeting = Conversation(self._transport, NO_SESSION)
+        greeting = self._conversation
         digest = self._config.digest()
         hellos = greeting.gather_all(self._clients, Hello, SETUP, self._deadline())
         session = new_session()
         if self._config.transcript:
             self._transport.attach(Tap(self._folder.path / f"transcript-{session.hex()[:8]}.bin"))
         greeting.broadcast(self._clients, Welcome(session, digest, done, self._folder.path.resolve().name), SETUP)
+        self._conversation = Conversation(self._transport, SessionId(session))
         odd = [party for party in sorted(hellos) if hellos[party].digest != digest]
         if odd:
             raise UserError(f"client {odd[0]} was started with other settings than the server")
-        return Conversation(self._transport, SessionId(session))
 
     def _align(self) -> Rows:
         """Line 1-2: the size of the union, and the initial table."""
@@ -119,6 +130,7 @@ class FederationServer:
 
     def _round(self, round_id: RoundId) -> None:
         """Line 4-8, then evaluation and checkpoint when due."""
+        self._round_id = round_id
         config = self._config
         chosen = participants(self._clients, config.client_fraction, config.min_participants, config.seed, round_id)
         with self._transport.phase(round_id, "train"):

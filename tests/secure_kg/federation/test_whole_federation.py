@@ -1,0 +1,204 @@
+"""The round loop with everything real but MPI: exactness of the twins, averaging, sampling, stopping, resumption."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from federation_in_threads import nations, relation_rows, run_federation, small_config
+
+from protocols import wire
+from protocols.errors import Aborted, PeerFailed
+from protocols.identifiers import PartyId, RoundId
+from protocols.plain.sums import ClearInput
+from protocols.secagg.messages import MaskedInput
+from protocols.transport.tap import read_transcript
+from secure_kg.data.graph import ClientGraph
+from secure_kg.errors import TrainingDiverged, UserError
+from secure_kg.federation.config import RunConfig
+from secure_kg.federation.sampling import participants
+from secure_kg.training.trainer import LocalTrainer
+
+
+@pytest.mark.parametrize("ring_bits", [32, 64])
+def test_secure_and_plain_twins_agree(tmp_path: Path, ring_bits: Any) -> None:
+    graphs = nations(3)
+    plain = run_federation(small_config(aggregation="plain", ring_bits=ring_bits), graphs, tmp_path / "plain")
+    secure = run_federation(small_config(aggregation="secagg", ring_bits=ring_bits), graphs, tmp_path / "secure")
+    assert plain.done().test.tail.count == secure.done().test.tail.count
+    difference = plain.done().test.tail.metrics()["mrr"] - secure.done().test.tail.metrics()["mrr"]
+    assert abs(difference) <= 0.002
+    for number, rows in relation_rows(plain).items():
+        np.testing.assert_allclose(rows, relation_rows(secure)[number], atol=1e-4)
+
+
+def test_same_seed_same_result_and_another_seed_another(tmp_path: Path) -> None:
+    graphs = nations(3)
+    first = run_federation(small_config(), graphs, tmp_path / "a")
+    second = run_federation(small_config(), graphs, tmp_path / "b")
+    other = run_federation(small_config(seed=1), graphs, tmp_path / "c")
+    assert first.done().test == second.done().test
+    for number, rows in relation_rows(first).items():
+        np.testing.assert_array_equal(rows, relation_rows(second)[number])
+    assert not np.array_equal(relation_rows(first)[1], relation_rows(other)[1])
+
+
+def test_a_row_becomes_the_mean_over_its_holders(tmp_path: Path) -> None:
+    """After one round, every client evaluates with the mean of what the holders of a relation trained."""
+    graphs = nations(3, by="entities")
+    config = small_config(rounds=1, eval_every=1, aggregation="plain", transcript=True)
+    run = run_federation(config, graphs, tmp_path / "run")
+    run.done()
+    union = sorted({name for graph in graphs for name in graph.relations})
+    uploads = _messages(tmp_path / "run", ClearInput, "rows")
+    assert len(uploads) == 3
+    tables = np.stack([upload.real.reshape(len(union), -1) for upload in uploads]).astype(np.float64)
+    held = np.stack([upload.counts for upload in uploads])
+    assert held.sum(0).min() >= 1
+    means = tables.sum(0) / held.sum(0)[:, None]
+    for number, graph in enumerate(graphs, start=1):
+        positions = [union.index(name) for name in graph.relations]
+        np.testing.assert_allclose(relation_rows(run)[number], means[positions], atol=1e-6)
+        assert held[number - 1].nonzero()[0].tolist() == sorted(positions)
+
+
+def test_under_secagg_the_server_gets_no_row_in_clear(tmp_path: Path) -> None:
+    """Rows of |value| < 2 fill a sliver of the ring when encoded; masked ones fill all of it."""
+    graphs = nations(3)
+    config = small_config(rounds=1, eval_every=1, transcript=True)
+    run_federation(config, graphs, tmp_path / "run").done()
+    uploads = _messages(tmp_path / "run", MaskedInput, "rows")
+    assert len(uploads) == 3
+    for upload in uploads:
+        top_bits = np.bincount(upload.vector >> 28, minlength=16) / len(upload.vector)
+        assert top_bits.min() > 0.02  # uniform would be 1/16; in clear nearly all would be 0 or 15
+    clear = run_federation(small_config(rounds=1, eval_every=1), graphs, tmp_path / "clear")
+    assert np.abs(relation_rows(clear)[1]).max() < 2
+    assert not _messages(tmp_path / "run", ClearInput, "rows")
+
+
+def test_metrics_reach_the_server_only_as_sums(tmp_path: Path) -> None:
+    run_federation(small_config(transcript=True), nations(3), tmp_path / "run").done()
+    assert len(_messages(tmp_path / "run", MaskedInput, "valid")) == 2 * 3
+    assert len(_messages(tmp_path / "run", MaskedInput, "test")) == 3
+
+
+def test_federation_metrics_are_the_clients_weighted_by_triples(tmp_path: Path) -> None:
+    run = run_federation(small_config(), nations(4), tmp_path / "run")
+    results = [json.loads(path.read_text()) for path in tmp_path.glob("run/clients/*/result.json")]
+    assert len(results) == 4
+    weights = np.array([result["test_triples"] for result in results])
+    mrr = np.average([result["mrr"] for result in results], weights=weights)
+    assert run.done().test.tail.metrics()["mrr"] == pytest.approx(mrr, abs=1e-6)
+    assert run.done().test.tail.count == weights.sum()
+
+
+def test_local_shares_nothing(tmp_path: Path) -> None:
+    run = run_federation(small_config(strategy="local", transcript=True), nations(3), tmp_path / "run")
+    assert run.done().union_size == 0
+    assert not _messages(tmp_path / "run", MaskedInput, "rows")
+    rows = relation_rows(run)
+    assert not np.allclose(rows[1][:5], rows[2][:5])
+
+
+def test_only_drawn_clients_train(tmp_path: Path) -> None:
+    config = small_config(client_fraction=0.5, rounds=5, transcript=True)
+    run_federation(config, nations(4), tmp_path / "run").done()
+    seen: dict[int, set[int]] = {}
+    for record in read_transcript(next((tmp_path / "run").glob("transcript-*.bin"))):
+        if record.direction == "received" and record.phase == "input/rows":
+            seen.setdefault(record.round, set()).add(record.peer)
+    clients = [PartyId(number) for number in range(1, 5)]
+    assert seen == {
+        number: set(participants(clients, 0.5, 2, config.seed, RoundId(number))) for number in range(1, 6)
+    }
+    assert len({frozenset(drawn) for drawn in seen.values()}) > 1
+
+
+def test_stops_early_and_keeps_the_best(tmp_path: Path) -> None:
+    """With a learning rate of nearly zero no later evaluation can be better than the first."""
+    training = small_config().training
+    still = type(training)(dim=8, negatives=14, batch_size=256, local_epochs=1, lr=1e-30)
+    config = small_config(rounds=50, eval_every=1, patience=3, training=still)
+    outcome = run_federation(config, nations(2), tmp_path / "run").done()
+    assert outcome.rounds == 1 + 3
+    assert outcome.best_round == 1
+
+
+@pytest.mark.parametrize("fraction", [1.0, 0.5])
+@pytest.mark.parametrize("stop_after", [1, 3, 5])
+def test_a_broken_run_resumes_to_the_same_result(tmp_path: Path, fraction: float, stop_after: int) -> None:
+    graphs = nations(4)
+    config = small_config(rounds=6, client_fraction=fraction)
+    unbroken = run_federation(config, graphs, tmp_path / "unbroken")
+
+    def break_off(graph: ClientGraph, settings: RunConfig, number: int) -> LocalTrainer:
+        trainer = LocalTrainer(graph, settings.training, torch.device("cpu"), settings.seed, number)
+        train = trainer.train_round
+
+        def until(round: int) -> Any:
+            if round > stop_after:
+                raise UserError("power cut")
+            return train(round)
+
+        trainer.train_round = until  # type: ignore[method-assign]
+        return trainer
+
+    broken = run_federation(config, graphs, tmp_path / "broken", trainer_of=break_off)
+    assert isinstance(broken.server_error, PeerFailed)
+    resumed = run_federation(config, graphs, tmp_path / "broken", resume=True)
+    assert resumed.done().test == unbroken.done().test
+    assert resumed.done().best_round == unbroken.done().best_round
+    for number, rows in relation_rows(unbroken).items():
+        np.testing.assert_array_equal(rows, relation_rows(resumed)[number])
+    lines = [json.loads(line)["round"] for line in (tmp_path / "broken/metrics.jsonl").read_text().splitlines()]
+    assert lines == [2, 4, 6]
+
+
+def test_more_rounds_after_the_end(tmp_path: Path) -> None:
+    graphs = nations(3)
+    whole = run_federation(small_config(rounds=6), graphs, tmp_path / "whole")
+    run_federation(small_config(rounds=4), graphs, tmp_path / "parts").done()
+    longer = run_federation(small_config(rounds=6), graphs, tmp_path / "parts", resume=True)
+    assert longer.done().test == whole.done().test
+
+
+def test_a_client_that_diverges_ends_the_run_with_its_reason(tmp_path: Path) -> None:
+    training = type(small_config().training)(model="DistMult", dim=8, negatives=14, lr=1e30)
+    run = run_federation(small_config(training=training), nations(3), tmp_path / "run")
+    assert isinstance(run.server_error, PeerFailed)
+    assert "not finite" in str(run.server_error)
+    assert any(isinstance(error, TrainingDiverged) for error in run.client_errors.values())
+    assert all(isinstance(error, TrainingDiverged | Aborted) for error in run.client_errors.values())
+
+
+def test_settings_that_differ_are_refused_before_training(tmp_path: Path) -> None:
+    odd = {2: small_config(seed=99)}
+    run = run_federation(small_config(), nations(3), tmp_path / "run", client_config=odd)
+    assert "other settings" in str(run.server_error)
+    assert set(run.client_errors) == {1, 2, 3}
+    assert not list(tmp_path.glob("run/clients/*/result.json"))
+
+
+def test_values_beyond_the_clip_are_counted(tmp_path: Path) -> None:
+    run_federation(small_config(clip=0.01), nations(2), tmp_path / "run").done()
+    results = [json.loads(path.read_text()) for path in tmp_path.glob("run/clients/*/result.json")]
+    assert all(result["clipped_values"] > 0 for result in results)
+
+
+def test_a_foreign_checkpoint_is_refused(tmp_path: Path) -> None:
+    run_federation(small_config(), nations(3), tmp_path / "run").done()
+    run = run_federation(small_config(rounds=6), nations(3, by="entities"), tmp_path / "run", resume=True)
+    assert "data have changed" in str(run.server_error)
+
+
+def _messages(folder: Path, kind: type[Any], purpose: str) -> list[Any]:
+    found = []
+    for record in read_transcript(next(folder.glob("transcript-*.bin"))):
+        session = bytes(record.frame[8:24])
+        message = wire.decode(record.frame, session=session).message  # type: ignore[arg-type]
+        if record.direction == "received" and isinstance(message, kind) and message.purpose == purpose:
+            found.append(message)
+    return found
