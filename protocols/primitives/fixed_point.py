@@ -40,14 +40,14 @@ class FixedPoint:
             raise EncodingOverflow(
                 f"no encoding for {self.parties} parties, bound {self.bound}, {self.fraction_bits} fraction bits"
             )
+        # Beyond 2^53 a double no longer holds every integer and the rounding error would be understated.
+        if self.bound * self.scale >= 1 << 53:
+            raise EncodingOverflow(f"±{self.bound:g} with {self.fraction_bits} fraction bits exceeds double precision")
         if self.parties * self._largest >= 1 << (self.ring.bits - 1):
             raise EncodingOverflow(
                 f"{self.parties} values of ±{self.bound:g} with {self.fraction_bits} fraction bits "
                 f"could overflow {self.ring.bits} bits"
             )
-        # Beyond 2^53 a double no longer holds every integer and the rounding error would be understated.
-        if self._largest >= 1 << 53:
-            raise EncodingOverflow(f"±{self.bound:g} with {self.fraction_bits} fraction bits exceeds double precision")
 
     @classmethod
     def widest(cls, ring: Ring, bound: float, parties: int) -> "FixedPoint":
@@ -74,9 +74,10 @@ class FixedPoint:
 
     def encode(self, values: npt.NDArray[np.floating]) -> Encoded:
         """Encode a flat vector. Values that are not finite raise `EncodingOverflow`: they have no place in a sum."""
-        scaled = values.astype(np.float64) * self.scale
-        if not np.isfinite(scaled).all():
+        if not np.isfinite(values).all():
             raise EncodingOverflow("a value to be summed is not finite")
+        with np.errstate(over="ignore"):  # a finite value that scales to infinity is clipped like any other
+            scaled = values.astype(np.float64) * self.scale
         rounded = np.rint(scaled)
         limit = float(self._largest)
         outside = np.abs(rounded) > limit

@@ -35,6 +35,8 @@ def subtract_keystream(key: bytes, vector: RingVector, ring: Ring) -> None:
 
 def _combine(key: bytes, vector: RingVector, ring: Ring, *, subtract: bool) -> None:
     stream = _keystream(key)
+    # Narrow masks on wide entries, or masks added as floats, would leave the input visible.
+    ring.require(vector, len(vector))
     if vector.nbytes > MAX_STREAM_BYTES:
         raise ValueError("vector is longer than one key may cover")
     # OpenSSL may write up to a block beyond the data; CTR does not, but the binding asks for the room.

@@ -1,0 +1,172 @@
+"""The main job under a real mpirun: results, twins, resumption after a kill, and one clear line for every mistake."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jobs import TINY, command, environment, run_job
+
+from launch import partition
+
+pytestmark = pytest.mark.mpi
+
+SUMMARY_KEYS = {
+    *("mrr", "hits@1", "hits@3", "hits@10", "clients", "rounds", "seconds"),
+    *("bytes_up", "bytes_down", "max_fixed_point_error", "clipped_values"),
+}
+PHASES = {"train", "encode", "mask", "send", "wait", "unmask", "evaluate"}
+
+
+def summary(folder: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((folder / "summary.json").read_text())
+    return loaded
+
+
+def has_null(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(has_null(item) for item in value.values())
+    if isinstance(value, list):
+        return any(has_null(item) for item in value)
+    return value is None
+
+
+def test_secure_and_plain_runs_agree_and_the_summary_is_whole(tmp_path: Path) -> None:
+    secure = run_job(4, *TINY, "--out", "secure", "--transcript", cwd=tmp_path)
+    assert secure.code == 0, secure.errors
+    assert secure.errors == ""
+    plain = run_job(4, *TINY, "--out", "plain", "--aggregation", "plain", cwd=tmp_path)
+    assert plain.code == 0, plain.errors
+    result = summary(tmp_path / "secure")
+    assert result.keys() >= SUMMARY_KEYS
+    assert result["seconds"].keys() >= PHASES
+    assert not has_null(result)
+    assert [client["client"] for client in result["clients"]] == [1, 2, 3]
+    assert result["bytes_up"] == sum(client["bytes_up"] for client in result["clients"]) > 0
+    assert result["bytes_down"] == sum(client["bytes_down"] for client in result["clients"]) > 0
+    assert 0 < result["max_fixed_point_error"] < 1e-6
+    assert result["seconds"]["mask"] > 0
+    assert abs(result["mrr"] - summary(tmp_path / "plain")["mrr"]) <= 0.002
+    assert "alignment was plain" in secure.out
+    assert "the server read every client's rows" in plain.out
+    assert "plain" in plain.out.split("the same data, seed and model")[1]
+    settings = tomllib.loads((tmp_path / "secure/config.toml").read_text())
+    assert settings["training"]["dim"] == 16
+    assert list(tmp_path.glob("secure/transcript-*.bin"))
+    assert not list(tmp_path.glob("plain/transcript-*.bin"))
+
+
+def test_killed_in_the_middle_and_resumed_gives_the_same_result(tmp_path: Path) -> None:
+    options = [*TINY[:2], "--rounds", "40", "--dim", "16", "--eval-every", "5", "--checkpoint-every", "5"]
+    assert run_job(3, *options, "--out", "unbroken", cwd=tmp_path).code == 0
+    with (tmp_path / "log").open("w") as log:
+        job = subprocess.Popen(
+            command(3, *options, "--out", "broken"), cwd=tmp_path, stdout=log, stderr=log, env=environment()
+        )
+        marker = tmp_path / "broken/checkpoint.json"
+        limit = time.monotonic() + 120
+        while not marker.exists():
+            assert job.poll() is None, "the job ended before its first checkpoint"
+            assert time.monotonic() < limit
+            time.sleep(0.01)
+        victim = _client_process(job.pid)
+        os.kill(victim, signal.SIGKILL)
+        assert job.wait(timeout=60) != 0
+    assert not (tmp_path / "broken/summary.json").exists()
+    resumed = run_job(None, "-n", "3", "--resume", "broken", cwd=tmp_path)
+    assert resumed.code == 0, resumed.errors
+    assert "continuing after round" in resumed.out
+    assert summary(tmp_path / "broken")["mrr"] == summary(tmp_path / "unbroken")["mrr"]
+    assert summary(tmp_path / "broken")["rounds"] == summary(tmp_path / "unbroken")["rounds"]
+    again = run_job(3, "--resume", "broken", cwd=tmp_path)
+    assert again.code == 0
+    assert "complete" in again.out
+
+
+def test_every_client_reads_only_its_own_folder(tmp_path: Path) -> None:
+    """With their own folders, under relative names, and no data set named: the same result as from the public set."""
+    split = ["--dataset", "nations", "--clients", "3", "--by", "triples", "--seed", "0", "--out", str(tmp_path / "own")]
+    assert partition.main(split) == 0
+    options = [*TINY[2:], "--seed", "0", "--preset", "small"]
+    assert run_job(4, *options, "--client-data", "own", "--out", "folders", cwd=tmp_path).code == 0
+    assert run_job(4, *options, "--dataset", "nations", "--out", "public", cwd=tmp_path).code == 0
+    assert summary(tmp_path / "folders")["mrr"] == summary(tmp_path / "public")["mrr"]
+
+
+def test_without_mpirun_the_job_starts_itself(tmp_path: Path) -> None:
+    ended = run_job(None, "-n", "3", *TINY, cwd=tmp_path)
+    assert ended.code == 0, ended.errors
+    assert ended.out.startswith("starting 1 server and 2 clients: mpirun -n 3 ")
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert summary(folder)["number_of_clients"] == 2
+
+
+def test_eight_ranks_with_a_client_fraction(tmp_path: Path) -> None:
+    ended = run_job(8, *TINY, "--client-fraction", "0.5", "--model", "rotate", "--out", "run", cwd=tmp_path)
+    assert ended.code == 0, ended.errors
+    sizes = {client["bytes_up"] for client in summary(tmp_path / "run")["clients"]}
+    assert len(sizes) > 1  # not everybody was drawn equally often
+
+
+@pytest.mark.parametrize(
+    ("ranks", "options", "expected"),
+    [
+        (1, [], "1 rank: a job needs at least 3"),
+        (2, [], "2 ranks: a job needs at least 3"),
+        (3, ["--dataset", "umlz"], "unknown data set umlz; did you mean umls?"),
+        (3, ["--datset", "umls"], "unknown option --datset; did you mean --dataset?"),
+        (3, ["--rounds", "many"], "--rounds"),
+        (3, ["--dataset", "malformed.tsv"], "malformed.tsv, line 2"),
+        (3, ["--dataset", "tiny.tsv", "-n", "3"], "no training triples"),
+        (3, ["--dataset", "nations", "--model", "distmult", "--lr", "1e30", "--rounds", "2"], "not finite in round 1"),
+        (3, ["--out", "taken"], "exists already"),
+        (3, ["--client-data", "nowhere"], "nowhere"),
+        (3, ["--resume", "taken"], "no config.toml"),
+        (3, ["-n", "4", "--dataset", "nations"], "mpirun started 3 ranks"),
+        (None, ["-n", "2"], "2 ranks: a job needs at least 3"),
+        (None, ["--device", "cuda", "--dataset", "nations", "-n", "3"], "no GPU"),
+    ],
+)
+def test_a_mistake_gets_one_line(
+    tmp_path: Path, ranks: int | None, options: list[str], expected: str
+) -> None:
+    (tmp_path / "malformed.tsv").write_text("a\tr\tb\na\tsecret-name\n")
+    (tmp_path / "tiny.tsv").write_text("a\tr\tb\n")
+    (tmp_path / "taken").mkdir()
+    ended = run_job(ranks, *options, cwd=tmp_path)
+    assert ended.code == 2, ended.errors
+    assert len(ended.error_lines) == 1, ended.errors
+    assert ended.error_lines[0].startswith("error: ")
+    assert expected in ended.error_lines[0]
+    assert "Traceback" not in ended.out + ended.errors
+    assert "secret-name" not in ended.out + ended.errors
+    assert {path.name for path in tmp_path.iterdir()} <= {"malformed.tsv", "tiny.tsv", "taken", "runs"}
+
+
+def _client_process(launcher: int) -> int:
+    """Some client rank below this mpirun."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = entry.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        parents[int(entry.parent.name)] = int(fields[1])
+    for process in sorted(parents):
+        ancestor = process
+        while ancestor in parents and ancestor != launcher:
+            ancestor = parents[ancestor]
+        if ancestor != launcher:
+            continue
+        try:
+            variables = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"PMI_RANK=2" in variables:
+            return process
+    raise AssertionError("no client process found")

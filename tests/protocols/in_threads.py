@@ -1,0 +1,34 @@
+"""Parties as threads over an `InProcessNetwork`; what one of them raises fails the test."""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from protocols.conversation import Conversation
+from protocols.identifiers import PartyId, SessionId
+from protocols.transport.deadline import Deadline
+from protocols.transport.in_process import InProcessNetwork
+
+SESSION = SessionId(bytes(range(16)))
+PATIENCE = 20.0
+"""Seconds until a test that hangs fails; nothing that passes waits for it."""
+
+Part = Callable[[Conversation], Any]
+
+
+def soon() -> Deadline:
+    """A deadline that is meant to be met."""
+    return Deadline.after(PATIENCE)
+
+
+def converse(parts: Mapping[PartyId, Part]) -> dict[PartyId, Any]:
+    """Run every party's part at once, each on its own end; their results, or all that they raised."""
+    network = InProcessNetwork(clients=max(parts))
+    with ThreadPoolExecutor(len(parts)) as pool:
+        running = {
+            party: pool.submit(part, Conversation(network.endpoint(party), SESSION)) for party, part in parts.items()
+        }
+    problems = [problem for future in running.values() if isinstance(problem := future.exception(), Exception)]
+    if problems:
+        raise ExceptionGroup("parties failed", problems)
+    return {party: future.result() for party, future in running.items()}
