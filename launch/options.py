@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NoReturn, get_args
+from typing import Any, Final, get_args
 
+from launch.command_line import OneLineParser
 from secure_kg.data.partition import RULES
 from secure_kg.errors import UserError
 from secure_kg.federation.config import RunConfig, flag, scalar_type
@@ -75,11 +76,6 @@ class Plan:
     ranks: int | None
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:  # argparse would print its usage and exit
-        raise UserError(f"{message}; see --help")
-
-
 def parse(argv: Sequence[str], prog: str, description: str, epilog: str) -> Plan:
     """Options to a plan. `UserError` says in one line what is wrong; `--help` raises `SystemExit(0)`."""
     parser = _parser(prog, description, epilog)
@@ -101,7 +97,7 @@ def parse(argv: Sequence[str], prog: str, description: str, epilog: str) -> Plan
 
 
 def _parser(prog: str, description: str, epilog: str) -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = OneLineParser(
         prog=prog,
         usage=f"mpirun -n N {prog} [options]",
         description=description,

@@ -4,18 +4,19 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import tomli_w
 
-from secure_kg.console import fail, say, table
+from launch.command_line import OneLineParser, run_command
+from secure_kg.console import say, table
 from secure_kg.data.folders import client_folder, make_empty_folder, write_client_folder
 from secure_kg.data.graph import ClientGraph
 from secure_kg.data.partition import RULES, By, partition
 from secure_kg.data.soundness import check_sound
 from secure_kg.data.sources import FederatedSource, load_source
 from secure_kg.data.triples import shown
-from secure_kg.errors import DataError, UserError
+from secure_kg.errors import DataError
 
 _DESCRIPTION = """\
 Divide a data set among clients and write one folder for each client.
@@ -32,25 +33,13 @@ data sets: umls, kinships, nations (included); any other PyKEEN name (downloaded
 (and valid.tsv, test.tsv); one .tsv file; a published federated split .npz (--by and --seed do not apply)."""
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:  # argparse would print its usage and exit
-        raise UserError(f"{message}; see --help")
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """0: written. 2: one line on standard error says what to mend."""
-    try:
-        _run(_parser().parse_args(argv))
-    except UserError as error:
-        fail(str(error))
-        return 2
-    except SystemExit as stop:  # --help
-        return int(stop.code or 0)
-    return 0
+    return run_command(lambda: _run(_parser().parse_args(argv)))
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = OneLineParser(
         prog="python -m launch.partition",
         description=_DESCRIPTION,
         epilog=_EXAMPLE,
@@ -71,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(options: argparse.Namespace) -> None:
+def _run(options: argparse.Namespace) -> int:
     out: Path = options.out
     by: By = options.by
     source = load_source(options.dataset)
@@ -101,6 +90,7 @@ def _run(options: argparse.Namespace) -> None:
     if removed := record.get("duplicates_removed"):
         say(f"{removed} repeated triples removed")
     say(f"written to {shown(out)}")
+    return 0
 
 
 def _counts(graph: ClientGraph) -> dict[str, int]:

@@ -1,0 +1,139 @@
+"""What secure aggregation costs next to its plain twin: `python -m benchmarks.overhead --help`.
+
+The same training job runs under mpirun with `--aggregation plain` and `secagg` in turn, several times, with the same
+seed and data. Reported are medians and the ratio secagg/plain of each repetition's pair; times of single runs on a busy
+machine mean little, ratios of neighbours more.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from launch.command_line import OneLineParser, run_command
+from launch.environment import mpirun_command
+from secure_kg.console import say, table
+from secure_kg.errors import UserError
+from secure_kg.federation.run_folder import write_json
+from secure_kg.federation.stopwatch import PHASES
+
+SETTINGS: Final = ("plain", "secagg")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0: measured. 2: one line on standard error says what to mend."""
+    return run_command(lambda: _run(_parser().parse_args(argv)))
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.clients < 2 or options.rounds < 1 or options.repeat < 1:
+        raise UserError("--clients must be at least 2, --rounds and --repeat at least 1")
+    report = measure(options)
+    if options.json == "-":
+        say(json.dumps(report, indent=2))
+        return 0
+    show(report)
+    if options.json:
+        write_json(Path(options.json), report)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = OneLineParser(
+        prog="python -m benchmarks.overhead",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="example: python -m benchmarks.overhead --dataset kinships --clients 5 --rounds 20 --json overhead.json",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--dataset", default="umls", help="as for launch.fedr_secagg [umls]")
+    parser.add_argument("--clients", type=int, default=5, metavar="C", help="number of clients [5]")
+    parser.add_argument("--rounds", type=int, default=10, metavar="R", help="training rounds per run [10]")
+    parser.add_argument("--model", default="transe", help="embedding model [transe]")
+    parser.add_argument("--dim", type=int, default=128, help="embedding dimension [128]")
+    parser.add_argument("--repeat", type=int, default=3, metavar="N", help="pairs of runs [3]")
+    parser.add_argument("--json", metavar="FILE", help="write the figures to FILE; - for standard output")
+    return parser
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Run the pairs. A run's round time is its phases' seconds per client and round, evaluation left out."""
+    runs: dict[str, list[dict[str, Any]]] = {setting: [] for setting in SETTINGS}
+    with tempfile.TemporaryDirectory() as scratch:
+        for repetition in range(options.repeat):
+            for setting in SETTINGS:
+                if options.json != "-":
+                    say(f"pair {repetition + 1}/{options.repeat}: {setting}")
+                runs[setting].append(_train(options, setting, Path(scratch) / f"{setting}-{repetition}"))
+    per_setting = {setting: _figures(runs[setting], options.rounds) for setting in SETTINGS}
+    pairs = zip(runs["secagg"], runs["plain"], strict=True)
+    ratios = [_round_seconds(a, options.rounds) / _round_seconds(b, options.rounds) for a, b in pairs]
+    plain, secure = per_setting["plain"], per_setting["secagg"]
+    return {
+        "dataset": options.dataset,
+        "clients": options.clients,
+        "rounds": options.rounds,
+        "model": options.model,
+        "dim": options.dim,
+        "repeat": options.repeat,
+        "plain": plain | {"ratio_to_plain": 1.0, "bytes_ratio": 1.0},
+        "secagg": secure
+        | {"ratio_to_plain": statistics.median(ratios), "bytes_ratio": secure["bytes_up"] / plain["bytes_up"]},
+        "ratios": ratios,
+        "mrr_difference": abs(secure["mrr"] - plain["mrr"]),
+    }
+
+
+def show(report: dict[str, Any]) -> None:
+    names = ("round_seconds", "ratio_to_plain", "bytes_up", "bytes_down", "bytes_ratio", "mrr")
+    rows: list[list[str | int]] = [[name, *(_text(report[setting][name]) for setting in SETTINGS)] for name in names]
+    rows += [
+        [f"seconds {phase}", *(_text(report[setting]["seconds"][phase]) for setting in SETTINGS)] for phase in PHASES
+    ]
+    title = (
+        f"{report['dataset']}, {report['clients']} clients, {report['rounds']} rounds, {report['model']} "
+        f"{report['dim']}: medians of {report['repeat']}"
+    )
+    table(title, ("", *SETTINGS), rows)
+    low, high = min(report["ratios"]), max(report["ratios"])
+    say(f"secagg/plain per pair: {low:.3f} to {high:.3f}; MRR differs by {report['mrr_difference']:.1e}")
+
+
+def _train(options: argparse.Namespace, setting: str, out: Path) -> dict[str, Any]:
+    arguments = ["--dataset", options.dataset, "--model", options.model, "--dim", str(options.dim)]
+    arguments += ["--rounds", str(options.rounds), "--eval-every", str(options.rounds), "--checkpoint-every", "0"]
+    arguments += ["--aggregation", setting, "--out", str(out)]
+    command = mpirun_command("launch.fedr_secagg", options.clients + 1, arguments)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise UserError(f"the {setting} run failed: {lines[-1].removeprefix('error: ')}")
+    result: dict[str, Any] = json.loads((out / "summary.json").read_text(encoding="utf-8"))
+    return result
+
+
+def _round_seconds(run: dict[str, Any], rounds: int) -> float:
+    return sum(float(run["seconds"][phase]) for phase in PHASES if phase != "evaluate") / rounds
+
+
+def _figures(runs: list[dict[str, Any]], rounds: int) -> dict[str, Any]:
+    return {
+        "round_seconds": statistics.median(_round_seconds(run, rounds) for run in runs),
+        "bytes_up": runs[0]["bytes_up"],
+        "bytes_down": runs[0]["bytes_down"],
+        "mrr": runs[0]["mrr"],
+        "seconds": {phase: statistics.median(run["seconds"][phase] for run in runs) for phase in PHASES},
+    }
+
+
+def _text(value: float | int) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,27 @@
+"""Importing CrypTen 0.4.1 beside a current torch.
+
+CrypTen's ONNX converter asks for `torch.onnx._internal.registration`, which torch no longer has, and fails the whole
+import. Nothing here converts ONNX models, so an empty module takes its place before CrypTen is imported; calling one
+of its functions raises. CrypTen's known weaknesses (shares from a Mersenne Twister, a trusted first party by default,
+plaintext left in buffers) are not mended by importing it: nothing secret may use it as it comes.
+"""
+
+import importlib
+import sys
+from types import ModuleType
+from typing import Any, NoReturn
+
+
+def load_crypten() -> ModuleType:
+    """The `crypten` module. `ImportError` if it is not installed."""
+    if "crypten" not in sys.modules:
+        converter = ModuleType("crypten.nn.onnx_converter")
+        for name in ("from_onnx", "from_pytorch", "from_tensorflow"):
+            setattr(converter, name, _no_conversion)
+        converter.TF_AND_TF2ONNX = False  # type: ignore[attr-defined]
+        sys.modules[converter.__name__] = converter
+    return importlib.import_module("crypten")
+
+
+def _no_conversion(*_arguments: Any, **_options: Any) -> NoReturn:
+    raise RuntimeError("CrypTen's model converters do not work with this version of torch")

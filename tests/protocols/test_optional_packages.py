@@ -1,0 +1,29 @@
+"""Packages with odd installations can be imported where they are needed, and only there."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+def test_crypten_imports_and_its_converters_refuse() -> None:
+    code = (
+        "from protocols.crypten_import import load_crypten\n"
+        "crypten = load_crypten()\n"
+        "assert crypten.__version__ == '0.4.1' and callable(crypten.cryptensor)\n"
+        "try:\n    crypten.nn.from_pytorch(None, None)\n"
+        "except RuntimeError as refusal:\n    print('refused:', refusal)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("refused: ")
+
+
+@pytest.mark.parametrize("package", ["phe", "crypten"])
+def test_no_module_brings_them_in_by_itself(package: str) -> None:
+    code = (
+        "import sys, launch.job, launch.trainer, secure_kg.federation.client, protocols.crypten_import\n"
+        f"print({package!r} in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "False", done.stderr
