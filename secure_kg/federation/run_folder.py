@@ -97,9 +97,9 @@ def read_config(path: Path) -> RunConfig:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write through a neighbour and rename, so that a crash leaves the old file or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(path.name + ".draft")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with draft.open("wb") as file:
             file.write(content)
             file.flush()

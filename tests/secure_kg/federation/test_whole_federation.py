@@ -195,10 +195,11 @@ def test_a_foreign_checkpoint_is_refused(tmp_path: Path) -> None:
 
 
 def _messages(folder: Path, kind: type[Any], purpose: str) -> list[Any]:
+    """What the server received of one kind, in the order of the clients."""
     found = []
     for record in read_transcript(next(folder.glob("transcript-*.bin"))):
         session = bytes(record.frame[8:24])
         message = wire.decode(record.frame, session=session).message  # type: ignore[arg-type]
         if record.direction == "received" and isinstance(message, kind) and message.purpose == purpose:
-            found.append(message)
-    return found
+            found.append((record.round, record.peer, message))
+    return [message for _, _, message in sorted(found, key=lambda entry: entry[:2])]

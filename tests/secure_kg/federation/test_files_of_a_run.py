@@ -1,0 +1,79 @@
+"""Run folders and checkpoints: never written over, never half written, never unpickled."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from secure_kg.errors import UserError
+from secure_kg.federation import checkpoint
+from secure_kg.federation.config import RunConfig
+from secure_kg.federation.run_folder import RunFolder, read_config, read_json, write_json, write_whole
+
+
+def test_a_folder_is_not_written_over(tmp_path: Path) -> None:
+    RunFolder.create(tmp_path / "a" / "b", RunConfig())
+    assert read_config(tmp_path / "a" / "b") == RunConfig()
+    with pytest.raises(UserError, match="exists already"):
+        RunFolder.create(tmp_path / "a" / "b", RunConfig())
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="file"):
+        RunFolder.create(tmp_path / "file" / "below", RunConfig())
+
+
+def test_an_unused_folder_is_given_back_and_a_used_one_kept(tmp_path: Path) -> None:
+    unused = RunFolder.create(tmp_path / "unused", RunConfig())
+    unused.discard_if_unused()
+    assert not unused.path.exists()
+    used = RunFolder.create(tmp_path / "used", RunConfig())
+    used.append_metrics({"round": 1})
+    used.discard_if_unused()
+    assert used.path.exists()
+
+
+def test_metrics_of_undone_rounds_are_forgotten(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "run", RunConfig())
+    for number in (2, 4, 6):
+        folder.append_metrics({"round": number})
+    with (tmp_path / "run/metrics.jsonl").open("a") as file:
+        file.write('{"round": 8, "cut sho')  # a crash in the middle of a line
+    folder.forget_metrics_after(4)
+    assert [record["round"] for record in folder.metrics()] == [2, 4]
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    write_json(tmp_path / "x.json", {"a": 1})
+    with pytest.raises(ValueError, match="JSON compliant"):
+        write_json(tmp_path / "x.json", {"a": float("nan")})
+    assert read_json(tmp_path / "x.json") == {"a": 1}
+    with pytest.raises(UserError):
+        write_whole(tmp_path / "x.json" / "below", b"")
+
+
+def test_checkpoint_round_trip_keeps_the_last_two(tmp_path: Path) -> None:
+    for number in (5, 10, 15):
+        arrays = {"table": np.full((2, 3), number, dtype=np.float32), "step": np.array(1.5, dtype=np.float32)}
+        checkpoint.save_part(tmp_path / "server", number, arrays, {"best": number})
+    assert len(list((tmp_path / "server").iterdir())) == 2
+    arrays, record = checkpoint.load_part(tmp_path / "server", 10)
+    assert record == {"best": 10}
+    assert arrays["table"].tolist() == [[10, 10, 10]] * 2
+    assert arrays["step"].shape == ()
+    with pytest.raises(UserError, match="not a readable checkpoint"):
+        checkpoint.load_part(tmp_path / "server", 5)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x80\x04N.", b"\xff" * 100])
+def test_a_damaged_checkpoint_is_one_line(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "checkpoint-000003.safetensors").write_bytes(content)
+    with pytest.raises(UserError, match="not a readable checkpoint"):
+        checkpoint.load_part(tmp_path, 3)
+
+
+def test_last_complete_round(tmp_path: Path) -> None:
+    assert checkpoint.last_complete(tmp_path) == 0
+    checkpoint.mark_complete(tmp_path, 7)
+    assert checkpoint.last_complete(tmp_path) == 7
+    (tmp_path / "checkpoint.json").write_text('{"round": "8"}')
+    with pytest.raises(UserError, match="names no round"):
+        checkpoint.last_complete(tmp_path)
