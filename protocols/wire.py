@@ -107,6 +107,8 @@ def encode(payload: Message, session: SessionId, round_id: RoundId) -> Frame:
         raise DecodeError(f"session of {len(session)} bytes instead of {SESSION_BYTES}")
     if not 0 <= round_id <= _MAX_ROUND:
         raise DecodeError(f"round {round_id} out of range")
+    if type(payload) not in _NUMBERS:
+        raise TypeError(f"{type(payload).__name__} has no number on the wire")
     frame = bytearray(HEADER.size)
     _ENCODER.encode_into(payload, frame, HEADER.size)
     if len(frame) > MAX_FRAME_BYTES:

@@ -1,0 +1,360 @@
+"""Bytes from a hostile or broken peer: a `DecodeError` and nothing else, before anything of the message is applied."""
+
+import struct
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from messages_of_protocols import STRATEGIES, any_message, same, written_frames
+
+from protocols import wire
+from protocols.conversation import Abort, Failed
+from protocols.errors import DecodeError
+from protocols.identifiers import RoundId, SessionId
+from protocols.plain.sums import ClearInput
+from protocols.plain.union import ClearNames, ClearPositions
+from protocols.secagg.messages import AdvertiseKeys, KeyDirectory, MaskedInput
+
+SESSION = SessionId(bytes(range(16)))
+ROUND = RoundId(7)
+Ext = msgspec.msgpack.Ext
+WRITTEN = [pytest.param(*case, id=type(case[0]).__name__) for case in written_frames()]
+
+
+def frame(message_type: type[wire.Message], body: bytes, *, length: int | None = None, **header: int) -> bytes:
+    """A frame around any bytes, with a correct header unless told otherwise."""
+    return (
+        wire.HEADER.pack(
+            header.get("version", wire.VERSION),
+            header.get("flags", 0),
+            header.get("kind", wire._NUMBERS[message_type]),
+            ROUND,
+            SESSION,
+            len(body) if length is None else length,
+        )
+        + body
+    )
+
+
+def fields(message_type: type[wire.Message], *values: Any) -> bytes:
+    return frame(message_type, msgspec.msgpack.encode(list(values)))
+
+
+def array(dtype: str, shape: tuple[int, ...], data: bytes = b"") -> Any:
+    return Ext(1, dtype.encode() + bytes([len(shape)]) + struct.pack(f"<{len(shape)}Q", *shape) + data)
+
+
+def refused(bytes_: bytes, match: str | None = None) -> None:
+    with pytest.raises(DecodeError, match=match):
+        wire.decode(bytes_, session=SESSION)
+
+
+# --- damage ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("message", "round_id", "written"), WRITTEN)
+def test_every_truncation_is_refused(message: wire.Message, round_id: int, written: bytes) -> None:
+    for end in range(len(written)):
+        refused(written[:end])
+
+
+@pytest.mark.parametrize(("message", "round_id", "written"), WRITTEN)
+def test_every_truncation_is_refused_with_the_length_set_right(
+    message: wire.Message, round_id: int, written: bytes
+) -> None:
+    body = written[wire.HEADER.size :]
+    for end in range(len(body)):
+        refused(frame(type(message), body[:end]))
+
+
+@pytest.mark.parametrize(("message", "round_id", "written"), WRITTEN)
+def test_every_flipped_bit_is_refused_or_changes_only_the_round_or_the_contents(
+    message: wire.Message, round_id: int, written: bytes
+) -> None:
+    survived = 0
+    for bit in range(8 * len(written)):
+        survived += check_flip(message, round_id, written, bit)
+    assert survived >= 32  # the bits of the round at least: nothing protects them
+
+
+@given(any_message, st.data())
+@settings(deadline=None, max_examples=150)
+def test_flipped_bits_of_any_message(message: wire.Message, data: st.DataObject) -> None:
+    encoded = bytes(wire.encode(message, SESSION, ROUND))
+    for bit in data.draw(st.lists(st.integers(0, 8 * len(encoded) - 1), min_size=5, max_size=5)):
+        check_flip(message, ROUND, encoded, bit)
+
+
+def check_flip(message: wire.Message, round_id: int, encoded: bytes, bit: int) -> bool:
+    damaged = bytearray(encoded)
+    damaged[bit // 8] ^= 1 << (bit % 8)
+    try:
+        envelope = wire.decode(damaged, session=SESSION)
+    except DecodeError:
+        return False
+    place = bit // 8
+    assert envelope.session == SESSION
+    assert type(envelope.message) is type(message)
+    if 4 <= place < 8:
+        assert envelope.round == round_id ^ (1 << (bit - 32))
+        assert same(envelope.message, message)
+    else:
+        assert place >= wire.HEADER.size, "a damaged version, flag, kind, session or length decoded"
+        assert envelope.round == round_id
+    return True
+
+
+@given(any_message, st.binary(min_size=1, max_size=20))
+@settings(deadline=None, max_examples=100)
+def test_appended_bytes_are_refused(message: wire.Message, more: bytes) -> None:
+    encoded = bytes(wire.encode(message, SESSION, ROUND))
+    refused(encoded + more, "announced")
+    refused(frame(type(message), encoded[wire.HEADER.size :] + more))
+
+
+@given(st.binary(max_size=200))
+@settings(deadline=None, max_examples=200)
+def test_noise_is_refused(noise: bytes) -> None:
+    refused(noise)
+
+
+@given(st.sampled_from(sorted(STRATEGIES, key=lambda kind: kind.__name__)), st.binary(max_size=60))
+@settings(deadline=None, max_examples=300)
+def test_noise_behind_a_good_header_is_refused_or_a_message(message_type: type[wire.Message], noise: bytes) -> None:
+    try:
+        envelope = wire.decode(frame(message_type, noise), session=SESSION)
+    except DecodeError:
+        return
+    assert type(envelope.message) is message_type
+
+
+# --- header ---------------------------------------------------------------------------------------------------------
+
+BODY = msgspec.msgpack.encode(["reason"])
+
+
+def test_the_helper_makes_good_frames() -> None:
+    assert wire.decode(frame(Failed, BODY), session=SESSION).message == Failed("reason")
+
+
+@pytest.mark.parametrize("version", [0, 2, 255])
+def test_another_version_is_refused(version: int) -> None:
+    refused(frame(Failed, BODY, version=version), "version")
+
+
+@pytest.mark.parametrize("flags", [1, 128, 255])
+def test_a_flag_is_refused(flags: int) -> None:
+    refused(frame(Failed, BODY, flags=flags), "flags")
+
+
+@pytest.mark.parametrize("kind", [0, 0x0003, 0x7777, 0xFFFF])
+def test_an_unknown_kind_is_refused(kind: int) -> None:
+    refused(frame(Failed, BODY, kind=kind), "unknown kind")
+
+
+@given(st.binary(max_size=20).filter(lambda session: session != SESSION))
+@settings(deadline=None)
+def test_another_session_is_refused(session: bytes) -> None:
+    with pytest.raises(DecodeError, match="another session"):
+        wire.decode(frame(Failed, BODY), session=SessionId(session))
+
+
+@pytest.mark.parametrize("length", [0, 7, 9, 2**31, 2**32, 2**63, 2**64 - 1])
+def test_a_wrong_length_is_refused(length: int) -> None:
+    assert length != len(BODY)
+    refused(frame(Failed, BODY, length=length), "announced")
+
+
+def test_frames_over_the_limit_are_refused() -> None:
+    good = frame(Failed, BODY)
+    assert wire.decode(good, session=SESSION, max_bytes=len(good)).message == Failed("reason")
+    with pytest.raises(DecodeError, match="limit"):
+        wire.decode(good, session=SESSION, max_bytes=len(good) - 1)
+
+
+# --- body -----------------------------------------------------------------------------------------------------------
+
+VALUES: dict[str, Any] = {
+    "nothing": None,
+    "bool": True,
+    "int": 3,
+    "large int": 2**64 - 1,
+    "float": 1.5,
+    "whole float": 2.0,
+    "str": "x",
+    "number as str": "3",
+    "bytes": b"k" * 32,
+    "list": ["x"],
+    "list of numbers": [1, 2],
+    "map": {1: b"k" * 32},
+    "map with text keys": {"1": b"k" * 32},
+    "map with text values": {1: "x"},
+    "array": array("i8", (1,), bytes(8)),
+    "time": Ext(-1, bytes(4)),
+}
+KINDS = {"str": {"str", "number as str"}, "bytes": {"bytes"}, "int": {"int", "large int"}, "dict": {"map"}, "list": {"list"}}
+
+
+def kind_of(annotation: Any) -> set[str]:
+    name = getattr(annotation, "__origin__", annotation).__name__
+    return KINDS.get(name, {"array"})
+
+
+@pytest.mark.parametrize(("message", "round_id", "written"), WRITTEN)
+def test_a_mistyped_field_is_refused(message: wire.Message, round_id: int, written: bytes) -> None:
+    good = msgspec.msgpack.decode(written[wire.HEADER.size :])
+    annotations = [field.type for field in msgspec.structs.fields(type(message))]
+    for place, annotation in enumerate(annotations):
+        for name, value in VALUES.items():
+            if name in kind_of(annotation):
+                continue
+            refused(fields(type(message), *good[:place], value, *good[place + 1 :]))
+
+
+@pytest.mark.parametrize(("message", "round_id", "written"), WRITTEN)
+def test_missing_and_surplus_fields_are_refused(message: wire.Message, round_id: int, written: bytes) -> None:
+    good = msgspec.msgpack.decode(written[wire.HEADER.size :])
+    assert same(wire.decode(fields(type(message), *good), session=SESSION).message, message)
+    for end in range(len(good)):
+        refused(fields(type(message), *good[:end]), "at least length")
+    for more in (None, 0, "x", good[-1]):
+        refused(fields(type(message), *good, more), "at most length")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\xc0",
+        msgspec.msgpack.encode({"reason": "x"}),
+        msgspec.msgpack.encode("reason"),
+        b"\x91\xa1\xff",  # text that is not UTF-8
+        b"\x91\xc1",  # the one byte MessagePack never uses
+        b"\x91" * 100_000,  # deeply nested
+        BODY * 2,
+    ],
+    ids=["empty", "nil", "map", "text", "not UTF-8", "reserved byte", "nested", "twice"],
+)
+def test_a_body_that_is_not_the_list_of_fields_is_refused(body: bytes) -> None:
+    refused(frame(Failed, body))
+
+
+@pytest.mark.parametrize(
+    ("message_type", "body"),
+    [
+        (Failed, b"\x91\xdb\xff\xff\xff\xff"),
+        (Failed, b"\xdd\xff\xff\xff\xff\xa1x"),
+        (AdvertiseKeys, b"\x91\xc6\xff\xff\xff\xff"),
+        (KeyDirectory, b"\x91\xdf\xff\xff\xff\xff"),
+        (ClearNames, b"\x91\xdd\xff\xff\xff\xff"),
+        (ClearNames, b"\x91\xdd\xff\xff\xff\xff\xa1x"),
+        (ClearPositions, b"\x92\x01\xc9\xff\xff\xff\xff\x01"),
+    ],
+)
+def test_huge_announced_lengths_are_refused(message_type: type[wire.Message], body: bytes) -> None:
+    refused(frame(message_type, body))
+
+
+HUGE_SHAPES = [
+    (2**64 - 1,),
+    (2**61 + 1,),  # times 8 bytes: 8 modulo 2^64
+    (2**32, 2**32),  # 0 modulo 2^64
+    (2**63, 2),
+    (2**32, 2**31, 2, 1),
+    (2**61, 8),
+    (0, 2**63),
+    (2**64 - 1, 0),
+    (0, 2**40, 2**40),
+    (0, 2**62),
+]
+
+
+@pytest.mark.parametrize("shape", HUGE_SHAPES)
+@pytest.mark.parametrize("data", [b"", bytes(8)])
+def test_shapes_that_overflow_are_refused(shape: tuple[int, ...], data: bytes) -> None:
+    refused(fields(ClearPositions, 1, array("i8", shape, data)))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Ext(1, b""),
+        Ext(1, b"i8"),
+        Ext(1, b"i8\x01"),
+        Ext(1, b"i8\x01" + bytes(7)),
+        Ext(1, b"i8\x02" + struct.pack("<Q", 0)),
+        Ext(2, b"i8\x01" + struct.pack("<Q", 0)),
+        Ext(0, b"i8\x01" + struct.pack("<Q", 0)),
+        Ext(127, b""),
+        array("i8", (1,)),
+        array("i8", (1,), bytes(7)),
+        array("i8", (1,), bytes(9)),
+        array("i8", (), b""),
+        array("i4", (1,), bytes(4)),
+        array("f2", (1,), bytes(2)),
+        array("O8", (1,), bytes(8)),
+        array("|O", (1,), bytes(8)),
+        array("I8", (1,), bytes(8)),
+        array("i8", (1, 1, 1, 1, 1), bytes(8)),
+        array("i8", (1,) * 31, bytes(8)),
+    ],
+)
+def test_malformed_arrays_are_refused(value: Any) -> None:
+    refused(fields(ClearPositions, 1, value))
+
+
+KEY = b"k" * 32
+ONE_U8 = array("u8", (1,), bytes(8))
+ONE_F8 = array("f8", (1,), bytes(8))
+BAD_F8 = [array("f8", (1,), struct.pack("<d", bad)) for bad in (float("nan"), float("inf"), float("-inf"))]
+BAD_F4 = [array("f4", (1,), struct.pack("<f", bad)) for bad in (float("nan"), float("inf"), float("-inf"))]
+
+
+@pytest.mark.parametrize(
+    ("message_type", "values"),
+    [
+        (Failed, ["x" * 501]),
+        (Abort, ["x" * 501]),
+        (AdvertiseKeys, [KEY[:31]]),
+        (AdvertiseKeys, [KEY + b"k"]),
+        (KeyDirectory, [{1: KEY, 2: KEY[:31]}]),
+        (KeyDirectory, [{2**64 - 1: b""}]),
+        (MaskedInput, ["p" * 65, ONE_U8]),
+        (MaskedInput, ["p", ONE_F8]),
+        (MaskedInput, ["p", array("i8", (1,), bytes(8))]),
+        (MaskedInput, ["p", array("u1", (1,), bytes(1))]),
+        (MaskedInput, ["p", array("u8", (), bytes(8))]),
+        (MaskedInput, ["p", array("u8", (1, 1), bytes(8))]),
+        (ClearInput, ["p" * 65, ONE_F8, ONE_U8]),
+        (ClearInput, ["p", ONE_U8, ONE_U8]),
+        (ClearInput, ["p", ONE_F8, ONE_F8]),
+        (ClearInput, ["p", array("f8", (1, 1), bytes(8)), ONE_U8]),
+        (ClearInput, ["p", ONE_F8, array("u8", (1, 1), bytes(8))]),
+        *((ClearInput, ["p", bad, ONE_U8]) for bad in BAD_F8 + BAD_F4),
+        (ClearNames, [["a", "b", "a"]]),
+        (ClearNames, [["a", 1]]),
+        (ClearPositions, [1, ONE_U8]),
+        (ClearPositions, [1, array("i8", (1, 1), bytes(8))]),
+    ],
+)
+def test_fields_out_of_their_range_are_refused(message_type: type[wire.Message], values: list[Any]) -> None:
+    refused(fields(message_type, *values))
+
+
+@pytest.mark.parametrize(
+    ("message_type", "values"),
+    [
+        (Failed, ["x" * 501]),
+        (AdvertiseKeys, [KEY[:31]]),
+        (MaskedInput, ["p", np.zeros(1)]),
+        (MaskedInput, ["p", [1, 2]]),
+        (ClearInput, ["p", np.array([np.nan]), np.zeros(1, dtype="<u8")]),
+        (ClearNames, [["a", "a"]]),
+    ],
+)
+def test_the_same_limits_hold_for_messages_made_here(message_type: type[wire.Message], values: list[Any]) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011  each has its own text
+        message_type(*values)
