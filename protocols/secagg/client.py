@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Final
 
 from protocols.errors import PeerMisbehaved, ProtocolError, UnexpectedMessage
-from protocols.identifiers import PartyId, RoundId, SessionId
+from protocols.identifiers import SETUP, PartyId, RoundId, SessionId
 from protocols.primitives.group import Ring, RingVector
 from protocols.primitives.keys import AgreementKey, KeyContext, derive_key
 from protocols.primitives.prg import add_keystream, subtract_keystream
@@ -51,7 +51,7 @@ class SecAggClient:
         self._min_participants = min_participants
         self._key: AgreementKey | None = AgreementKey()
         self._secrets: dict[PartyId, bytes] = {}
-        self._last_round = RoundId(-1)
+        self._last_round = SETUP
         self._purposes_of_round: set[str] = set()
 
     def __repr__(self) -> str:

@@ -195,7 +195,13 @@ VALUES: dict[str, Any] = {
     "array": array("i8", (1,), bytes(8)),
     "time": Ext(-1, bytes(4)),
 }
-KINDS = {"str": {"str", "number as str"}, "bytes": {"bytes"}, "int": {"int", "large int"}, "dict": {"map"}, "list": {"list"}}
+KINDS = {
+    "str": {"str", "number as str"},
+    "bytes": {"bytes"},
+    "int": {"int", "large int"},
+    "dict": {"map"},
+    "list": {"list"},
+}
 
 
 def kind_of(annotation: Any) -> set[str]:
