@@ -19,6 +19,6 @@ class Positions:
     def checked(cls, union_size: int, own: npt.NDArray[np.int64], names: int) -> "Positions":
         """Refuse an answer that would mix up rows: wrong length, out of range, or two names in one place."""
         in_range = own.size == 0 or (int(own.min()) >= 0 and int(own.max()) < union_size)
-        if own.shape != (names,) or not in_range or np.unique(own).size != own.size:
+        if union_size < 0 or own.shape != (names,) or not in_range or np.unique(own).size != own.size:
             raise PeerMisbehaved("the server's positions do not fit this client's names")
         return cls(union_size, own)

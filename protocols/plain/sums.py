@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from protocols import wire
 from protocols.conversation import Conversation
-from protocols.errors import PeerMisbehaved
+from protocols.errors import EncodingOverflow, PeerMisbehaved
 from protocols.identifiers import SERVER, PartyId, RoundId
 from protocols.sums import Contribution, ContributionReport, SumClient, SumLayout, SumServer, Total
 from protocols.transport.deadline import Deadline
@@ -46,8 +46,12 @@ class PlainSumClient(SumClient):
         contribution: Contribution,
     ) -> ContributionReport:
         contribution.check(layout)
-        real, counts = _dtypes(layout)
-        message = ClearInput(purpose, contribution.real.astype(real), contribution.counts.astype(counts))
+        real_type, count_type = _dtypes(layout)
+        with np.errstate(over="ignore"):
+            real = contribution.real.astype(real_type)
+        if not np.isfinite(real).all():
+            raise EncodingOverflow(f"a value to be summed does not fit a float of {layout.ring_bits} bits")
+        message = ClearInput(purpose, real, contribution.counts.astype(count_type))
         with conversation.transport.phase(round_id, f"input/{purpose}"):
             conversation.send(SERVER, message, round_id)
         return ContributionReport()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
 from protocols.conversation import Conversation
@@ -13,12 +14,21 @@ SESSION = SessionId(bytes(range(16)))
 PATIENCE = 20.0
 """Seconds until a test that hangs fails; nothing that passes waits for it."""
 
+SHORT = 0.05
+"""Seconds for a deadline that is meant to pass; whatever should arrive before it is already there."""
+
 Part = Callable[[Conversation], Any]
 
 
 def soon() -> Deadline:
     """A deadline that is meant to be met."""
     return Deadline.after(PATIENCE)
+
+
+def meeting(parties: int) -> Callable[[], object]:
+    """A point that none of `parties` threads passes before all have reached it."""
+    barrier = Barrier(parties)
+    return lambda: barrier.wait(PATIENCE)
 
 
 def converse(parts: Mapping[PartyId, Part]) -> dict[PartyId, Any]:

@@ -1,0 +1,100 @@
+"""Mailboxes between threads: order, copies, deadlines, and who may talk to whom."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from in_threads import soon
+
+from protocols.errors import DeadlineExpired, PeerLost
+from protocols.identifiers import SERVER, PartyId
+from protocols.transport.base import party_names
+from protocols.transport.deadline import Deadline
+from protocols.transport.in_process import InProcessNetwork, InProcessTransport
+
+ONE, TWO, THREE = PartyId(1), PartyId(2), PartyId(3)
+PAST = Deadline(0.0)
+
+
+def ends(clients: int = 3) -> list[InProcessTransport]:
+    network = InProcessNetwork(clients)
+    return [network.endpoint(party) for party in network.parties]
+
+
+def test_who_talks_to_whom() -> None:
+    server, one, two, three = ends()
+    assert server.peers == (ONE, TWO, THREE)
+    assert one.peers == two.peers == three.peers == (SERVER,)
+    for sender, to in ((one, TWO), (one, ONE), (server, SERVER), (server, PartyId(4))):
+        with pytest.raises(PeerLost, match=f"party {to}"):
+            sender.send(to, b"x")
+
+
+@given(st.lists(st.tuples(st.sampled_from([ONE, TWO, THREE]), st.binary(max_size=5)), max_size=20))
+@settings(deadline=None)
+def test_frames_of_a_pair_keep_their_order(sent: list[tuple[PartyId, bytes]]) -> None:
+    server, *clients = ends()
+    for party, frame in sent:
+        clients[party - 1].send(SERVER, frame)
+        server.send(party, frame)
+    for party in (ONE, TWO, THREE):
+        own = [frame for sender, frame in sent if sender == party]
+        assert [server.receive([party], PAST) for _ in own] == [(party, frame) for frame in own]
+        assert [clients[party - 1].receive([SERVER], PAST) for _ in own] == [(SERVER, frame) for frame in own]
+    with pytest.raises(DeadlineExpired):
+        server.receive(server.peers, PAST)
+
+
+def test_a_frame_is_copied() -> None:
+    server, one, *_ = ends()
+    frame = bytearray(b"as sent")
+    one.send(SERVER, frame)
+    frame[:] = b"changed"
+    assert server.receive([ONE], PAST) == (ONE, b"as sent")
+
+
+def test_only_the_named_senders_are_heard() -> None:
+    server, one, two, _ = ends()
+    one.send(SERVER, b"from one")
+    two.send(SERVER, b"from two")
+    assert server.receive([TWO, THREE], PAST) == (TWO, b"from two")
+    with pytest.raises(DeadlineExpired, match=r"no message from client 2, client 3 in time"):
+        server.receive([THREE, TWO], PAST)
+    assert server.receive([ONE], PAST) == (ONE, b"from one")
+
+
+def test_waiting_ends_when_a_frame_arrives_and_when_the_deadline_passes() -> None:
+    server, one, *_ = ends()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(server.receive, [ONE, TWO], soon())
+        one.send(SERVER, b"at last")
+        assert waiting.result() == (ONE, b"at last")
+    with pytest.raises(DeadlineExpired):
+        server.receive([ONE], Deadline.after(0.05))
+    assert server.traffic.wait_seconds > 0
+
+
+def test_gather_returns_those_that_answered() -> None:
+    server, one, _, three = ends()
+    three.send(SERVER, b"three")
+    one.send(SERVER, b"one")
+    one.send(SERVER, b"one again")
+    assert server.gather(server.peers, Deadline.after(0.05)) == {ONE: b"one", THREE: b"three"}
+    assert server.gather([ONE], PAST) == {ONE: b"one again"}
+    assert server.gather(server.peers, PAST) == {}
+    assert server.gather([], PAST) == {}
+
+
+def test_gather_does_not_wait_once_all_have_answered() -> None:
+    server, *clients = ends()
+    with ThreadPoolExecutor(3) as pool:
+        gathering = pool.submit(server.gather, server.peers, soon())
+        for client in clients:
+            client.send(SERVER, bytes([client.party]))
+        assert gathering.result() == {ONE: b"\x01", TWO: b"\x02", THREE: b"\x03"}
+
+
+def test_parties_have_names() -> None:
+    assert party_names([THREE, SERVER, ONE]) == "the server, client 1, client 3"
+    assert party_names([]) == ""
