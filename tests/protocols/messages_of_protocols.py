@@ -21,6 +21,13 @@ _KEY = st.binary(min_size=32, max_size=32)
 _PURPOSE = st.text(max_size=MAX_PURPOSE)
 
 
+@wire.message(0xFF01)
+class AnyArray(wire.Message, frozen=True):
+    """A message of the tests: an array on which only the wire itself puts limits."""
+
+    value: np.ndarray[Any, Any]
+
+
 def _vector(*dtypes: str, **elements: Any) -> st.SearchStrategy[npt.NDArray[Any]]:
     return st.sampled_from(dtypes).flatmap(
         lambda dtype: hnp.arrays(dtype, st.integers(0, 6), elements=elements or None)

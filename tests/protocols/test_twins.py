@@ -98,6 +98,32 @@ def test_the_masked_sum_clips_and_says_so() -> None:
 
 
 @both
+@pytest.mark.parametrize("ring_bits", [32, 64])
+def test_an_input_is_as_wide_as_its_ring(twin: Twin, ring_bits: int) -> None:
+    """So that a comparison of the twins' traffic compares like with like."""
+    layout = layout_for(3, ring_bits, real=1000, counts=1000)
+    inputs = random_inputs(layout, CLIENTS)
+
+    def serve(conversation: Conversation) -> list[int]:
+        server = twin.server(CLIENTS)
+        server.setup(conversation, soon())
+        server.collect(conversation, FIRST, PURPOSE, CLIENTS, layout, soon())
+        traffic = conversation.transport.traffic
+        return [
+            traffic.total("received", peer=peer, round_id=FIRST, phase=f"input/{PURPOSE}").bytes for peer in CLIENTS
+        ]
+
+    def take_part(conversation: Conversation) -> None:
+        client, me = twin.client(CLIENTS), conversation.transport.party
+        client.setup(conversation, soon())
+        client.contribute(conversation, FIRST, PURPOSE, CLIENTS, layout, inputs[me])
+
+    payload = 2000 * ring_bits // 8
+    for received in converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))[SERVER]:
+        assert payload < received < payload + 100
+
+
+@both
 def test_contributions_are_left_as_they_were(twin: Twin) -> None:
     inputs = random_inputs(LAYOUT, CLIENTS)
     before = {party: (given.real.copy(), given.counts.copy()) for party, given in inputs.items()}

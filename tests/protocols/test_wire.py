@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from messages_of_protocols import STRATEGIES, any_message, registered, same, written_frames
+from messages_of_protocols import STRATEGIES, AnyArray, any_message, registered, same, written_frames
 from vectors import unhex, vectors
 
 from protocols import wire
@@ -20,13 +20,6 @@ from protocols.identifiers import RoundId, SessionId
 SESSION = SessionId(bytes(range(16)))
 ROUND = RoundId(7)
 DTYPES = ["u1", "<u4", "<u8", "<i8", "<f4", "<f8"]
-
-
-@wire.message(0xFF01)
-class AnyArray(wire.Message, frozen=True):
-    """A message of these tests: an array without restrictions."""
-
-    value: np.ndarray[Any, Any]
 
 
 def there_and_back(message: wire.Message) -> wire.Message:
