@@ -106,6 +106,13 @@ def test_only_what_came_after_the_tap_is_recorded_and_closing_twice_is_no_error(
     assert [record.frame for record in read_transcript(tmp_path / "tapped")] == [b"after"]
 
 
+def test_records_can_be_read_while_the_tap_is_open(tmp_path: Path) -> None:
+    with InProcessNetwork(1).endpoint(SERVER) as transport:
+        transport.attach(Tap(tmp_path / "tapped"))
+        transport.send(ONE, b"first")
+        assert [record.frame for record in read_transcript(tmp_path / "tapped")] == [b"first"]
+
+
 def test_a_transcript_is_never_overwritten(written: Path) -> None:
     with pytest.raises(FileExistsError):
         Tap(written)
