@@ -213,7 +213,7 @@ def main(findings_path: Path) -> None:
                 findings[act.__name__] = act(transport)
         transport.flush(soon())
         with transport.phase(SETUP, "report"):
-            own = [transport.traffic.total(way, phase="large").bytes for way in ("sent", "received")]  # type: ignore[arg-type]
+            own = [transport.traffic.total(way, phase="large").bytes for way in ("sent", "received")]
             if transport.party != SERVER:
                 transport.send(SERVER, json.dumps(own).encode())
                 transport.flush(soon())

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from itertools import product
-from typing import Literal
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +17,7 @@ from protocols.transport.traffic import Traffic, TrafficCount, TrafficKey
 
 ONE, TWO = PartyId(1), PartyId(2)
 PAST = Deadline(0.0)
-Sent = tuple[int, str, int, Literal["down", "up"], int]
+Sent = tuple[int, str, int, str, int]
 sends = st.lists(
     st.tuples(
         st.integers(0, 2),
