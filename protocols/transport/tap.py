@@ -50,6 +50,7 @@ class Tap:
         )
         self._file.write(name)
         self._file.write(frame)
+        self._file.flush()  # a job that is ended by force must not take the last records with it
 
     def close(self) -> None:
         self._file.close()
