@@ -16,10 +16,10 @@ from secure_kg.evaluation.ranking import FilteredRanking, Sides
 from secure_kg.evaluation.sums import RankingSums
 from secure_kg.models.base import ModelSize
 from secure_kg.models.registry import build_model
+from secure_kg.seeds import generator, torch_seed
 from secure_kg.training.config import TrainingConfig
 from secure_kg.training.loss import self_adversarial_loss
 from secure_kg.training.negatives import NegativeSampler
-from secure_kg.training.seeds import named_generator, named_torch_seed
 
 __all__ = ["LocalTrainer", "RankingSums", "Table", "TrainStats", "TrainingConfig"]
 
@@ -44,8 +44,8 @@ class LocalTrainer:
         self.graph, self.config = graph, config
         self._device, self._seed, self._client = device, seed, client
         size = ModelSize(len(graph.entities), len(graph.relations), config.dim, config.margin, config.norm)
-        generator = torch.Generator().manual_seed(named_torch_seed(seed, "initial rows", client))
-        self.model = build_model(config.model, size, generator).to(device)
+        initial = torch.Generator().manual_seed(torch_seed(seed, "initial rows", client))
+        self.model = build_model(config.model, size, initial).to(device)
         self._optimiser = torch.optim.Adam(self.model.parameters(), lr=config.lr, fused=True)
         self._train = torch.from_numpy(graph.train).to(device)
         self._negatives = NegativeSampler(graph, config.negatives, device)
@@ -53,8 +53,8 @@ class LocalTrainer:
 
     def train_round(self, round: int) -> TrainStats:
         """`local_epochs` passes over the train part; raises `TrainingDiverged` if anything stops being finite."""
-        order = named_generator(self._seed, "order", self._client, round)
-        draws = named_generator(self._seed, "negatives", self._client, round)
+        order = generator(self._seed, "order", self._client, round)
+        draws = generator(self._seed, "negatives", self._client, round)
         # Alternation starts from the round, so that one batch per round still sees both sides in turn.
         sides: tuple[Side, ...] = ("tail",) if self.config.corrupt == "tail" else ("tail", "head")
         loss_sum = torch.zeros((), dtype=torch.float64, device=self._device)
