@@ -15,8 +15,8 @@ import numpy.typing as npt
 from protocols.conversation import Conversation
 from protocols.errors import EncodingOverflow
 from protocols.identifiers import PartyId, RoundId
-from protocols.primitives.fixed_point import FixedPoint
-from protocols.primitives.group import Ring
+from protocols.primitives.fixed_point import Encoded, FixedPoint
+from protocols.primitives.group import Ring, RingVector
 from protocols.transport.deadline import Deadline
 
 
@@ -53,6 +53,20 @@ class SumLayout:
     @property
     def entries(self) -> int:
         return self.real_entries + self.count_entries
+
+    def encode(self, contribution: "Contribution") -> Encoded:
+        """One ring vector: the real part in fixed point, then the counts."""
+        contribution.check(self)
+        counts = contribution.counts.astype(self.ring.dtype)
+        if not self.real_entries:
+            return Encoded(vector=counts, clipped=0, max_error=0.0)
+        real = self.codec.encode(contribution.real)
+        return Encoded(np.concatenate([real.vector, counts]), real.clipped, real.max_error)
+
+    def decode(self, total: RingVector) -> "Total":
+        """The sum of encoded contributions as numbers."""
+        real = np.zeros(0) if not self.real_entries else self.codec.decode(total[: self.real_entries])
+        return Total(real, total[self.real_entries :].astype(np.int64))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,6 @@
 import time
 from collections.abc import Collection
 
-import numpy as np
-
 from protocols.conversation import Conversation
 from protocols.identifiers import SERVER, SETUP, PartyId, RoundId
 from protocols.secagg.client import MIN_PARTICIPANTS, SecAggClient
@@ -42,11 +40,9 @@ class SecAggSumClient(SumClient):
         if self._masker is None:
             raise RuntimeError("setup() comes first")
         started = time.perf_counter()
-        contribution.check(layout)
-        encoded = layout.codec.encode(contribution.real)
-        vector = np.concatenate([encoded.vector, contribution.counts.astype(layout.ring.dtype)])
+        encoded = layout.encode(contribution)
         encoded_at = time.perf_counter()
-        masked = self._masker.mask(round_id, purpose, participants, layout.ring, vector)
+        masked = self._masker.mask(round_id, purpose, participants, layout.ring, encoded.vector)
         masked_at = time.perf_counter()
         with conversation.transport.phase(round_id, f"input/{purpose}"):
             conversation.send(SERVER, masked, round_id)
@@ -77,8 +73,6 @@ class SecAggSumServer(SumServer):
         started = time.perf_counter()
         for party, masked in sorted(inputs.items()):
             running.add(party, masked)
-        total = running.total()
-        real = layout.codec.decode(total[: layout.real_entries])
-        counts = total[layout.real_entries :].astype(np.int64)
+        total = layout.decode(running.total())
         self.unmask_seconds += time.perf_counter() - started
-        return Total(real, counts)
+        return total

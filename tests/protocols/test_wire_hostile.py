@@ -316,8 +316,6 @@ def test_malformed_arrays_are_refused(value: Any) -> None:
 KEY = b"k" * 32
 ONE_U8 = array("u8", (1,), bytes(8))
 ONE_F8 = array("f8", (1,), bytes(8))
-BAD_F8 = [array("f8", (1,), struct.pack("<d", bad)) for bad in (float("nan"), float("inf"), float("-inf"))]
-BAD_F4 = [array("f4", (1,), struct.pack("<f", bad)) for bad in (float("nan"), float("inf"), float("-inf"))]
 
 
 @pytest.mark.parametrize(
@@ -335,12 +333,10 @@ BAD_F4 = [array("f4", (1,), struct.pack("<f", bad)) for bad in (float("nan"), fl
         (MaskedInput, ["p", array("u1", (1,), bytes(1))]),
         (MaskedInput, ["p", array("u8", (), bytes(8))]),
         (MaskedInput, ["p", array("u8", (1, 1), bytes(8))]),
-        (ClearInput, ["p" * 65, ONE_F8, ONE_U8]),
-        (ClearInput, ["p", ONE_U8, ONE_U8]),
-        (ClearInput, ["p", ONE_F8, ONE_F8]),
-        (ClearInput, ["p", array("f8", (1, 1), bytes(8)), ONE_U8]),
-        (ClearInput, ["p", ONE_F8, array("u8", (1, 1), bytes(8))]),
-        *((ClearInput, ["p", bad, ONE_U8]) for bad in BAD_F8 + BAD_F4),
+        (ClearInput, ["p" * 65, ONE_U8]),
+        (ClearInput, ["p", ONE_F8]),
+        (ClearInput, ["p", array("i8", (1,), bytes(8))]),
+        (ClearInput, ["p", array("u8", (1, 1), bytes(8))]),
         (ClearNames, [["a", "b", "a"]]),
         (ClearNames, [["a", 1]]),
         (ClearPositions, [1, ONE_U8]),
@@ -358,7 +354,7 @@ def test_fields_out_of_their_range_are_refused(message_type: type[wire.Message],
         (AdvertiseKeys, [KEY[:31]]),
         (MaskedInput, ["p", np.zeros(1)]),
         (MaskedInput, ["p", [1, 2]]),
-        (ClearInput, ["p", np.array([np.nan]), np.zeros(1, dtype="<u8")]),
+        (ClearInput, ["p", np.zeros(1)]),
         (ClearNames, [["a", "a"]]),
     ],
 )
