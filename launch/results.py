@@ -58,12 +58,14 @@ def _compare(summary: dict[str, Any], folder: Path) -> None:
         other_strategy = "local" if summary["config"]["strategy"] != "local" else "fedr"
         say(f"to compare: the same command with --strategy {other_strategy} and another --out beside this one")
         return
-    rows = [
-        [name, run["config"]["strategy"], run["config"]["aggregation"], *_row(run, run["rounds"])]
-        for name, run in [*others, ("this run", summary)]
-    ]
-    columns = ("run", "strategy", "sums", "rounds", "MRR", "Hits@1", "Hits@3", "Hits@10", "kB up", "kB down")
-    table("the same data, seed and model", columns, rows)
+    rows = [_comparison(name, run) for name, run in [*others, ("this run", summary)]]
+    table("the same data, seed and model", ("run", "strategy", "sums", "rounds", "MRR", "Hits@10", "kB up"), rows)
+
+
+def _comparison(name: str, run: dict[str, Any]) -> list[str | int]:
+    config, sent = run["config"], round(run["bytes_up"] / 1000)
+    scores = f"{run['mrr']:.4f}", f"{run['hits@10']:.4f}"
+    return [name, config["strategy"], config["aggregation"], run["rounds"], *scores, sent]
 
 
 def _row(values: dict[str, Any], count: int) -> list[str | int]:
