@@ -27,6 +27,7 @@ from secure_kg.errors import UserError
 from secure_kg.federation.run_folder import RunFolder
 from secure_kg.federation.server import FederationServer
 from secure_kg.federation.summary import summarise
+from secure_kg.report.page import run_report
 
 if TYPE_CHECKING:
     from secure_kg.federation.client import FederationClient
@@ -111,6 +112,7 @@ def _serve(plan: Plan, transport: Transport) -> None:
             folder.discard_if_unused()
             raise
         summary = summarise(config, outcome, folder)
+        folder.write_report(run_report(summary, folder.metrics(), folder.settings()))
         folder.write_summary(summary)
         show_results(summary, out)
     except (UserError, ProtocolError) as problem:

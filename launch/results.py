@@ -30,7 +30,7 @@ def show_results(summary: dict[str, Any], folder: Path) -> None:
     say(f"seconds per client: {phases}; in all {summary['seconds_total']:.1f}")
     _say_privacy(summary)
     _compare(summary, folder)
-    say(f"run folder: {folder}")
+    say(f"run folder: {folder}  (report: {folder / 'report.html'})")
 
 
 def _say_privacy(summary: dict[str, Any]) -> None:

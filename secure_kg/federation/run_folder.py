@@ -3,6 +3,7 @@
     config.toml                     every setting, resolved
     metrics.jsonl                   one line per evaluation
     summary.json                    the result; its presence means that the run is complete
+    report.html                     the same for people
     checkpoint.json                 the last round for which every party has written its part
     server/checkpoint-R.safetensors
     clients/K/                      what client K keeps to itself: its checkpoints, model.safetensors, result.json
@@ -79,6 +80,12 @@ class RunFolder:
 
     def write_summary(self, summary: dict[str, Any]) -> None:
         write_json(self.path / "summary.json", summary)
+
+    def write_report(self, page: str) -> None:
+        write_whole(self.path / "report.html", page.encode())
+
+    def settings(self) -> str:
+        return (self.path / "config.toml").read_text(encoding="utf-8")
 
     def summary(self) -> dict[str, Any] | None:
         path = self.path / "summary.json"

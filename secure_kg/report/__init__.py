@@ -1,0 +1,1 @@
+"""A run as a page for people: one self-contained HTML file, no scripts, no network."""

@@ -1,0 +1,126 @@
+"""`report.html`: the result of a run, how it got there, what it cost, and who learned what."""
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from secure_kg.federation.strategy import STRATEGIES
+from secure_kg.report.charts import bar_chart, line_chart
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1d2433; --quiet: #667085; --paper: #fff; --edge: #d8dde6; --main: #2563a8; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6e9ef; --quiet: #9aa4b5; --paper: #14181f; --edge: #333b48; --main: #6aa9ee; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 62rem; padding: 1.5rem 1rem 3rem; background: var(--paper); color: var(--ink);
+  font: 16px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
+.quiet { color: var(--quiet); margin: .2rem 0 0; }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)); gap: .75rem; margin: 1.25rem 0; }
+.card { border: 1px solid var(--edge); border-radius: .5rem; padding: .6rem .8rem; }
+.card b { display: block; font-size: 1.35rem; font-variant-numeric: tabular-nums; }
+.card span { color: var(--quiet); font-size: .85rem; }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(19rem, 1fr)); gap: 1.25rem; }
+figure { margin: 0; } figcaption { color: var(--quiet); font-size: .9rem; }
+svg { width: 100%; height: auto; } .grid { stroke: var(--edge); } .mark { stroke: var(--quiet); stroke-dasharray: 4 4; }
+.line { fill: none; stroke: var(--main); stroke-width: 2; } .dot, .bar { fill: var(--main); }
+.tick { fill: var(--quiet); font-size: 13px; }
+.scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--edge); white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; } .text td { text-align: left; white-space: normal; }
+.text th { text-align: left; }
+details { margin-top: 1.5rem; } pre { overflow-x: auto; font-size: .85rem; }
+@media print { body { font-size: 11pt; } .card, figure, table { break-inside: avoid; } }
+"""
+_METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
+
+
+def run_report(summary: dict[str, Any], evaluations: Sequence[dict[str, Any]], settings: str) -> str:
+    """The page for `summary.json`, the lines of `metrics.jsonl` and the text of `config.toml`."""
+    config = summary["config"]
+    title = f"{STRATEGIES[config['strategy']].title} on {_data_name(config)}"
+    megabytes = (summary["bytes_up"] + summary["bytes_down"]) / 1e6
+    cards = [
+        (f"{summary['mrr']:.4f}", "test MRR, tail side"),
+        (f"{summary['both_sides']['mrr']:.4f}", "test MRR, both sides"),
+        (f"{summary['hits@10']:.3f}", "Hits@10, tail side"),
+        (f"{summary['rounds']} ({summary['best_round']})", "rounds (best)"),
+        (f"{summary['seconds_total']:.1f} s", "in all"),
+        (f"{megabytes:.1f} MB", "sent and received"),
+    ]
+    best = summary["best_round"]
+    mrr = line_chart([(line["round"], line["valid"]["mrr"]) for line in evaluations], "round", "validation MRR", best)
+    loss = line_chart([(line["round"], line["loss"]) for line in evaluations], "round", "training loss", best)
+    phases = bar_chart(list(summary["seconds"].items()), "s")
+    return "".join(
+        [
+            "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
+            "<meta name='viewport' content='width=device-width, initial-scale=1'>",
+            f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>",
+            f"<h1>{escape(title)}</h1>",
+            f"<p class='quiet'>{escape(_subtitle(summary))}</p>",
+            "<div class='cards'>",
+            *(f"<div class='card'><b>{value}</b><span>{label}</span></div>" for value, label in cards),
+            "</div><h2>Convergence</h2><div class='charts'>",
+            f"<figure>{mrr}<figcaption>validation MRR of all clients; dashed: the round kept</figcaption></figure>",
+            f"<figure>{loss}<figcaption>training loss, mean over all clients' triples</figcaption></figure>",
+            "</div><h2>Where the time went</h2>",
+            f"<figure>{phases}<figcaption>seconds per client; unmask is the server's</figcaption></figure>",
+            "<h2>Results</h2><div class='scroll'>",
+            _results(summary),
+            "</div><h2>Who learned what in this run</h2><div class='scroll'>",
+            _privacy(summary),
+            f"</div><details><summary>All settings</summary><pre>{escape(settings)}</pre></details></body></html>\n",
+        ]
+    )
+
+
+def _subtitle(summary: dict[str, Any]) -> str:
+    config = summary["config"]
+    return (
+        f"{config['training']['model']}, {summary['number_of_clients']} clients, {config['aggregation']} sums, "
+        f"{config['alignment']} alignment, seed {config['seed']}"
+    )
+
+
+def _data_name(config: dict[str, Any]) -> str:
+    return "the clients' own folders" if config.get("client_data") else f"{config['dataset']}, by {config['by']}"
+
+
+def _results(summary: dict[str, Any]) -> str:
+    head = ("", "test triples", "MRR", "Hits@1", "Hits@3", "Hits@10", "kB up", "kB down")
+    entries = [(f"client {client['client']}", client) for client in summary["clients"]] + [("all", summary)]
+    body = [
+        [
+            name,
+            f"{entry['test_triples']:,}",
+            *(f"{entry[metric]:.4f}" for metric in _METRICS),
+            f"{entry['bytes_up'] / 1000:,.0f}",
+            f"{entry['bytes_down'] / 1000:,.0f}",
+        ]
+        for name, entry in entries
+    ]
+    return _table("", head, body)
+
+
+def _privacy(summary: dict[str, Any]) -> str:
+    config = summary["config"]
+    rows = []
+    secure = config["aggregation"] == "secagg"
+    if config["strategy"] != "local":
+        rows.append(
+            ["relation rows and who holds them", "their sums only" if secure else "every client's", "the mean rows"]
+        )
+        rows.append(["relation names", "every client's (plain alignment)", "none but its own"])
+    rows.append(["validation and test metrics", "their sums only" if secure else "every client's", "none"])
+    rows.append(["triples, entity names, entity rows", "none", "none but its own"])
+    if config["strategy"] != "local":
+        lost = f"at most {summary['max_fixed_point_error']:.1e} per value; {summary['clipped_values']:,} values clipped"
+        rows.append(["what fixed-point encoding lost", lost, ""])
+    return _table("text", ("", "the server learned", "another client learned"), rows)
+
+
+def _table(style: str, head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    columns = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+    lines = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in body)
+    return f"<table class='{style}'><thead><tr>{columns}</tr></thead><tbody>{lines}</tbody></table>"
