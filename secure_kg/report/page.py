@@ -28,7 +28,7 @@ svg { width: 100%; height: auto; } .grid { stroke: var(--edge); } .mark { stroke
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--edge); white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; } .text td { text-align: left; white-space: normal; }
-.text th { text-align: left; }
+.text th { text-align: left; white-space: normal; } .bars { max-width: 42rem; }
 details { margin-top: 1.5rem; } pre { overflow-x: auto; font-size: .85rem; }
 @media print { body { font-size: 11pt; } .card, figure, table { break-inside: avoid; } }
 """
@@ -65,7 +65,7 @@ def run_report(summary: dict[str, Any], evaluations: Sequence[dict[str, Any]], s
             f"<figure>{mrr}<figcaption>validation MRR of all clients; dashed: the round kept</figcaption></figure>",
             f"<figure>{loss}<figcaption>training loss, mean over all clients' triples</figcaption></figure>",
             "</div><h2>Where the time went</h2>",
-            f"<figure>{phases}<figcaption>seconds per client; unmask is the server's</figcaption></figure>",
+            f"<figure class='bars'>{phases}<figcaption>seconds per client; unmask is the server's</figcaption></figure>",
             "<h2>Results</h2><div class='scroll'>",
             _results(summary),
             "</div><h2>Who learned what in this run</h2><div class='scroll'>",
@@ -108,9 +108,8 @@ def _privacy(summary: dict[str, Any]) -> str:
     rows = []
     secure = config["aggregation"] == "secagg"
     if config["strategy"] != "local":
-        rows.append(
-            ["relation rows and who holds them", "their sums only" if secure else "every client's", "the mean rows"]
-        )
+        sums = "their sums only (a row that one client alone holds is its own sum)"
+        rows.append(["relation rows and who holds them", sums if secure else "every client's", "the mean rows"])
         rows.append(["relation names", "every client's (plain alignment)", "none but its own"])
     rows.append(["validation and test metrics", "their sums only" if secure else "every client's", "none"])
     rows.append(["triples, entity names, entity rows", "none", "none but its own"])
