@@ -65,7 +65,7 @@ def run_report(summary: dict[str, Any], evaluations: Sequence[dict[str, Any]], s
             f"<figure>{mrr}<figcaption>validation MRR of all clients; dashed: the round kept</figcaption></figure>",
             f"<figure>{loss}<figcaption>training loss, mean over all clients' triples</figcaption></figure>",
             "</div><h2>Where the time went</h2>",
-            f"<figure class='bars'>{phases}<figcaption>seconds per client; unmask is the server's</figcaption></figure>",
+            f"<figure class='bars'>{phases}<figcaption>seconds per client; unmask: server</figcaption></figure>",
             "<h2>Results</h2><div class='scroll'>",
             _results(summary),
             "</div><h2>Who learned what in this run</h2><div class='scroll'>",
