@@ -8,6 +8,9 @@ from secure_kg.errors import UserError
 from secure_kg.models.shapes import MODELS
 
 
+MAX_DIM = 2**16
+
+
 @dataclass(frozen=True, slots=True)
 class TrainingConfig:
     """Settings of local training; the defaults are those of FedR (Zhang et al., EMNLP 2022, appendix B)."""
@@ -29,6 +32,8 @@ class TrainingConfig:
         for name in ("dim", "negatives", "batch_size", "local_epochs"):
             if getattr(self, name) < 1:
                 raise UserError(f"{_flag(name)} must be at least 1")
+        if self.dim > MAX_DIM:
+            raise UserError(f"--dim must be at most {MAX_DIM}")
         for name in ("margin", "lr"):
             if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
                 raise UserError(f"{_flag(name)} must be a positive number")
