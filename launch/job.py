@@ -6,6 +6,7 @@ to the process manager, which kills them with a banner and an exit code of its o
 """
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from launch import environment
-from launch.options import DEFAULT_RANKS, RUNS, Plan, new_run_path
+from launch.options import DEFAULT_RANKS, RUNS, Plan, for_clients, new_run_path
 from launch.results import show_results
 from protocols.errors import Aborted, ProtocolError
 from protocols.identifiers import SERVER
@@ -42,8 +43,9 @@ def finished_before(plan: Plan) -> bool:
     if not plan.resume or plan.out is None:
         return False
     summary = RunFolder(plan.out).summary()
+    settings = summary.get("config") if summary is not None else None
     asked = plan.config.rounds, plan.config.patience
-    return summary is not None and asked == (summary["config"]["rounds"], summary["config"]["patience"])
+    return isinstance(settings, dict) and asked == (settings.get("rounds"), settings.get("patience"))
 
 
 def show_again(plan: Plan) -> None:
@@ -55,16 +57,20 @@ def show_again(plan: Plan) -> None:
 
 def start_under_mpirun(module: str, plan: Plan, argv: Sequence[str]) -> int:
     """Run the same command again under mpirun and give back its exit code."""
-    ranks = plan.ranks if plan.ranks is not None else DEFAULT_RANKS
+    usual = DEFAULT_RANKS if plan.config.clients is None else plan.config.clients + 1
+    ranks = plan.ranks if plan.ranks is not None else usual
     _check_ranks(ranks)
+    for_clients(plan, ranks - 1)
     command = environment.mpirun_command(module, ranks, argv)
     say(f"starting 1 server and {ranks - 1} clients: mpirun -n {ranks} python -m {module} {' '.join(argv)}".rstrip())
     process = subprocess.Popen(command)
-    while True:
-        try:
-            return process.wait()
-        except KeyboardInterrupt:
-            continue  # mpirun has got the signal too and ends its ranks
+    # Whoever ends this process means the job: mpirun passes the signal on to its ranks.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda received, _frame: process.send_signal(received))
+    code = process.wait()
+    if code not in (0, 2):
+        fail(f"the job was ended from outside (exit code {code}); --resume continues it from its last checkpoint")
+    return code if code >= 0 else 128 - code
 
 
 def run_rank(plan: Plan) -> int:
@@ -79,6 +85,7 @@ def run_rank(plan: Plan) -> int:
         _check_ranks(world.Get_size())
         if plan.ranks is not None and plan.ranks != world.Get_size():
             raise UserError(f"-n {plan.ranks}: mpirun started {world.Get_size()} ranks")
+        plan = for_clients(plan, world.Get_size() - 1)
     except UserError as problem:
         if serving:
             fail(str(problem))
@@ -128,7 +135,7 @@ def _take_part(plan: Plan, transport: Transport, clients: int) -> None:
 
     number = transport.party
     client = FederationClient(plan.config, transport, clients)
-    own = RUNS
+    own = RUNS / f"client-{number}"
     try:
         run_name = client.greet()
         own = RunFolder(plan.out if plan.out is not None else RUNS / run_name).client(number)
@@ -165,4 +172,3 @@ def _internal(problem: Exception, log: Path) -> str:
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text("".join(traceback.format_exception(problem)), encoding="utf-8")
     return f"internal error ({type(problem).__name__}); the details are in {log}"
-

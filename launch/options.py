@@ -59,7 +59,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "checkpoint_every": "write a checkpoint every so many rounds; 0: never",
         "transcript": "record every message the server receives and sends in the run folder",
         "device": "auto: the rank's share of the GPUs, else the CPU with one thread",
-        "deadline": "seconds the server waits for a client before it ends the job",
+        "deadline": "seconds a client may take for a round before the server ends the job (starting up is allowed 600)",
     },
 }
 _HELP: Final = {name: text for group in GROUPS.values() for name, text in group.items()}
@@ -94,6 +94,14 @@ def parse(argv: Sequence[str], prog: str, description: str, epilog: str) -> Plan
     name = preset_for(given.get("dataset", RunConfig().dataset)) if preset == "auto" else preset
     config = _config({**PRESETS[name], **given})
     return Plan(config, Path(out) if out else None, False, ranks)
+
+
+def for_clients(plan: Plan, clients: int) -> Plan:
+    """The plan for so many clients; a resumed run must have as many as it had."""
+    saved = plan.config.clients
+    if saved not in (None, clients):
+        raise UserError(f"--resume {plan.out}: the run has {saved} clients, so it needs {saved + 1} ranks")
+    return dataclasses.replace(plan, config=dataclasses.replace(plan.config, clients=clients))
 
 
 def _parser(prog: str, description: str, epilog: str) -> argparse.ArgumentParser:
@@ -180,7 +188,7 @@ def _resumed(folder: Path, given: dict[str, Any]) -> RunConfig:
 
 def _unknown(argument: str, parser: argparse.ArgumentParser) -> str:
     known = [option for action in parser._actions for option in action.option_strings]
-    close = difflib.get_close_matches(argument.partition("=")[0], known, n=1)
+    close = difflib.get_close_matches(argument.partition("=")[0], known, n=1, cutoff=0.75)
     return f"unknown option {argument}" + (f"; did you mean {close[0]}?" if close else "; see --help")
 
 

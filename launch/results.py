@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from secure_kg.console import say, table
+from secure_kg.errors import UserError
 from secure_kg.federation.run_folder import RunFolder
 from secure_kg.federation.strategy import STRATEGIES
 from secure_kg.federation.summary import comparable
@@ -27,7 +28,7 @@ def show_results(summary: dict[str, Any], folder: Path) -> None:
         f"both sides: MRR {both['mrr']:.4f}, Hits@10 {both['hits@10']:.4f}"
     )
     phases = ", ".join(f"{phase} {seconds:.2f}" for phase, seconds in summary["seconds"].items())
-    say(f"seconds per client: {phases}; in all {summary['seconds_total']:.1f}")
+    say(f"seconds per client: {phases}; with start-up {summary['seconds_total']:.1f} in all")
     _say_privacy(summary)
     _compare(summary, folder)
     say(f"run folder: {folder}  (report: {folder / 'report.html'})")
@@ -41,6 +42,11 @@ def _say_privacy(summary: dict[str, Any]) -> None:
                 f"aggregation was secure: the server read sums only; fixed-point error at most "
                 f"{summary['max_fixed_point_error']:.1e}, {summary['clipped_values']} values clipped"
             )
+            if summary["single_holder_rows"]:
+                say(
+                    f"but {summary['single_holder_rows']} of {summary['shared_rows']} rows had one contributor in some "
+                    "round: the sum of one is that client's own row"
+                )
         else:
             say("aggregation was plain: the server read every client's rows")
         if config["alignment"] == "plain":
@@ -51,8 +57,13 @@ def _compare(summary: dict[str, Any], folder: Path) -> None:
     """Runs beside this one on the same data, seed and model, e.g. under another strategy."""
     others = []
     for path in sorted(folder.resolve().parent.glob("*/summary.json")):
-        other = RunFolder(path.parent).summary()
-        if path.parent != folder.resolve() and other is not None and comparable(summary, other):
+        if path.parent == folder.resolve():
+            continue
+        try:
+            other = RunFolder(path.parent).summary()
+        except UserError:  # somebody else's broken file is not this run's failure
+            continue
+        if other is not None and comparable(summary, other):
             others.append((path.parent.name, other))
     if not others:
         other_strategy = "local" if summary["config"]["strategy"] != "local" else "fedr"

@@ -129,8 +129,10 @@ class Conversation:
         except DecodeError as problem:
             raise PeerMisbehaved(f"{party_names([sender])} sent a malformed message: {problem}") from None
         if isinstance(envelope.message, Failed):
-            name, reason = party_names([sender]), envelope.message.reason
-            raise PeerFailed(reason if reason.startswith("client ") else f"{name}: {reason}")
+            # The real sender always stands in front, and its words cannot steer a terminal.
+            name = party_names([sender])
+            reason = "".join(letter if letter.isprintable() else " " for letter in envelope.message.reason)
+            raise PeerFailed(f"{name}: {reason.removeprefix(f'{name}: ')}")
         if isinstance(envelope.message, Abort):
             raise Aborted(envelope.message.reason)
         return envelope

@@ -1,9 +1,9 @@
 """Pairwise-masked sums: the server learns the sum of the clients' vectors and no single one of them.
 
 Parties:     n >= 2 clients, 1 server that relays all messages.
-Adversary:   a semi-honest server together with up to n - 2 semi-honest clients.
-Reveals:     the sum over the round's participants (to the server), and who took part. With n - 2 clients on the
-             server's side the sum still hides how the other two share it; with n - 1 nothing is hidden, as in any sum.
+Adversary:   a semi-honest server together with all but two of a sum's participants, semi-honest too.
+Reveals:     the sum over the round's participants (to the server), and who took part. With all but two participants on
+             the server's side the sum still hides how those two share it; with all but one, nothing, as in any sum.
 Assumes:     authentic channels, computational Diffie-Hellman on Curve25519, HKDF-SHA256 as a random oracle,
              AES-256 as a pseudorandom permutation.
 Not covered: a server that replaces public keys or tells clients different things; a participant that falls silent

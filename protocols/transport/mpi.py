@@ -19,7 +19,7 @@ from mpi4py import MPI
 
 from protocols.errors import DecodeError, PeerLost
 from protocols.identifiers import SERVER, PartyId
-from protocols.transport.base import Transport
+from protocols.transport.base import Transport, party_names
 from protocols.transport.deadline import Deadline
 from protocols.wire import MAX_FRAME_BYTES, Frame
 
@@ -66,7 +66,7 @@ class MpiTransport(Transport):
         deadline, backoff = Deadline.after(self._send_seconds), Backoff()
         while to in self._progress():
             if deadline.expired:
-                raise PeerLost(f"party {to} has not taken an earlier message")
+                raise PeerLost(f"{party_names([to])} has not taken an earlier message")
             backoff.sleep(deadline.remaining())
         self._pending[to] = self._communicator.Isend([frame, MPI.BYTE], dest=to, tag=_TAG), frame
         self._progress()
@@ -95,7 +95,7 @@ class MpiTransport(Transport):
         limit = Deadline(max(deadline.at, Deadline.after(_SECONDS_TO_FINISH_READING).at))
         while not request.Test():
             if limit.expired:
-                raise PeerLost(f"party {sender} stopped in the middle of a message")
+                raise PeerLost(f"{party_names([sender])} stopped in the middle of a message")
             backoff.sleep(limit.remaining())
             self._progress()
         return frame

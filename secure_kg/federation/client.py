@@ -4,7 +4,6 @@ The client knows its own graph, settings and number. It answers the server's req
 computes itself who takes part in a round, and sends nothing but contributions to sums and acknowledgements.
 """
 
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from protocols import wire
 from protocols.conversation import MAX_REASON, Conversation, Failed
 from protocols.errors import PeerMisbehaved, UnexpectedMessage
 from protocols.identifiers import NO_SESSION, SERVER, SETUP, PartyId, RoundId, SessionId
@@ -22,12 +22,13 @@ from protocols.unions import Positions
 from secure_kg.data.graph import ClientGraph, Part
 from secure_kg.errors import UserError
 from secure_kg.federation import checkpoint, twins
-from secure_kg.federation.config import RunConfig
+from secure_kg.federation.config import SETUP_SECONDS, RunConfig
 from secure_kg.federation.messages import (
     Done,
     Evaluate,
     Finish,
     Hello,
+    Ready,
     SaveCheckpoint,
     Saved,
     TrainRound,
@@ -85,6 +86,7 @@ class FederationClient:
         """Take part until the results are written; `folder` is this client's own."""
         self._graph, self._trainer, self._folder = graph, trainer, folder
         self._sums = twins.sum_client(self._config, self._clients)
+        self._conversation.send(SERVER, Ready(), SETUP)
         self._sums.setup(self._conversation, self._deadline())
         self._positions = self._align()
         if self._done:
@@ -111,14 +113,21 @@ class FederationClient:
                     )
 
     def _deadline(self) -> Deadline:
-        # A client waits for the slowest of the others as well as for the server, in training and in evaluation.
-        return Deadline.after(4 * self._config.deadline)
+        # A client waits for the slowest of the others, in starting up, training and evaluation; the server notices a
+        # silent client much sooner, and a server that has died takes the job with it.
+        return Deadline.after(SETUP_SECONDS + 2 * self._config.eval_every * self._config.deadline)
 
     def _align(self) -> Positions | None:
         if self._strategy.shared is None:
             return None
         names = self._graph.relations
-        return twins.align_as_client(self._config, self._conversation, names, self._deadline())
+        positions = twins.align_as_client(self._config, self._conversation, names, self._deadline())
+        training = self._config.training
+        width = self._strategy.row_width(training.model, training.dim)
+        # A union that no message could carry is not a union: a false size must not make this client allocate it.
+        if positions.union_size * (width + 1) * self._config.ring_bits // 8 > wire.MAX_FRAME_BYTES:
+            raise PeerMisbehaved(f"the server announces a union of {positions.union_size} names, too many for one sum")
+        return positions
 
     def _train(self, round_id: RoundId, message: TrainRound) -> None:
         """Line 9-13: local epochs, then the shared rows into the sum."""

@@ -19,6 +19,9 @@ Aggregation = Literal["secagg", "plain"]
 Alignment = Literal["plain"]
 Device = Literal["auto", "cpu", "cuda"]
 
+SETUP_SECONDS: Final = 600.0
+"""For starting up: a client imports torch and reads or downloads its data, which is no sign of trouble."""
+
 # These concern one party only; parties of one job may differ in them, and they do not change the result.
 _LOCAL_FIELDS: Final = frozenset({"client_data", "device", "deadline", "transcript", "checkpoint_every"})
 
@@ -30,6 +33,8 @@ class RunConfig:
     dataset: str = "umls"
     by: By = "triples"
     client_data: str | None = None
+    clients: int | None = None
+    """How many there are; each process fills it in from the ranks it was started with."""
     strategy: str = "fedr"
     aggregation: Aggregation = "secagg"
     alignment: Alignment = "plain"

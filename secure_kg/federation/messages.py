@@ -40,6 +40,11 @@ class Welcome(wire.Message, frozen=True):
         wire.require(self.run_name.isprintable() and self.run_name.strip(".") != "", "run name that is no file name")
 
 
+@wire.message(0x100A)
+class Ready(wire.Message, frozen=True):
+    """Client to server: my data are read and my trainer stands."""
+
+
 @wire.message(0x1003)
 class TrainRound(wire.Message, frozen=True):
     """Server to participant: train, then contribute. `rows` [union, width] is empty if the client has them already."""

@@ -47,8 +47,10 @@ class RunFolder:
 
     def discard_if_unused(self) -> None:
         """Remove a folder in which nothing has happened, so that a mended command can use its name."""
-        if [path.name for path in self.path.iterdir()] == ["config.toml"]:
-            (self.path / "config.toml").unlink()
+        files = list(self.path.iterdir())
+        if all(path.name == "config.toml" or path.name.startswith("transcript-") for path in files):
+            for path in files:
+                path.unlink()
             self.path.rmdir()
 
     @property

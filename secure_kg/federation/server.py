@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from protocols.conversation import Conversation
-from protocols.errors import ProtocolError
+from protocols.errors import EncodingOverflow, ProtocolError
 from protocols.identifiers import NO_SESSION, SETUP, PartyId, RoundId, SessionId, new_session
 from protocols.sums import SumLayout, Total
 from protocols.transport.base import Transport
@@ -21,13 +21,14 @@ from protocols.transport.deadline import Deadline
 from protocols.transport.tap import Tap
 from secure_kg.errors import UserError
 from secure_kg.federation import checkpoint, twins
-from secure_kg.federation.config import RunConfig
+from secure_kg.federation.config import SETUP_SECONDS, RunConfig
 from secure_kg.federation.early_stopping import EarlyStopping
 from secure_kg.federation.messages import (
     Done,
     Evaluate,
     Finish,
     Hello,
+    Ready,
     SaveCheckpoint,
     Saved,
     TrainRound,
@@ -55,6 +56,8 @@ class ServerOutcome:
     valid_mrr: float
     test: ClientMetrics
     union_size: int
+    single_holder_rows: int
+    """Most rows in any round to which one client alone contributed: their "means" are that client's own rows."""
     elapsed: float
     seconds: dict[str, float]
     bytes_up: dict[int, int]
@@ -74,6 +77,7 @@ class FederationServer:
         self._current: set[PartyId] = set()  # clients that have the newest rows
         self._conversation = Conversation(transport, NO_SESSION)
         self._round_id = SETUP
+        self._single_holder_rows = 0
 
     def run(self) -> ServerOutcome:
         """The whole run. If it cannot be finished, the clients are told why before the error leaves."""
@@ -84,9 +88,11 @@ class FederationServer:
             raise
 
     def _run(self) -> ServerOutcome:
+        self._check_feasible()
         done = checkpoint.last_complete(self._folder.path)
         self._greet(done)
         self._sums = twins.sum_server(self._config, self._clients)
+        self._conversation.gather_all(self._clients, Ready, SETUP, self._setup_deadline())
         self._sums.setup(self._conversation, self._deadline())
         self._table = self._align()
         if done:
@@ -96,6 +102,19 @@ class FederationServer:
             done += 1
             self._round(RoundId(done))
         return self._finish(RoundId(done))
+
+    def _check_feasible(self) -> None:
+        """Refuse at once what could only fail later."""
+        config, clients = self._config, len(self._clients)
+        if config.min_participants > clients:
+            raise UserError(f"--min-participants {config.min_participants}: there are only {clients} clients")
+        try:
+            row_layout(1, 1, config.clip, clients, config.ring_bits)
+        except EncodingOverflow as problem:
+            raise UserError(f"--clip {config.clip:g}: {problem}") from None
+
+    def _setup_deadline(self) -> Deadline:
+        return Deadline.after(max(SETUP_SECONDS, self._config.deadline))
 
     def _deadline(self) -> Deadline:
         return Deadline.after(self._config.deadline)
@@ -107,10 +126,10 @@ class FederationServer:
         """Open a session with every client; settings that differ between parties end the job before it starts."""
         greeting = self._conversation
         digest = self._config.digest()
-        hellos = greeting.gather_all(self._clients, Hello, SETUP, self._deadline())
         session = new_session()
         if self._config.transcript:
             self._transport.attach(Tap(self._folder.path / f"transcript-{session.hex()[:8]}.bin"))
+        hellos = greeting.gather_all(self._clients, Hello, SETUP, self._setup_deadline())
         greeting.broadcast(self._clients, Welcome(session, digest, done, self._folder.path.resolve().name), SETUP)
         self._conversation = Conversation(self._transport, SessionId(session))
         odd = [party for party in sorted(hellos) if hellos[party].digest != digest]
@@ -141,6 +160,7 @@ class FederationServer:
             layout = row_layout(rows, width, config.clip, len(self._clients), config.ring_bits)
             total = self._collect(round_id, "rows", chosen, layout)
             self._table = mean_rows(total, self._table)
+            self._single_holder_rows = max(self._single_holder_rows, int((total.counts == 1).sum()))
             self._current.clear()
         last = round_id == config.rounds
         if round_id % config.eval_every == 0 or last:
@@ -150,7 +170,10 @@ class FederationServer:
             self._checkpoint(round_id)
 
     def _collect(self, round_id: RoundId, purpose: str, chosen: Collection[PartyId], layout: SumLayout) -> Total:
-        return self._sums.collect(self._conversation, round_id, purpose, chosen, layout, self._deadline())
+        # Where nothing is shared, nobody waits for a client until the next evaluation, which may be rounds away.
+        rounds = 1 if self._strategy.shared else self._config.eval_every
+        deadline = Deadline.after(rounds * self._config.deadline)
+        return self._sums.collect(self._conversation, round_id, purpose, chosen, layout, deadline)
 
     def _evaluate(self, round_id: RoundId) -> None:
         with self._transport.phase(round_id, "evaluate"):
@@ -188,6 +211,7 @@ class FederationServer:
                 "best_mrr": self._stopping.best_mrr,
                 "best_round": self._stopping.best_round,
                 "checks_since_best": self._stopping.checks_since_best,
+                "single_holder_rows": self._single_holder_rows,
                 "elapsed": self._elapsed(),
                 "seconds": self._seconds(),
                 "bytes_up": self._bytes("received"),
@@ -206,6 +230,7 @@ class FederationServer:
         self._stopping.best_mrr = record["best_mrr"]
         self._stopping.best_round = record["best_round"]
         self._stopping.checks_since_best = record["checks_since_best"]
+        self._single_holder_rows = record["single_holder_rows"]
         self._carried = record
         self._folder.forget_metrics_after(done)
         self._report(f"continuing after round {done}")
@@ -223,6 +248,7 @@ class FederationServer:
             valid_mrr=self._stopping.best_mrr,
             test=metrics_of(total),
             union_size=len(self._table),
+            single_holder_rows=self._single_holder_rows,
             elapsed=self._elapsed(),
             seconds=self._seconds(),
             bytes_up={int(party): size for party, size in self._bytes("received").items()},

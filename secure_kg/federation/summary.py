@@ -31,6 +31,7 @@ def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> d
         "clients": clients,
         "number_of_clients": len(outcome.bytes_up),
         "shared_rows": outcome.union_size,
+        "single_holder_rows": outcome.single_holder_rows,
         "seconds": _phase_seconds(clients, outcome),
         "seconds_total": outcome.elapsed,
         "seconds_server": outcome.seconds,
@@ -46,9 +47,11 @@ def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> d
 
 def comparable(summary: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether two summaries are about the same data, seed, model and number of clients."""
-    mine, theirs = summary["config"], other.get("config", {})
+    if not summary.keys() <= other.keys() or not isinstance(other["config"], dict):
+        return False  # not a summary, or one of another version
+    mine, theirs = summary["config"], other["config"]
     keys = ("dataset", "by", "client_data", "seed", "rounds", "training")
-    same_count = summary["number_of_clients"] == other.get("number_of_clients")
+    same_count = summary["number_of_clients"] == other["number_of_clients"]
     return same_count and all(mine.get(key) == theirs.get(key) for key in keys)
 
 

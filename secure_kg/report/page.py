@@ -108,7 +108,8 @@ def _privacy(summary: dict[str, Any]) -> str:
     rows = []
     secure = config["aggregation"] == "secagg"
     if config["strategy"] != "local":
-        sums = "their sums only (a row that one client alone holds is its own sum)"
+        alone = summary["single_holder_rows"]
+        sums = "their sums only" + (f"; {alone} rows were sums of one client alone" if alone else "")
         rows.append(["relation rows and who holds them", sums if secure else "every client's", "the mean rows"])
         rows.append(["relation names", "every client's (plain alignment)", "none but its own"])
     rows.append(["validation and test metrics", "their sums only" if secure else "every client's", "none"])

@@ -7,7 +7,6 @@ from typing import Literal
 from secure_kg.errors import UserError
 from secure_kg.models.shapes import MODELS
 
-
 MAX_DIM = 2**16
 
 

@@ -78,11 +78,14 @@ def test_killed_in_the_middle_and_resumed_gives_the_same_result(tmp_path: Path) 
         os.kill(victim, signal.SIGKILL)
         assert job.wait(timeout=60) != 0
     assert not (tmp_path / "broken/summary.json").exists()
-    resumed = run_job(None, "-n", "3", "--resume", "broken", cwd=tmp_path)
+    resumed = run_job(None, "--resume", "broken", cwd=tmp_path)  # with as many ranks as it had
     assert resumed.code == 0, resumed.errors
     assert "continuing after round" in resumed.out
     assert summary(tmp_path / "broken")["mrr"] == summary(tmp_path / "unbroken")["mrr"]
     assert summary(tmp_path / "broken")["rounds"] == summary(tmp_path / "unbroken")["rounds"]
+    other = run_job(4, "--resume", "broken", cwd=tmp_path)
+    assert other.code == 2
+    assert "the run has 2 clients, so it needs 3 ranks" in other.errors
     again = run_job(3, "--resume", "broken", cwd=tmp_path)
     assert again.code == 0
     assert "complete" in again.out
@@ -104,6 +107,48 @@ def test_without_mpirun_the_job_starts_itself(tmp_path: Path) -> None:
     assert ended.out.startswith("starting 1 server and 2 clients: mpirun -n 3 ")
     (folder,) = (tmp_path / "runs").iterdir()
     assert summary(folder)["number_of_clients"] == 2
+
+
+def test_ending_the_launcher_ends_the_job(tmp_path: Path) -> None:
+    """SIGTERM to the process the user started must not leave mpirun and its ranks behind."""
+    options = [*TINY[:2], "--rounds", "100000", "--patience", "100000", "--checkpoint-every", "5", "--out", "run"]
+    with (tmp_path / "log").open("w") as log:
+        job = subprocess.Popen(
+            command(None, "-n", "3", *options), cwd=tmp_path, stdout=log, stderr=log, env=environment()
+        )
+        limit = time.monotonic() + 120
+        while not (tmp_path / "run/checkpoint.json").exists():
+            assert job.poll() is None
+            assert time.monotonic() < limit
+            time.sleep(0.02)
+        rank = _client_process(job.pid)
+        job.send_signal(signal.SIGTERM)
+        assert job.wait(timeout=60) != 0
+    limit = time.monotonic() + 30
+    while Path(f"/proc/{rank}").exists():
+        assert time.monotonic() < limit, "a rank lives on"
+        time.sleep(0.05)
+    assert "--resume continues it" in (tmp_path / "log").read_text()
+
+
+def test_rows_of_one_holder_are_counted(tmp_path: Path) -> None:
+    ended = run_job(3, *TINY, "--by", "relations", "--out", "run", cwd=tmp_path)
+    assert ended.code == 0, ended.errors
+    result = summary(tmp_path / "run")
+    assert result["single_holder_rows"] == result["shared_rows"] > 0
+    assert "the sum of one is that client's own row" in ended.out
+    assert (tmp_path / "run/report.html").read_text().startswith("<!doctype html>")
+
+
+def test_a_broken_neighbour_does_not_matter(tmp_path: Path) -> None:
+    for name, content in {"a": "{", "b": "{}", "c": "[]"}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "summary.json").write_text(content)
+    assert run_job(3, *TINY, "--out", "run", cwd=tmp_path).code == 0
+    (tmp_path / "run/summary.json").write_text("{}")  # and a summary that is none is written anew
+    again = run_job(3, "--resume", "run", cwd=tmp_path)
+    assert again.code == 0, again.errors
+    assert summary(tmp_path / "run")["rounds"] == 4
 
 
 def test_eight_ranks_with_a_client_fraction(tmp_path: Path) -> None:
@@ -128,6 +173,9 @@ def test_eight_ranks_with_a_client_fraction(tmp_path: Path) -> None:
         (3, ["--client-data", "nowhere"], "nowhere"),
         (3, ["--resume", "taken"], "no config.toml"),
         (3, ["-n", "4", "--dataset", "nations"], "mpirun started 3 ranks"),
+        (3, ["--min-participants", "3"], "there are only 2 clients"),
+        (3, ["--clip", "1e12"], "--clip 1e+12"),
+        (3, ["--dim", "100000000"], "--dim must be at most"),
         (None, ["-n", "2"], "2 ranks: a job needs at least 3"),
         (None, ["--device", "cuda", "--dataset", "nations", "-n", "3"], "no GPU"),
     ],

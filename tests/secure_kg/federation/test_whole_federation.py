@@ -1,6 +1,7 @@
 """The round loop with everything real but MPI: exactness of the twins, averaging, sampling, stopping, resumption."""
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,19 @@ import torch
 from federation_in_threads import nations, relation_rows, run_federation, small_config
 
 from protocols import wire
+from protocols.conversation import Conversation
 from protocols.errors import Aborted, PeerFailed
-from protocols.identifiers import PartyId, RoundId
+from protocols.identifiers import NO_SESSION, SETUP, PartyId, RoundId
+from protocols.plain import union as plain_union
 from protocols.plain.sums import ClearInput
+from protocols.plain.union import ClearNames, ClearPositions
 from protocols.secagg.messages import MaskedInput
+from protocols.transport.deadline import Deadline
 from protocols.transport.tap import read_transcript
 from secure_kg.data.graph import ClientGraph
 from secure_kg.errors import TrainingDiverged, UserError
 from secure_kg.federation.config import RunConfig
+from secure_kg.federation.messages import Hello, Welcome
 from secure_kg.federation.row_sum import row_layout
 from secure_kg.federation.sampling import participants
 from secure_kg.training.trainer import LocalTrainer
@@ -213,6 +219,27 @@ def test_values_beyond_the_clip_are_counted(tmp_path: Path) -> None:
     run_federation(small_config(clip=0.01), nations(2), tmp_path / "run").done()
     results = [json.loads(path.read_text()) for path in tmp_path.glob("run/clients/*/result.json")]
     assert all(result["clipped_values"] > 0 for result in results)
+
+
+def test_a_union_too_large_to_exist_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that announces 2^40 names must not make a client allocate their rows."""
+
+    def lie(conversation: Conversation, clients: Collection[PartyId], deadline: Deadline) -> int:
+        for party, names in conversation.gather_all(clients, ClearNames, SETUP, deadline).items():
+            own = np.arange(len(names.names), dtype=np.int64)
+            conversation.send(party, ClearPositions(2**40, own), SETUP)
+        return 1
+
+    monkeypatch.setattr(plain_union, "serve", lie)
+    run = run_federation(small_config(), nations(2), tmp_path / "run")
+    assert any("too many for one sum" in str(error) for error in run.client_errors.values())
+
+
+def test_the_transcript_starts_with_the_greeting(tmp_path: Path) -> None:
+    run_federation(small_config(transcript=True), nations(2), tmp_path / "run").done()
+    records = list(read_transcript(next((tmp_path / "run").glob("transcript-*.bin"))))
+    first = [type(wire.decode(record.frame, session=NO_SESSION).message) for record in records[:4]]
+    assert first == [Hello, Hello, Welcome, Welcome]
 
 
 def test_a_foreign_checkpoint_is_refused(tmp_path: Path) -> None:
