@@ -1,1 +1,1 @@
-"""Local training of one client. `config` and `seeds` are free of torch; `trainer` puts the parts together."""
+"""Local training of one client. `config` is free of torch; `trainer` puts the parts together."""
