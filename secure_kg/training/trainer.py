@@ -99,7 +99,7 @@ class LocalTrainer:
         """Replace a table by rows [n, width] that arrived from outside.
 
         Adam's moments stay. FedR's code starts a new Adam every round; on UMLS (5 clients, 5 seeds) keeping the
-        moments, dropping those of the shared table and dropping all of them differ by no more than the seeds do, and
+        moments, dropping those of the shared table and dropping all of them rank tails alike within the noise of seeds, and
         keeping is the one that needs no rule about when to drop.
         """
         parameter = self._parameter(table)

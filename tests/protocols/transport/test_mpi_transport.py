@@ -71,7 +71,7 @@ def test_what_has_arrived_counts_and_strangers_do_not(findings: dict[str, Any]) 
 def test_a_peer_that_reads_nothing_is_given_up_and_blocks_nobody_else(findings: dict[str, Any]) -> None:
     assert findings["untaken"] == {
         "client 1": "there back",
-        "second": "party 2 has not taken an earlier message",
+        "second": "client 2 has not taken an earlier message",
         "first": "True",
     }
 
