@@ -99,8 +99,8 @@ class LocalTrainer:
         """Replace a table by rows [n, width] that arrived from outside.
 
         Adam's moments stay. FedR's code starts a new Adam every round; on UMLS (5 clients, 5 seeds) keeping the
-        moments, dropping those of the shared table and dropping all of them rank tails alike within the noise of seeds, and
-        keeping is the one that needs no rule about when to drop.
+        moments, dropping those of the shared table and dropping all of them rank tails alike within the noise of the
+        seeds, and keeping is the one that needs no rule about when to drop.
         """
         parameter = self._parameter(table)
         if rows.shape != tuple(parameter.shape):
