@@ -6,7 +6,7 @@ computes itself who takes part in a round, and sends nothing but contributions t
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -43,6 +43,8 @@ from secure_kg.federation.stopwatch import Stopwatch
 from secure_kg.federation.strategy import STRATEGIES
 from secure_kg.training.trainer import LocalTrainer, TrainStats
 
+_SECONDS_TO_SAY_SO: Final = 10.0
+
 
 @dataclass(slots=True)
 class Losses:
@@ -70,7 +72,7 @@ class FederationClient:
     def say_failed(self, reason: str) -> None:
         """Tell the server that this client cannot go on. The reason must name places, never contents."""
         self._conversation.send(SERVER, Failed(reason[:MAX_REASON]), self._done)
-        self._transport.flush(self._deadline())
+        self._transport.flush(Deadline.after(_SECONDS_TO_SAY_SO))  # a server that no longer listens must not hold us
 
     def greet(self) -> str:
         """Join the session; returns the name the server gave the run."""
