@@ -110,8 +110,8 @@ def _privacy(summary: dict[str, Any]) -> str:
     if config["strategy"] != "local":
         alone = summary["single_holder_rows"]
         sums = "their sums only" + (f"; {alone} rows were sums of one client alone" if alone else "")
-        rows.append(["relation rows and who holds them", sums if secure else "every client's", "the mean rows"])
-        rows.append(["relation names", "every client's (plain alignment)", "none but its own"])
+        rows.append(["values of relation rows", sums if secure else "every client's", "the mean rows"])
+        rows.append(["relation names, and so who holds which", "every client's (plain alignment)", "none but its own"])
     rows.append(["validation and test metrics", "their sums only" if secure else "every client's", "none"])
     rows.append(["triples, entity names, entity rows", "none", "none but its own"])
     if config["strategy"] != "local":

@@ -39,7 +39,7 @@ LINES = [{"round": number, "valid": {"mrr": number / 100}, "loss": 1 / number} f
 def test_the_page_is_self_contained_and_whole() -> None:
     page = run_report(summary(), LINES, "seed = 0\n")
     assert not re.search(r"(?i)<script|https?://|src=|@import", page)
-    for expected in ("0.2500", "client 1", "who holds them", "3 rows were sums of one", "seed = 0", "<svg"):
+    for expected in ("0.2500", "client 1", "so who holds which", "3 rows were sums of one", "seed = 0", "<svg"):
         assert expected in page
 
 
