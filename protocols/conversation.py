@@ -5,20 +5,35 @@ Rules that hold for every protocol on top of it:
 - A message of an earlier round is late and dropped (a client that was slow or stopped may still send one).
 - A message of a later round, of a kind that is not awaited, or that does not decode ends the conversation.
 - Either side may say that it cannot go on: a client with `Failed`, the server with `Abort`.
+- The server may give up one sum (`Abandon`), or go on without a client that is too slow (`LeaveOut`); the client says
+  when it is back (`Back`), and until then the server sends it nothing more and reads nothing else from it.
 
 Not covered here: authenticity. A party that can forge frames of a session can also end it.
 """
 
-from collections.abc import Collection
+import time
+from collections.abc import Collection, Iterator
 from typing import TypeVar
 
 from protocols import wire
-from protocols.errors import Aborted, DeadlineExpired, DecodeError, PeerFailed, PeerMisbehaved, UnexpectedMessage
-from protocols.identifiers import PartyId, RoundId, SessionId
+from protocols.errors import (
+    Aborted,
+    DeadlineExpired,
+    DecodeError,
+    LeftOut,
+    PeerFailed,
+    PeerLost,
+    PeerMisbehaved,
+    SumAbandoned,
+    UnexpectedMessage,
+)
+from protocols.identifiers import SERVER, PartyId, RoundId, SessionId
+from protocols.patience import Patience
 from protocols.transport.base import Transport, party_names
 from protocols.transport.deadline import Deadline
 
 MAX_REASON = 500
+MAX_PURPOSE = 64
 M = TypeVar("M", bound=wire.Message)
 
 
@@ -42,6 +57,28 @@ class Abort(wire.Message, frozen=True):
         wire.require(len(self.reason) <= MAX_REASON, "reason too long")
 
 
+@wire.message(0x0003)
+class LeaveOut(wire.Message, frozen=True):
+    """Server to client: you were silent for too long, the others go on. Say when you are back."""
+
+
+@wire.message(0x0004)
+class Back(wire.Message, frozen=True):
+    """Client to server: I have heard that I was left out, and can take part again."""
+
+
+@wire.message(0x0005)
+class Abandon(wire.Message, frozen=True):
+    """Server to client: this round's sum for `purpose` ends without a result."""
+
+    purpose: str
+    reason: str
+
+    def __post_init__(self) -> None:
+        wire.require(len(self.purpose) <= MAX_PURPOSE, "purpose too long")
+        wire.require(len(self.reason) <= MAX_REASON, "reason too long")
+
+
 class Conversation:
     """Typed send and receive within one session."""
 
@@ -61,6 +98,16 @@ class Conversation:
         for party in sorted(to):
             self.transport.send(party, frame)
 
+    def deliver(self, messages: dict[PartyId, M], round_id: RoundId) -> set[PartyId]:
+        """To each party its own message; returns those that do not take it because they have stopped taking any."""
+        lost = set()
+        for party, message in sorted(messages.items()):
+            try:
+                self.send(party, message, round_id)
+            except PeerLost:
+                lost.add(party)
+        return lost
+
     def abort(self, to: Collection[PartyId], reason: str, round_id: RoundId) -> None:
         """Tell everyone who listens that the session is over; never waits for one who does not."""
         listening = [party for party in to if not self.transport.busy(party)]
@@ -70,9 +117,7 @@ class Conversation:
         """The next message of this round from `sender`, which must be an `expected`."""
         return self._next([sender], expected, round_id, deadline)[1]
 
-    def receive_any(
-        self, sender: PartyId, round_at_least: RoundId, deadline: Deadline
-    ) -> tuple[RoundId, wire.Message]:
+    def receive_any(self, sender: PartyId, round_at_least: RoundId, deadline: Deadline) -> tuple[RoundId, wire.Message]:
         """The next message from `sender`, of any kind and of any round from `round_at_least` on."""
         while True:
             _, frame = self.transport.receive([sender], deadline)
@@ -96,6 +141,46 @@ class Conversation:
             missing.discard(sender)
         return answers
 
+    def gather_each(
+        self,
+        senders: Collection[PartyId],
+        expected: type[M],
+        round_id: RoundId,
+        patience: Patience,
+        step: str,
+    ) -> Iterator[tuple[PartyId, M]]:
+        """One `expected` message from each of `senders` as they arrive, without those that exceed their limit."""
+        started = time.monotonic()
+        missing, answered = set(senders), list[float]()
+        while missing:
+            limits = {party: patience.limit(step, party, answered, len(senders)) for party in missing}
+            try:
+                sender, message = self._next(missing, expected, round_id, Deadline(started + min(limits.values())))
+            except DeadlineExpired:
+                elapsed = time.monotonic() - started
+                missing = {party for party in missing if limits[party] > elapsed}
+                continue
+            except PeerLost as problem:  # it stopped in the middle of a message
+                missing -= set(problem.parties)
+                continue
+            seconds = time.monotonic() - started
+            answered.append(seconds)
+            patience.note(step, sender, seconds)
+            missing.discard(sender)
+            yield sender, message
+
+    def came_back(self, party: PartyId) -> bool:
+        """Whether a party that was left out has said `Back`. What it sent before that is late and dropped."""
+        while True:
+            try:
+                _, frame = self.transport.receive([party], Deadline.after(0.0))
+                envelope = self._open(party, frame)
+            except (DeadlineExpired, PeerLost):
+                return False
+            if isinstance(envelope.message, Back):
+                return True
+            self.late_messages += 1
+
     def gather_all(
         self, senders: Collection[PartyId], expected: type[M], round_id: RoundId, deadline: Deadline
     ) -> dict[PartyId, M]:
@@ -116,6 +201,8 @@ class Conversation:
                 self.late_messages += 1
                 continue
             message = envelope.message
+            if isinstance(message, Abandon) and envelope.round == round_id and sender == SERVER:
+                raise SumAbandoned(_printable(message.reason))
             if envelope.round > round_id or not isinstance(message, expected):
                 raise UnexpectedMessage(
                     f"{party_names([sender])} sent {type(message).__name__} of round {envelope.round} "
@@ -131,8 +218,13 @@ class Conversation:
         if isinstance(envelope.message, Failed):
             # The real sender always stands in front, and its words cannot steer a terminal.
             name = party_names([sender])
-            reason = "".join(letter if letter.isprintable() else " " for letter in envelope.message.reason)
-            raise PeerFailed(f"{name}: {reason.removeprefix(f'{name}: ')}")
+            raise PeerFailed(f"{name}: {_printable(envelope.message.reason).removeprefix(f'{name}: ')}")
         if isinstance(envelope.message, Abort):
             raise Aborted(envelope.message.reason)
+        if isinstance(envelope.message, LeaveOut) and sender == SERVER:
+            raise LeftOut("the server has gone on without this client")
         return envelope
+
+
+def _printable(reason: str) -> str:
+    return "".join(letter if letter.isprintable() else " " for letter in reason)

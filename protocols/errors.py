@@ -22,7 +22,11 @@ class DeadlineExpired(ProtocolError):
 
 
 class PeerLost(ProtocolError):
-    """The transport reports that a peer can no longer be reached."""
+    """The transport reports that a peer can no longer be reached; `parties` has its number."""
+
+    def __init__(self, problem: str, *parties: int) -> None:
+        super().__init__(problem)
+        self.parties = parties
 
 
 class PeerFailed(ProtocolError):
@@ -31,6 +35,14 @@ class PeerFailed(ProtocolError):
 
 class Aborted(ProtocolError):
     """The server ended the session. The text is its reason."""
+
+
+class SumAbandoned(ProtocolError):
+    """One sum ended without a result, e.g. with too few survivors. Nothing was revealed; the session goes on."""
+
+
+class LeftOut(ProtocolError):
+    """The server has gone on without this party, which was too slow. The session goes on; the party may come back."""
 
 
 class EncodingOverflow(ProtocolError):

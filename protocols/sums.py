@@ -1,22 +1,27 @@
 """Adding up vectors over parties: the interface that the plain sum and every secure sum share.
 
 A contribution has a real part (embedding rows, metric sums) and a count part (who holds a row, how many triples).
-Its `SumLayout` is public and computed by every party from its own configuration, never taken from the server.
+Its `SumTask` is public and computed by every party from its own configuration, never taken from the server.
+
+A sum has two halves, so that the parties can agree on keys while the values are still being computed: `prepare`, then
+whatever work a client has to do, then `contribute` on its side and `collect` on the server's. A participant that stays
+silent in either half is left out; the sum is that of the others, exactly, or there is none (`SumAbandoned`).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from protocols.conversation import Conversation
-from protocols.errors import EncodingOverflow
+from protocols.errors import EncodingOverflow, SumAbandoned
 from protocols.identifiers import PartyId, RoundId
+from protocols.patience import Patience
 from protocols.primitives.fixed_point import Encoded, FixedPoint
-from protocols.primitives.group import Ring, RingVector
+from protocols.primitives.group import GroupVector, Ring
 from protocols.transport.deadline import Deadline
 
 
@@ -63,10 +68,14 @@ class SumLayout:
         real = self.codec.encode(contribution.real)
         return Encoded(np.concatenate([real.vector, counts]), real.clipped, real.max_error)
 
-    def decode(self, total: RingVector) -> "Total":
-        """The sum of encoded contributions as numbers."""
+    def decode(self, total: GroupVector) -> "Total":
+        """The sum of encoded contributions as numbers. `SumAbandoned` for a vector that is no such sum."""
         real = np.zeros(0) if not self.real_entries else self.codec.decode(total[: self.real_entries])
-        return Total(real, total[self.real_entries :].astype(np.int64))
+        counts = total[self.real_entries :]
+        # Noise, as masks leave that did not cancel, hardly ever looks like small counts.
+        if self.count_entries and int(counts.max()) > self.parties * self.max_count:
+            raise SumAbandoned("the sum is larger than its contributions can be: some were masked under other terms")
+        return Total(real, counts.astype(np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +103,26 @@ class Total:
 
 
 @dataclass(frozen=True, slots=True)
+class SumTask:
+    """One sum, as a party reckons it itself."""
+
+    round: RoundId
+    purpose: str
+    participants: tuple[PartyId, ...]
+    layout: SumLayout
+    model: bytes = b""
+    """Digest of what the server sent for this sum; parties that were sent different things cannot add up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """A sum and whose contributions are in it."""
+
+    total: Total
+    contributors: frozenset[PartyId]
+
+
+@dataclass(frozen=True, slots=True)
 class ContributionReport:
     """What a contribution cost and lost on the way; known to its own client only."""
 
@@ -101,6 +130,7 @@ class ContributionReport:
     max_error: float = 0.0
     encode_seconds: float = 0.0
     mask_seconds: float = 0.0
+    """Everything cryptographic: keys, shares, masks."""
 
 
 class SumClient(ABC):
@@ -111,16 +141,18 @@ class SumClient(ABC):
         """Agree on whatever the sums of this session need. Called once."""
 
     @abstractmethod
+    def prepare(self, conversation: Conversation, task: SumTask, deadline: Deadline) -> None:
+        """Agree on whatever this sum needs, before the values are known. At most once per round and purpose."""
+
+    @abstractmethod
     def contribute(
-        self,
-        conversation: Conversation,
-        round_id: RoundId,
-        purpose: str,
-        participants: Collection[PartyId],
-        layout: SumLayout,
-        contribution: Contribution,
+        self, conversation: Conversation, task: SumTask, contribution: Contribution, deadline: Deadline
     ) -> ContributionReport:
-        """Send one contribution. At most once per round and purpose; `participants` is the client's own reckoning."""
+        """Send the contribution to the sum prepared last, and help to finish it."""
+
+
+Silent: TypeAlias = Callable[[Collection[PartyId], str], None]
+"""Called with parties that did not answer a step in time, and the name of the step."""
 
 
 class SumServer(ABC):
@@ -130,17 +162,22 @@ class SumServer(ABC):
     """Time spent adding up and reading the sums, so far."""
 
     @abstractmethod
-    def setup(self, conversation: Conversation, deadline: Deadline) -> None:
+    def setup(
+        self, conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent
+    ) -> None:
         """The counterpart of `SumClient.setup`."""
 
     @abstractmethod
-    def collect(
+    def prepare(
         self,
         conversation: Conversation,
-        round_id: RoundId,
-        purpose: str,
-        participants: Collection[PartyId],
-        layout: SumLayout,
-        deadline: Deadline,
-    ) -> Total:
-        """Receive one contribution from every participant and add them up. A silent one raises `DeadlineExpired`."""
+        task: SumTask,
+        present: Collection[PartyId],
+        patience: Patience,
+        silent: Silent,
+    ) -> None:
+        """The counterpart of `SumClient.prepare`, with those of the participants that are `present`."""
+
+    @abstractmethod
+    def collect(self, conversation: Conversation, task: SumTask, patience: Patience, silent: Silent) -> Collected:
+        """Add up the contributions of those who are still there; `SumAbandoned` if they are too few."""

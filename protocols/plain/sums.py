@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 
 from protocols import wire
-from protocols.conversation import Conversation
-from protocols.errors import PeerMisbehaved
-from protocols.identifiers import SERVER, PartyId, RoundId
-from protocols.sums import Contribution, ContributionReport, SumClient, SumLayout, SumServer, Total
+from protocols.conversation import MAX_PURPOSE, Conversation
+from protocols.errors import PeerMisbehaved, SumAbandoned
+from protocols.identifiers import SERVER, PartyId
+from protocols.patience import Patience
+from protocols.sums import Collected, Contribution, ContributionReport, Silent, SumClient, SumServer, SumTask
 from protocols.transport.deadline import Deadline
-
-MAX_PURPOSE = 64
 
 
 @wire.message(0x0201)
@@ -37,48 +36,61 @@ class PlainSumClient(SumClient):
     def setup(self, conversation: Conversation, deadline: Deadline) -> None:
         """Nothing to agree on."""
 
+    def prepare(self, conversation: Conversation, task: SumTask, deadline: Deadline) -> None:
+        """Nothing to agree on."""
+
     def contribute(
-        self,
-        conversation: Conversation,
-        round_id: RoundId,
-        purpose: str,
-        participants: Collection[PartyId],
-        layout: SumLayout,
-        contribution: Contribution,
+        self, conversation: Conversation, task: SumTask, contribution: Contribution, deadline: Deadline
     ) -> ContributionReport:
         started = time.perf_counter()
-        encoded = layout.encode(contribution)
+        encoded = task.layout.encode(contribution)
         encoded_at = time.perf_counter()
-        with conversation.transport.phase(round_id, f"input/{purpose}"):
-            conversation.send(SERVER, ClearInput(purpose, encoded.vector), round_id)
+        with conversation.transport.phase(task.round, f"masked input/{task.purpose}"):
+            conversation.send(SERVER, ClearInput(task.purpose, encoded.vector), task.round)
         return ContributionReport(encoded.clipped, encoded.max_error, encoded_at - started)
 
 
 class PlainSumServer(SumServer):
-    def setup(self, conversation: Conversation, deadline: Deadline) -> None:
+    """`min_contributors`: the twin gives up where the secure sum would, so that the two stay comparable."""
+
+    def __init__(self, min_contributors: int = 1) -> None:
+        self._min_contributors = min_contributors
+        self._present: frozenset[PartyId] = frozenset()
+
+    def setup(
+        self, conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent
+    ) -> None:
         """Nothing to agree on."""
 
-    def collect(
+    def prepare(
         self,
         conversation: Conversation,
-        round_id: RoundId,
-        purpose: str,
-        participants: Collection[PartyId],
-        layout: SumLayout,
-        deadline: Deadline,
-    ) -> Total:
-        with conversation.transport.phase(round_id, f"input/{purpose}"):
-            inputs = conversation.gather_all(participants, ClearInput, round_id, deadline)
-        started = time.perf_counter()
-        running = layout.ring.zeros(layout.entries)
-        for party, message in sorted(inputs.items()):
-            try:
-                layout.ring.require(message.vector, layout.entries)
-            except ValueError:
-                raise PeerMisbehaved(f"client {party} contributed a vector of another length or ring") from None
-            if message.purpose != purpose:
-                raise PeerMisbehaved(f"client {party} contributed to another sum")
-            layout.ring.add_into(running, message.vector)
-        total = layout.decode(running)
-        self.unmask_seconds += time.perf_counter() - started
-        return total
+        task: SumTask,
+        present: Collection[PartyId],
+        patience: Patience,
+        silent: Silent,
+    ) -> None:
+        self._present = frozenset(present) & frozenset(task.participants)
+
+    def collect(self, conversation: Conversation, task: SumTask, patience: Patience, silent: Silent) -> Collected:
+        layout, contributors = task.layout, set[PartyId]()
+        running, step = layout.ring.zeros(layout.entries), f"masked input/{task.purpose}"
+        with conversation.transport.phase(task.round, step):
+            for party, message in conversation.gather_each(self._present, ClearInput, task.round, patience, step):
+                started = time.perf_counter()
+                try:
+                    layout.ring.require(message.vector, layout.entries)
+                except ValueError:
+                    raise PeerMisbehaved(f"client {party} contributed a vector of another length or ring") from None
+                if message.purpose != task.purpose:
+                    raise PeerMisbehaved(f"client {party} contributed to another sum")
+                layout.ring.add_into(running, message.vector)
+                contributors.add(party)
+                self.unmask_seconds += time.perf_counter() - started
+        if missing := self._present - contributors:
+            silent(missing, step)
+        if len(contributors) < self._min_contributors:
+            raise SumAbandoned(
+                f"{len(contributors)} clients have sent their input, {self._min_contributors} are needed"
+            )
+        return Collected(layout.decode(running), frozenset(contributors))

@@ -1,129 +1,291 @@
-"""A client of the pairwise-masked sum: pure steps on one object, one object per session.
+"""A client of one masked sum: Bonawitz et al. 2017, figure 4, from the client's side.
 
-    start() -> AdvertiseKeys        receive(KeyDirectory)        mask(...) -> MaskedInput, once per round and purpose
+One object is one sum. A handler takes a state and gives the next one; every state refuses every message it does not
+wait for; whatever contradicts the client's own record ends in `Aborted(reason)`, after which it answers nothing and
+holds no secret.
 
-Whatever contradicts the client's own configuration or record raises and leaves the client aborted: it answers nothing
-afterwards, and its keys are forgotten.
+    start() -> AdvertiseKeys
+    receive(KeyDirectory) -> ShareKeys
+    receive(EncryptedShares) -> None
+    set_input(vector) -> MaskedInput
+    receive(Survivors) -> UnmaskShares, or SurvivorSignature against an active server
+    receive(SignedSurvivors) -> UnmaskShares
+
+What a client gives away about a peer follows from its own record of who sent it shares: for each of them a share of the
+mask key or a share of the self-mask seed, once, and only if enough of them survive. It never gives both, and about
+itself only the seed.
 """
 
-from collections.abc import Collection
-from enum import Enum
-from typing import Final
+import secrets
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
+from protocols import wire
 from protocols.errors import PeerMisbehaved, ProtocolError, UnexpectedMessage
-from protocols.identifiers import SETUP, PartyId, RoundId, SessionId
-from protocols.primitives.group import Ring, RingVector
-from protocols.primitives.keys import AgreementKey, KeyContext, derive_key
-from protocols.primitives.prg import add_keystream, subtract_keystream
-from protocols.secagg.messages import AdvertiseKeys, KeyDirectory, MaskedInput
+from protocols.identifiers import PartyId
+from protocols.primitives.aead import open_sealed, seal
+from protocols.primitives.group import GroupVector
+from protocols.primitives.keys import AgreementKey, derive_key
+from protocols.primitives.prg import KEY_BYTES, add_keystream, subtract_keystream
+from protocols.primitives.shamir import SHARE_BYTES, split
+from protocols.secagg.messages import (
+    AdvertiseKeys,
+    EncryptedShares,
+    KeyDirectory,
+    MaskedInput,
+    ShareKeys,
+    SignedSurvivors,
+    Survivors,
+    SurvivorSignature,
+    UnmaskShares,
+)
+from protocols.secagg.terms import Credentials, Terms
 
-PROTOCOL: Final = "secure-kg/secagg"
-VERSION: Final = 1
-MIN_PARTICIPANTS: Final = 2
+
+@dataclass(frozen=True, slots=True)
+class HeldShares:
+    """What a peer has entrusted to this client. One of the two may leave it, never both."""
+
+    mask_key: bytes = field(repr=False)
+    seed: bytes = field(repr=False)
 
 
-class State(Enum):
-    NEW = "new"
-    ADVERTISED = "advertise keys"
-    READY = "masked input"
-    ABORTED = "aborted"
+Held: TypeAlias = dict[PartyId, HeldShares]
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    name = "new"
+
+
+@dataclass(frozen=True, slots=True)
+class Advertised:
+    name = "advertise keys"
+    mask_key: AgreementKey
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    name = "share keys"
+    mask_key: AgreementKey
+    mask_keys: dict[PartyId, bytes]
+    """Public mask keys of the neighbours that advertised, and its own."""
+    seed: bytes = field(repr=False)
+    own_seed_share: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    name = "ready for input"
+    masks: dict[PartyId, bytes] = field(repr=False)
+    """The key of the mask shared with each peer that sent shares."""
+    self_mask: bytes = field(repr=False)
+    own_seed_share: bytes = field(repr=False)
+    held: Held = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    name = "masked input"
+    own_seed_share: bytes = field(repr=False)
+    held: Held = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    name = "consistency check"
+    survivors: frozenset[PartyId]
+    answer: UnmaskShares = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    name = "unmasking"
+
+
+@dataclass(frozen=True, slots=True)
+class Aborted:
+    name = "aborted"
+    reason: str
+
+
+State: TypeAlias = New | Advertised | Shared | Ready | Masked | Signed | Answered | Aborted
 
 
 class SecAggClient:
-    """`clients` are all clients of the session and `min_participants` the fewest a sum may have: this client's own
-    configuration, never the server's word."""
+    """`channels` holds the secret agreed with each other client of the session (`ClientSession` makes it)."""
 
     def __init__(
-        self,
-        party: PartyId,
-        clients: Collection[PartyId],
-        session: SessionId,
-        min_participants: int = MIN_PARTICIPANTS,
+        self, party: PartyId, terms: Terms, channels: dict[PartyId, bytes], credentials: Credentials | None
     ) -> None:
-        if party not in clients:
-            raise ValueError("a client must be among the clients of its session")
-        if min_participants < MIN_PARTICIPANTS:
-            raise ValueError("a sum of fewer than two inputs hides nothing")
         self.party = party
-        self.state = State.NEW
-        self._clients = frozenset(clients)
-        self._session = session
-        self._min_participants = min_participants
-        self._key: AgreementKey | None = AgreementKey()
-        self._secrets: dict[PartyId, bytes] = {}
-        self._last_round = SETUP
-        self._purposes_of_round: set[str] = set()
+        self.state: State = New()
+        self._terms = terms
+        self._channels = channels
+        self._credentials = credentials
+        self._neighbours = frozenset(terms.graph.neighbours(party))
 
     def __repr__(self) -> str:
-        return f"SecAggClient(party={self.party}, state={self.state.value})"
+        return f"SecAggClient(party={self.party}, state={self.state.name})"
 
     def start(self) -> AdvertiseKeys:
-        if self.state is not State.NEW or self._key is None:
-            raise UnexpectedMessage(f"start in state '{self.state.value}': one object is one session")
-        self.state = State.ADVERTISED
-        return AdvertiseKeys(self._key.public)
+        """Advertise a mask key that is used for this sum alone."""
+        if not isinstance(self.state, New):
+            raise self._aborted(UnexpectedMessage(f"start in state '{self.state.name}': one object is one sum"))
+        mask_key = AgreementKey.from_secret(secrets.token_bytes(KEY_BYTES))
+        self.state = Advertised(mask_key)
+        signature = b""
+        if self._credentials is not None:
+            signature = self._credentials.sign(self._terms.advert_statement(self.party, mask_key.public))
+        return AdvertiseKeys(self._terms.purpose, mask_key.public, signature)
 
-    def receive(self, directory: KeyDirectory) -> None:
-        """Agree with every peer. The directory must name exactly the configured clients, each with a key of its own."""
-        if self.state is not State.ADVERTISED or self._key is None:
-            raise self._aborted(UnexpectedMessage(f"a key directory in state '{self.state.value}'"))
-        keys = {PartyId(party): key for party, key in directory.mask_keys.items()}
-        if keys.keys() != self._clients:
-            raise self._aborted(PeerMisbehaved("the key directory does not name exactly the configured clients"))
-        if keys[self.party] != self._key.public:
-            raise self._aborted(PeerMisbehaved("the key directory has another key for this client"))
-        if len(set(keys.values())) != len(keys):
-            raise self._aborted(PeerMisbehaved("two clients have the same key in the key directory"))
+    def receive(self, message: wire.Message) -> wire.Message | None:
+        """The answer to `message`, if there is one. Raises, and is aborted, unless the state waits for it."""
         try:
-            self._secrets = {peer: self._key.agree(key) for peer, key in keys.items() if peer != self.party}
-        except PeerMisbehaved as problem:
+            match self.state, message:
+                case (_, KeyDirectory() | EncryptedShares() | Survivors() | SignedSurvivors()) if (
+                    message.purpose != self._terms.purpose
+                ):
+                    raise PeerMisbehaved("a message for another sum")
+                case Advertised() as state, KeyDirectory():
+                    return self._share_keys(state, message)
+                case Shared() as state, EncryptedShares():
+                    self._keep_shares(state, message)
+                    return None
+                case Masked() as state, Survivors():
+                    return self._answer_survivors(state, message)
+                case Signed() as state, SignedSurvivors():
+                    return self._answer_signatures(state, message)
+                case _:
+                    raise UnexpectedMessage(f"{type(message).__name__} in state '{self.state.name}'")
+        except ProtocolError as problem:
             raise self._aborted(problem) from None
-        self._key = None  # all agreements are made: the private key has no further use
-        self.state = State.READY
 
-    def mask(
-        self, round_id: RoundId, purpose: str, participants: Collection[PartyId], ring: Ring, vector: RingVector
-    ) -> MaskedInput:
-        """FedR appendix C: t_u = s_u + sum over v > u of s_{u,v} - sum over v < u of s_{v,u}.
+    def set_input(self, vector: GroupVector) -> MaskedInput:
+        """y_u = x_u + PRG(b_u) + sum over v > u of PRG(s_uv) - sum over v < u of PRG(s_uv), in place on `vector`.
 
-        `vector` is masked in place. Cost: one keystream of its length per other participant.
+        Cost: one keystream of its length for the self mask and one per neighbour that shared its keys.
         """
-        if self.state is not State.READY:
-            raise UnexpectedMessage(f"an input in state '{self.state.value}'")
-        members = frozenset(participants)
-        if self.party not in members or len(members) != len(participants) or not members <= self._clients:
-            raise self._aborted(PeerMisbehaved("the participants are not a set of this session's clients with me"))
-        if len(members) < self._min_participants:
-            raise self._aborted(PeerMisbehaved(f"{len(members)} participants, fewer than {self._min_participants}"))
-        self._use_once(round_id, purpose)
-        for peer in sorted(members - {self.party}):
-            key = derive_key(self._secrets[peer], self._context(round_id, purpose, peer, ring))
+        state = self.state
+        if not isinstance(state, Ready):
+            raise self._aborted(UnexpectedMessage(f"an input in state '{state.name}'"))
+        group = self._terms.group
+        group.require(vector, self._terms.length)
+        self.state = Masked(state.own_seed_share, state.held)
+        add_keystream(state.self_mask, vector, group)
+        for peer, key in sorted(state.masks.items()):
             if self.party < peer:
-                add_keystream(key, vector, ring)
+                add_keystream(key, vector, group)
             else:
-                subtract_keystream(key, vector, ring)
-        return MaskedInput(purpose, vector)
+                subtract_keystream(key, vector, group)
+        return MaskedInput(self._terms.purpose, vector)
 
-    def abort(self) -> None:
-        """Forget every secret. The object answers nothing from now on."""
-        self.state = State.ABORTED
-        self._key = None
-        self._secrets = {}
+    def abort(self, reason: str) -> None:
+        """Forget every secret of this sum. The object answers nothing from now on."""
+        self.state = Aborted(reason)
+        self._channels = {}
 
-    def _use_once(self, round_id: RoundId, purpose: str) -> None:
-        # A second input under the same masks would show the server the difference of the two.
-        if round_id < self._last_round or (round_id == self._last_round and purpose in self._purposes_of_round):
-            raise self._aborted(PeerMisbehaved(f"a second input '{purpose}' for round {round_id}"))
-        if round_id > self._last_round:
-            self._last_round, self._purposes_of_round = round_id, set()
-        self._purposes_of_round.add(purpose)
+    def _share_keys(self, state: Advertised, directory: KeyDirectory) -> ShareKeys:
+        """Figure 4, round 1. Cost: one encryption per neighbour."""
+        keys = {PartyId(party): key for party, key in directory.mask_keys.items()}
+        if not keys.keys() <= self._neighbours:
+            raise PeerMisbehaved("the key directory names a client that is no neighbour")
+        if not keys.keys() <= self._channels.keys():
+            raise PeerMisbehaved("the key directory names a client without a channel")
+        if len({*keys.values(), state.mask_key.public}) != len(keys) + 1:
+            raise PeerMisbehaved("two clients have the same key in the key directory")
+        self._require_enough(len(keys) + 1, "advertised keys")
+        if self._credentials is not None:
+            for peer, key in keys.items():
+                self._credentials.check(self._terms.advert_statement(peer, key), directory.signatures.get(peer, b""))
+        seed = secrets.token_bytes(KEY_BYTES)
+        holders = sorted({*keys, self.party})
+        threshold = self._terms.parameters.threshold
+        mask_shares = split(state.mask_key.secret_for_sharing(), holders, threshold)
+        seed_shares = split(seed, holders, threshold)
+        sealed = {int(peer): self._seal(peer, mask_shares[peer] + seed_shares[peer]) for peer in keys}
+        keys[self.party] = state.mask_key.public
+        self.state = Shared(state.mask_key, keys, seed, seed_shares[self.party])
+        return ShareKeys(self._terms.purpose, sealed, self._terms.seed_commitment(self.party, seed))
 
-    def _context(self, round_id: RoundId, purpose: str, peer: PartyId, ring: Ring) -> KeyContext:
-        low, high = sorted((self.party, peer))
-        return KeyContext(
-            PROTOCOL, VERSION, self._session, round_id, low, high, purpose=f"pairwise-mask/{ring.bits}/{purpose}"
+    def _keep_shares(self, state: Shared, message: EncryptedShares) -> None:
+        """Figure 4, round 2. Whoever's shares cannot be opened here could not be recovered later: no input is given."""
+        sealed = {PartyId(party): entry for party, entry in message.sealed.items()}
+        if self.party in sealed or not sealed.keys() <= state.mask_keys.keys():
+            raise PeerMisbehaved("shares of a client that has advertised no key")
+        self._require_enough(len(sealed) + 1, "shared keys")
+        held = {peer: self._open(peer, entry) for peer, entry in sealed.items()}
+        masks = {
+            peer: derive_key(
+                state.mask_key.agree(state.mask_keys[peer]),
+                self._terms.pairwise_context(self.party, peer, state.mask_keys),
+            )
+            for peer in held
+        }
+        self_mask = derive_key(state.seed, self._terms.self_mask_context(self.party))
+        self.state = Ready(masks, self_mask, state.own_seed_share, held)
+
+    def _answer_survivors(self, state: Masked, message: Survivors) -> UnmaskShares | SurvivorSignature:
+        """Figure 4, rounds 3 and 4: check the list against the own record, then answer once."""
+        dropped = [PartyId(party) for party in message.dropped]
+        if self.party in dropped:
+            raise PeerMisbehaved("the list of dropped clients names this client, which has sent its input")
+        if len(set(dropped)) != len(dropped):
+            raise PeerMisbehaved("the list of dropped clients names one twice")
+        if not state.held.keys() >= set(dropped):
+            raise PeerMisbehaved("the list of dropped clients names one that has sent no shares")
+        survivors = (state.held.keys() - set(dropped)) | {self.party}
+        self._require_enough(len(survivors), "sent their input")
+        seeds = {int(peer): state.held[peer].seed for peer in survivors - {self.party}}
+        answer = UnmaskShares(
+            self._terms.purpose,
+            {int(peer): state.held[peer].mask_key for peer in dropped},
+            seeds | {int(self.party): state.own_seed_share},
         )
+        if self._credentials is None:
+            self.state = Answered()
+            return answer
+        self.state = Signed(frozenset(survivors), answer)
+        statement = self._terms.survivors_statement(self.party, survivors)
+        return SurvivorSignature(self._terms.purpose, self._credentials.sign(statement))
+
+    def _answer_signatures(self, state: Signed, message: SignedSurvivors) -> UnmaskShares:
+        """Figure 4, rounds 3 and 4: a threshold of clients must have been told the same survivors."""
+        if self._credentials is None:
+            raise UnexpectedMessage("signatures without a key directory")
+        signers = {PartyId(party): signature for party, signature in message.signatures.items()}
+        if not signers.keys() <= state.survivors:
+            raise PeerMisbehaved("a signature on the survivors by a client that is none")
+        for peer, signature in signers.items():
+            if peer != self.party:
+                self._credentials.check(self._terms.survivors_statement(peer, state.survivors), signature)
+        agreeing = len(signers.keys() | {self.party})
+        if agreeing < self._terms.parameters.threshold:
+            raise PeerMisbehaved(
+                f"{agreeing} clients have signed the survivors, fewer than {self._terms.parameters.threshold}"
+            )
+        self.state = Answered()
+        return state.answer
+
+    def _require_enough(self, count: int, what: str) -> None:
+        least = max(self._terms.parameters.min_survivors, self._terms.parameters.threshold)
+        if count < least:
+            raise PeerMisbehaved(f"{count} clients are said to have {what}, fewer than {least}")
+
+    def _seal(self, peer: PartyId, shares: bytes) -> bytes:
+        context = self._terms.share_context(self.party, peer)
+        return seal(derive_key(self._channels[peer], context), shares, context.encode())
+
+    def _open(self, peer: PartyId, sealed: bytes) -> HeldShares:
+        context = self._terms.share_context(peer, self.party)
+        try:
+            shares = open_sealed(derive_key(self._channels[peer], context), sealed, context.encode())
+        except PeerMisbehaved:
+            raise PeerMisbehaved(
+                f"the shares of client {peer} cannot be opened: forged, or it was told other terms or another model"
+            ) from None
+        return HeldShares(shares[:SHARE_BYTES], shares[SHARE_BYTES:])
 
     def _aborted(self, problem: ProtocolError) -> ProtocolError:
-        self.abort()
+        self.abort(str(problem))
         return problem

@@ -1,44 +1,191 @@
-"""The messages of the pairwise-masked sum, one type per step."""
+"""The messages of the masked sum, one type per step, under the names of Bonawitz et al. 2017, figure 4.
 
-from typing import Any
+Once per session: `AdvertiseChannel`, `ChannelDirectory`. Then for every sum, in this order:
+
+    step                 client to server       server to client
+    advertise keys       AdvertiseKeys          KeyDirectory
+    share keys           ShareKeys              EncryptedShares
+    masked input         MaskedInput            Survivors
+    consistency check    SurvivorSignature      SignedSurvivors       (only against an active server)
+    unmasking            UnmaskShares
+
+A signature is empty against a semi-honest server and 64 bytes against an active one; the receiver's own configuration
+says which it must be. Share values never travel in clear before the unmasking step.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
 
 import numpy as np
 
 from protocols import wire
+from protocols.conversation import MAX_PURPOSE
+from protocols.primitives.aead import OVERHEAD_BYTES
+from protocols.primitives.identity import SIGNATURE_BYTES
 from protocols.primitives.keys import PUBLIC_KEY_BYTES
+from protocols.primitives.shamir import SHARE_BYTES
 
-MAX_PURPOSE = 64
+COMMITMENT_BYTES: Final = 32
+SEALED_SHARES_BYTES: Final = 2 * SHARE_BYTES + OVERHEAD_BYTES
+"""A share of the mask key and one of the self-mask seed, encrypted for one neighbour."""
 
 
-@wire.message(0x0101)
+def _require_purpose(purpose: str) -> None:
+    wire.require(len(purpose) <= MAX_PURPOSE, "purpose too long")
+
+
+def _require_parties(entries: Mapping[int, bytes], *lengths: int) -> None:
+    wire.require(all(party > 0 for party in entries), "a party that is no client")
+    wire.require(all(len(entry) in lengths for entry in entries.values()), "an entry of wrong length")
+
+
+def _require_signature(signature: bytes) -> None:
+    wire.require(len(signature) in (0, SIGNATURE_BYTES), "signature of wrong length")
+
+
+@wire.message(0x0110)
+class AdvertiseChannel(wire.Message, frozen=True):
+    """Client to server, once per session: the public half of the key under which others encrypt shares for it."""
+
+    channel_key: bytes
+    signature: bytes
+
+    def __post_init__(self) -> None:
+        wire.require(len(self.channel_key) == PUBLIC_KEY_BYTES, "public key of wrong length")
+        _require_signature(self.signature)
+
+
+@wire.message(0x0111)
+class ChannelDirectory(wire.Message, frozen=True):
+    """Server to client, once per session: the channel keys of all who advertised one, the receiver's included."""
+
+    channel_keys: dict[int, bytes]
+    signatures: dict[int, bytes]
+
+    def __post_init__(self) -> None:
+        _require_parties(self.channel_keys, PUBLIC_KEY_BYTES)
+        _require_parties(self.signatures, 0, SIGNATURE_BYTES)
+
+
+@wire.message(0x0112)
 class AdvertiseKeys(wire.Message, frozen=True):
-    """Client to server, once per session: the public half of the key its masks come from."""
+    """Client to server: the public half of the key this one sum's pairwise masks come from."""
 
+    purpose: str
     mask_key: bytes
+    signature: bytes
 
     def __post_init__(self) -> None:
+        _require_purpose(self.purpose)
         wire.require(len(self.mask_key) == PUBLIC_KEY_BYTES, "public key of wrong length")
+        _require_signature(self.signature)
 
 
-@wire.message(0x0102)
+@wire.message(0x0113)
 class KeyDirectory(wire.Message, frozen=True):
-    """Server to client, once per session: every client's advertised key."""
+    """Server to client: the mask keys of those of its neighbours that advertised one."""
 
+    purpose: str
     mask_keys: dict[int, bytes]
+    signatures: dict[int, bytes]
 
     def __post_init__(self) -> None:
-        wire.require(
-            all(len(key) == PUBLIC_KEY_BYTES for key in self.mask_keys.values()), "public key of wrong length"
-        )
+        _require_purpose(self.purpose)
+        _require_parties(self.mask_keys, PUBLIC_KEY_BYTES)
+        _require_parties(self.signatures, 0, SIGNATURE_BYTES)
 
 
-@wire.message(0x0103)
+@wire.message(0x0114)
+class ShareKeys(wire.Message, frozen=True):
+    """Client to server: for every such neighbour, encrypted for it alone, a share of mask key and self-mask seed.
+
+    `seed_commitment` lets the server notice a seed put together from false shares; the public mask key does the same
+    for the mask key.
+    """
+
+    purpose: str
+    sealed: dict[int, bytes]
+    seed_commitment: bytes
+
+    def __post_init__(self) -> None:
+        _require_purpose(self.purpose)
+        _require_parties(self.sealed, SEALED_SHARES_BYTES)
+        wire.require(len(self.seed_commitment) == COMMITMENT_BYTES, "commitment of wrong length")
+
+
+@wire.message(0x0115)
+class EncryptedShares(wire.Message, frozen=True):
+    """Server to client: what its neighbours encrypted for it. Whoever is missing takes no part in the masks."""
+
+    purpose: str
+    sealed: dict[int, bytes]
+
+    def __post_init__(self) -> None:
+        _require_purpose(self.purpose)
+        _require_parties(self.sealed, SEALED_SHARES_BYTES)
+
+
+@wire.message(0x0116)
 class MaskedInput(wire.Message, frozen=True):
-    """Client to server, once per round and purpose: the input plus the pairwise masks, modulo 2^32 or 2^64."""
+    """Client to server: the input plus self mask plus pairwise masks, in the sum's group."""
 
     purpose: str
     vector: np.ndarray[Any, Any]
 
     def __post_init__(self) -> None:
-        wire.require(len(self.purpose) <= MAX_PURPOSE, "purpose too long")
+        _require_purpose(self.purpose)
         wire.require_array(self.vector, "<u4", "<u8", ndim=1)
+
+
+@wire.message(0x0117)
+class Survivors(wire.Message, frozen=True):
+    """Server to client: which of the neighbours that sent it shares have sent no input.
+
+    The survivors are all the others, so that no list can name a client as both.
+    """
+
+    purpose: str
+    dropped: list[int]
+
+    def __post_init__(self) -> None:
+        _require_purpose(self.purpose)
+
+
+@wire.message(0x0118)
+class SurvivorSignature(wire.Message, frozen=True):
+    """Client to server: its signature on the set of survivors it was told."""
+
+    purpose: str
+    signature: bytes
+
+    def __post_init__(self) -> None:
+        _require_purpose(self.purpose)
+        wire.require(len(self.signature) == SIGNATURE_BYTES, "signature of wrong length")
+
+
+@wire.message(0x0119)
+class SignedSurvivors(wire.Message, frozen=True):
+    """Server to client: the others' signatures, which must be on the same set."""
+
+    purpose: str
+    signatures: dict[int, bytes]
+
+    def __post_init__(self) -> None:
+        _require_purpose(self.purpose)
+        _require_parties(self.signatures, SIGNATURE_BYTES)
+
+
+@wire.message(0x011A)
+class UnmaskShares(wire.Message, frozen=True):
+    """Client to server: a share of the mask key of every dropped, of the seed of every surviving neighbour and own."""
+
+    purpose: str
+    mask_key_shares: dict[int, bytes]
+    seed_shares: dict[int, bytes]
+
+    def __post_init__(self) -> None:
+        _require_purpose(self.purpose)
+        _require_parties(self.mask_key_shares, SHARE_BYTES)
+        _require_parties(self.seed_shares, SHARE_BYTES)
+        both = self.mask_key_shares.keys() & self.seed_shares.keys()
+        wire.require(not both, "both shares of one client")

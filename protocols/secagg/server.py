@@ -1,42 +1,249 @@
-"""The server of the pairwise-masked sum: it relays keys and adds vectors. It holds no secret."""
+"""The server of one masked sum: Bonawitz et al. 2017, figure 4, from the server's side. It holds no secret.
 
-from collections.abc import Collection, Mapping
+One object is one sum, driven step by step: `receive` takes an answer of the current step from a client `awaited`,
+`close` ends the step with whoever has answered and gives everybody's next message. A client that has not answered by
+then is out of the steps that follow, and what it sends later is refused. If too few are left, `close` raises
+`SumAbandoned` and no sum exists.
 
-from protocols.errors import PeerMisbehaved, UnexpectedMessage
+    advertise keys -> share keys -> masked input -> [consistency check] -> unmasking -> done
+
+The sum is either the exact sum of the survivors' inputs or none at all: every rebuilt mask key is compared with its
+public half and every rebuilt seed with its commitment.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+
+from protocols import wire
+from protocols.errors import PeerMisbehaved, SumAbandoned, UnexpectedMessage
 from protocols.identifiers import PartyId
-from protocols.primitives.group import Ring, RingVector
-from protocols.secagg.messages import AdvertiseKeys, KeyDirectory, MaskedInput
+from protocols.primitives.group import GroupVector
+from protocols.primitives.keys import AgreementKey, derive_key
+from protocols.primitives.prg import add_keystream, subtract_keystream
+from protocols.primitives.shamir import recombine
+from protocols.secagg.messages import (
+    AdvertiseKeys,
+    EncryptedShares,
+    KeyDirectory,
+    MaskedInput,
+    ShareKeys,
+    SignedSurvivors,
+    Survivors,
+    SurvivorSignature,
+    UnmaskShares,
+)
+from protocols.secagg.terms import Terms
+from protocols.transport.base import party_names
 
 
-def directory_of(adverts: Mapping[PartyId, AdvertiseKeys]) -> KeyDirectory:
-    """What every client is told after all have advertised."""
-    return KeyDirectory({int(party): advert.mask_key for party, advert in sorted(adverts.items())})
+class Step(Enum):
+    ADVERTISE_KEYS = "advertise keys"
+    SHARE_KEYS = "share keys"
+    MASKED_INPUT = "masked input"
+    CONSISTENCY_CHECK = "consistency check"
+    UNMASKING = "unmasking"
+    DONE = "done"
+    ABANDONED = "abandoned"
 
 
-class MaskedSum:
-    """One sum under way: inputs are added as they arrive and not kept. The masks cancel when the last one is in."""
+EXPECTED: Mapping[Step, type[wire.Message]] = {
+    Step.ADVERTISE_KEYS: AdvertiseKeys,
+    Step.SHARE_KEYS: ShareKeys,
+    Step.MASKED_INPUT: MaskedInput,
+    Step.CONSISTENCY_CHECK: SurvivorSignature,
+    Step.UNMASKING: UnmaskShares,
+}
+"""What a client sends in each step."""
 
-    def __init__(self, ring: Ring, entries: int, purpose: str, participants: Collection[PartyId]) -> None:
-        self._ring = ring
-        self._entries = entries
-        self._purpose = purpose
-        self._missing = set(participants)
-        self._total = ring.zeros(entries)
 
-    def add(self, party: PartyId, masked: MaskedInput) -> None:
-        if party not in self._missing:
-            raise UnexpectedMessage(f"client {party} is no participant or has contributed already")
-        if masked.purpose != self._purpose:
-            raise PeerMisbehaved(f"client {party} contributed to another sum")
+class SecAggServer:
+    """`signed`: whether survivors are agreed on by signatures, that is, whether clients defend against this server."""
+
+    def __init__(self, terms: Terms, present: frozenset[PartyId], signed: bool = False) -> None:
+        """`present`: the participants the server can still reach."""
+        self.step = Step.ADVERTISE_KEYS
+        self.awaited = frozenset(present) & frozenset(terms.participants)
+        """Who may still answer the current step. After the last step: the survivors whose inputs are in the sum."""
+        self._terms = terms
+        self._signed = signed
+        self._answered: set[PartyId] = set()
+        self._adverts: dict[PartyId, AdvertiseKeys] = {}
+        self._shares: dict[PartyId, ShareKeys] = {}
+        self._neighbours: dict[PartyId, frozenset[PartyId]] = {}
+        self._sum = terms.group.zeros(terms.length)
+        self._survivors: frozenset[PartyId] = frozenset()
+        self._signatures: dict[PartyId, bytes] = {}
+        self._mask_key_shares: dict[PartyId, dict[int, bytes]] = {}
+        self._seed_shares: dict[PartyId, dict[int, bytes]] = {}
+
+    def __repr__(self) -> str:
+        return f"SecAggServer(round={self._terms.round}, step={self.step.value})"
+
+    @property
+    def missing(self) -> frozenset[PartyId]:
+        """Who has not answered the current step."""
+        return self.awaited - self._answered
+
+    @property
+    def survivors(self) -> frozenset[PartyId]:
+        """Whose inputs are in the sum."""
+        return self._survivors
+
+    def receive(self, party: PartyId, message: wire.Message) -> None:
+        """Take the answer of `party` to the current step. Inputs are added as they arrive and not kept."""
+        expected = EXPECTED.get(self.step)
+        if expected is None or not isinstance(message, expected) or party not in self.missing:
+            raise UnexpectedMessage(f"{type(message).__name__} of {party_names([party])} in step '{self.step.value}'")
+        match message:
+            case AdvertiseKeys() | ShareKeys() | MaskedInput() | SurvivorSignature() | UnmaskShares():
+                if message.purpose != self._terms.purpose:
+                    raise PeerMisbehaved(f"{party_names([party])} answers for another sum")
+        match message:
+            case AdvertiseKeys():
+                self._adverts[party] = message
+            case ShareKeys():
+                if message.sealed.keys() != self._neighbours[party]:
+                    raise PeerMisbehaved(f"{party_names([party])} shares its keys with others than its neighbours")
+                self._shares[party] = message
+            case MaskedInput():
+                try:
+                    self._terms.group.require(message.vector, self._terms.length)
+                except ValueError:
+                    raise PeerMisbehaved(f"{party_names([party])} sends a vector of another length or group") from None
+                self._terms.group.add_into(self._sum, message.vector)
+            case SurvivorSignature():
+                self._signatures[party] = message.signature
+            case UnmaskShares():
+                self._take_shares(party, message)
+        self._answered.add(party)
+
+    def close(self) -> dict[PartyId, wire.Message]:
+        """End the current step with those who have answered. Raises `SumAbandoned` if they are too few."""
+        answered = frozenset(self._answered)
+        messages: dict[PartyId, wire.Message] = {}
+        match self.step:
+            case Step.ADVERTISE_KEYS:
+                self._neighbours = {
+                    party: frozenset(self._terms.graph.neighbours(party)) & answered for party in answered
+                }
+                self._require_enough(answered, "advertised keys")
+                messages = {party: self._directory(party) for party in answered}
+                self.step = Step.SHARE_KEYS
+            case Step.SHARE_KEYS:
+                self._neighbours = {party: self._neighbours[party] & answered for party in answered}
+                self._require_enough(answered, "shared keys")
+                messages = {party: self._relayed(party) for party in answered}
+                self.step = Step.MASKED_INPUT
+            case Step.MASKED_INPUT:
+                self._require_enough(answered, "sent their input")
+                self._survivors = answered
+                messages = {party: self._told(party) for party in answered}
+                self.step = Step.CONSISTENCY_CHECK if self._signed else Step.UNMASKING
+            case Step.CONSISTENCY_CHECK:
+                if len(answered) < self._terms.parameters.threshold:
+                    raise self._abandoned(
+                        f"{len(answered)} clients have signed the survivors, "
+                        f"{self._terms.parameters.threshold} are needed"
+                    )
+                signatures = {int(party): signature for party, signature in self._signatures.items()}
+                messages = {party: SignedSurvivors(self._terms.purpose, signatures) for party in answered}
+                self.step = Step.UNMASKING
+            case Step.UNMASKING:
+                self._unmask()
+                self.step = Step.DONE
+            case _:
+                raise UnexpectedMessage(f"the sum is {self.step.value}")
+        self.awaited, self._answered = answered, set()
+        return messages
+
+    def total(self) -> GroupVector:
+        """The sum over `survivors`; before the last step it would be noise, so it is refused."""
+        if self.step is not Step.DONE:
+            raise UnexpectedMessage(f"no sum in step '{self.step.value}'")
+        return self._sum
+
+    def _directory(self, party: PartyId) -> KeyDirectory:
+        peers = sorted(self._neighbours[party])
+        keys = {int(peer): self._adverts[peer].mask_key for peer in peers}
+        signatures = {int(peer): self._adverts[peer].signature for peer in peers} if self._signed else {}
+        return KeyDirectory(self._terms.purpose, keys, signatures)
+
+    def _relayed(self, party: PartyId) -> EncryptedShares:
+        peers = sorted(self._neighbours[party])
+        return EncryptedShares(self._terms.purpose, {int(peer): self._shares[peer].sealed[party] for peer in peers})
+
+    def _told(self, party: PartyId) -> Survivors:
+        return Survivors(self._terms.purpose, sorted(int(peer) for peer in self._neighbours[party] - self._survivors))
+
+    def _require_enough(self, present: frozenset[PartyId], what: str) -> None:
+        """Every client needs so many of its neighbours: else it would refuse, or its masks could not be removed."""
+        parameters = self._terms.parameters
+        least = max(parameters.min_survivors, parameters.threshold)
+        for party, neighbours in self._neighbours.items():
+            here = len((neighbours | {party}) & present)
+            # Of a client that has dropped out, a threshold of share holders is enough.
+            needed = least if party in present else parameters.threshold
+            if here < needed:
+                where = "" if parameters.complete else f" in the neighbourhood of client {party}"
+                raise self._abandoned(f"{here} clients have {what}{where}, {needed} are needed")
+        if not present:
+            raise self._abandoned(f"no client has {what}")
+
+    def _take_shares(self, party: PartyId, message: UnmaskShares) -> None:
+        holders = self._neighbours[party] | {party}
+        if message.mask_key_shares.keys() != holders - self._survivors:
+            raise PeerMisbehaved(f"{party_names([party])} does not answer for exactly the dropped clients")
+        if message.seed_shares.keys() != holders & self._survivors:
+            raise PeerMisbehaved(f"{party_names([party])} does not answer for exactly the survivors")
+        for owner, share in message.mask_key_shares.items():
+            self._mask_key_shares.setdefault(PartyId(owner), {})[party] = share
+        for owner, share in message.seed_shares.items():
+            self._seed_shares.setdefault(PartyId(owner), {})[party] = share
+
+    def _unmask(self) -> None:
+        """Remove the self masks of the survivors and the pairwise masks that nobody cancelled.
+
+        Cost: one keystream per survivor, and one per dropped client and surviving neighbour of it.
+        """
+        dropped = sorted(self._shares.keys() - self._survivors)
+        secrets = {party: self._rebuild(self._mask_key_shares, party, "mask key") for party in dropped}
+        seeds = {party: self._rebuild(self._seed_shares, party, "self mask") for party in sorted(self._survivors)}
+        for party, seed in seeds.items():
+            if self._terms.seed_commitment(party, seed) != self._shares[party].seed_commitment:
+                raise self._abandoned(f"the shares of the self mask of client {party} are false")
+            key = derive_key(seed, self._terms.self_mask_context(party))
+            subtract_keystream(key, self._sum, self._terms.group)
+        for party, secret in secrets.items():
+            self._remove_pairwise(party, AgreementKey.from_secret(secret))
+
+    def _remove_pairwise(self, dropped: PartyId, mask_key: AgreementKey) -> None:
+        if mask_key.public != self._adverts[dropped].mask_key:
+            raise self._abandoned(f"the shares of the mask key of client {dropped} are false")
+        for peer in sorted(self._neighbours[dropped] & self._survivors):
+            keys = {party: self._adverts[party].mask_key for party in (dropped, peer)}
+            context = self._terms.pairwise_context(dropped, peer, keys)
+            key = derive_key(mask_key.agree(keys[peer]), context)
+            # The peer added the mask if it has the lower number, else it subtracted it.
+            if peer < dropped:
+                subtract_keystream(key, self._sum, self._terms.group)
+            else:
+                add_keystream(key, self._sum, self._terms.group)
+
+    def _rebuild(self, shares: dict[PartyId, dict[int, bytes]], party: PartyId, what: str) -> bytes:
+        threshold = self._terms.parameters.threshold
+        held = shares.get(party, {})
+        if len(held) < threshold:
+            raise self._abandoned(
+                f"{len(held)} clients gave a share of the {what} of client {party}, {threshold} are needed"
+            )
+        # A threshold of shares is enough: a false one gives a secret that fails the check against its public half.
+        chosen = dict(sorted(held.items())[:threshold])
         try:
-            self._ring.require(masked.vector, self._entries)
-        except ValueError:
-            raise PeerMisbehaved(f"client {party} contributed a vector of another length or ring") from None
-        self._ring.add_into(self._total, masked.vector)
-        self._missing.discard(party)
+            return recombine(chosen, threshold)
+        except PeerMisbehaved:
+            raise self._abandoned(f"the shares of the {what} of client {party} are false") from None
 
-    def total(self) -> RingVector:
-        """The sum of the inputs; before the last input it would be noise, so it is refused."""
-        if self._missing:
-            raise UnexpectedMessage(f"{len(self._missing)} participants have not contributed")
-        return self._total
+    def _abandoned(self, reason: str) -> SumAbandoned:
+        self.step = Step.ABANDONED
+        self._sum = self._terms.group.zeros(0)
+        return SumAbandoned(reason)

@@ -54,7 +54,7 @@ class InProcessTransport(Transport):
 
     def _post(self, to: PartyId, frame: Frame) -> None:
         if to not in self.peers:
-            raise PeerLost(f"party {self.party} has no connection to party {to}")
+            raise PeerLost(f"party {self.party} has no connection to party {to}", to)
         self._network.put(self.party, to, bytes(frame))
 
     def _take(self, senders: Collection[PartyId], deadline: Deadline) -> tuple[PartyId, Frame] | None:

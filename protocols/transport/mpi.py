@@ -9,6 +9,9 @@ starts short (a round trip stays under a millisecond while both sides are busy t
 
 A message to a peer is kept until MPI has taken it, and the next one to the same peer waits for that: a sender has only
 a limited number of shared-memory cells, and a peer that no longer empties its own must not block the others.
+
+A peer that dies is mostly silence here (MPICH tells nobody). Where it does show, as an error of a message under way or
+as one that stops in the middle, it is `PeerLost` for that peer and nothing else; the others go on.
 """
 
 import time
@@ -48,6 +51,8 @@ class MpiTransport(Transport):
         self._communicator = communicator
         self._send_seconds = send_seconds
         self._pending: dict[PartyId, tuple[Any, Frame]] = {}
+        self._broken: set[PartyId] = set()
+        self._unfinished: list[tuple[Any, Frame]] = []  # MPI may still write into these buffers: they must stay
         rank, size = communicator.Get_rank(), communicator.Get_size()
         peers = [PartyId(index) for index in range(1, size)] if rank == SERVER else [SERVER]
         super().__init__(PartyId(rank), peers)
@@ -62,11 +67,13 @@ class MpiTransport(Transport):
 
     def _post(self, to: PartyId, frame: Frame) -> None:
         if to not in self.peers:
-            raise PeerLost(f"party {self.party} has no connection to party {to}")
+            raise PeerLost(f"party {self.party} has no connection to party {to}", to)
+        if to in self._broken:
+            raise PeerLost(f"{party_names([to])} can no longer be reached", to)
         deadline, backoff = Deadline.after(self._send_seconds), Backoff()
         while to in self._progress():
             if deadline.expired:
-                raise PeerLost(f"{party_names([to])} has not taken an earlier message")
+                raise PeerLost(f"{party_names([to])} has not taken an earlier message", to)
             backoff.sleep(deadline.remaining())
         self._pending[to] = self._communicator.Isend([frame, MPI.BYTE], dest=to, tag=_TAG), frame
         self._progress()
@@ -93,15 +100,27 @@ class MpiTransport(Transport):
         # A large message is copied piece by piece while both sides make progress; a sender that stops is noticed here.
         # One that began before the deadline may finish shortly after it.
         limit = Deadline(max(deadline.at, Deadline.after(_SECONDS_TO_FINISH_READING).at))
-        while not request.Test():
-            if limit.expired:
-                raise PeerLost(f"{party_names([sender])} stopped in the middle of a message")
-            backoff.sleep(limit.remaining())
-            self._progress()
+        try:
+            while not request.Test():
+                if limit.expired:
+                    self._unfinished.append((request, frame))
+                    raise PeerLost(f"{party_names([sender])} stopped in the middle of a message", sender)
+                backoff.sleep(limit.remaining())
+                self._progress()
+        except MPI.Exception:
+            self._broken.add(sender)
+            raise PeerLost(f"{party_names([sender])} broke off in the middle of a message", sender) from None
         return frame
 
     def _progress(self) -> Collection[PartyId]:
         """Let MPI move what is under way; the parties that have not taken their message yet."""
-        for party in [party for party, (request, _) in self._pending.items() if request.Test()]:
+        for party in [party for party, (request, _) in self._pending.items() if self._over(party, request)]:
             del self._pending[party]
         return self._pending.keys()
+
+    def _over(self, party: PartyId, request: Any) -> bool:
+        try:
+            return bool(request.Test())
+        except MPI.Exception:
+            self._broken.add(party)
+            return True

@@ -1,0 +1,45 @@
+"""How long to wait for each of several parties: long for work that takes long, not long for a party that has died.
+
+A fixed deadline fits no federation: a round may take a tenth of a second or ten minutes. So the limit follows what was
+seen. A party may take `factor` times the longest of its own last answers to the same step, or `factor` times the median
+of those who have answered this time, whichever is more; never less than `grace` seconds, never more than `longest`.
+While neither is known (a first step that half of the parties have not answered yet) it may take `longest`.
+
+Misuse: a limit decides who counts as silent and nothing else. It is a party's own clock and never a peer's word.
+"""
+
+import statistics
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from typing import Final
+
+from protocols.identifiers import PartyId
+
+FACTOR: Final = 5.0
+_REMEMBERED: Final = 4  # one long pause must not make a party unhurried for ever
+
+
+class Patience:
+    """The limits of one waiting party, with its memory of how long the others took."""
+
+    def __init__(self, longest: float, grace: float, factor: float = FACTOR) -> None:
+        self._longest, self._grace, self._factor = longest, min(grace, longest), factor
+        self._seen: dict[tuple[str, PartyId], deque[float]] = defaultdict(lambda: deque(maxlen=_REMEMBERED))
+
+    @classmethod
+    def fixed(cls, seconds: float) -> "Patience":
+        """The same limit for everybody."""
+        return cls(seconds, seconds)
+
+    def limit(self, step: str, party: PartyId, answered: Sequence[float], asked: int) -> float:
+        """Seconds that `party` may take for `step`, of whose `asked` parties some have `answered` after so long."""
+        known = [*self._seen[step, party]]
+        if answered and 2 * len(answered) >= asked:
+            known.append(statistics.median(answered))
+        if not known:
+            return self._longest
+        return min(self._longest, max(self._grace, self._factor * max(known)))
+
+    def note(self, step: str, party: PartyId, seconds: float) -> None:
+        """Remember how long an answer took."""
+        self._seen[step, party].append(seconds)

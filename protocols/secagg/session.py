@@ -1,0 +1,118 @@
+"""A client's part of the set-up: one agreement per pair and session, from which all later encryption derives.
+
+The channel key encrypts shares between clients and nothing else. It is not the mask key and is never shared out:
+recovering a dropped client opens the mask key of one sum, not what protects the others.
+
+    start() -> AdvertiseChannel        receive(ChannelDirectory)        begin(...) -> SecAggClient, once per sum
+"""
+
+from collections.abc import Collection
+
+from protocols.errors import PeerMisbehaved, ProtocolError, UnexpectedMessage
+from protocols.identifiers import SETUP, PartyId, RoundId, SessionId
+from protocols.primitives.group import Group
+from protocols.primitives.keys import AgreementKey
+from protocols.secagg.client import SecAggClient
+from protocols.secagg.messages import AdvertiseChannel, ChannelDirectory
+from protocols.secagg.params import SumParameters
+from protocols.secagg.terms import Credentials, Terms, channel_statement, setup_transcript
+
+
+class ClientSession:
+    """One client in one session. `clients` and `credentials` are its own configuration, never the server's word."""
+
+    def __init__(
+        self,
+        party: PartyId,
+        clients: Collection[PartyId],
+        session: SessionId,
+        credentials: Credentials | None = None,
+    ) -> None:
+        if party not in clients:
+            raise ValueError("a client must be among the clients of its session")
+        if credentials is not None and credentials.directory.get(party) != credentials.identity.public:
+            raise ValueError(f"the key directory has another identity for client {party}")
+        self.party = party
+        self._clients = frozenset(clients)
+        self._session = session
+        self._credentials = credentials
+        self._key: AgreementKey | None = AgreementKey()
+        self._started = False
+        self._transcript: bytes | None = None
+        self._channels: dict[PartyId, bytes] = {}
+        self._last_round = SETUP
+        self._purposes_of_round: set[str] = set()
+
+    def __repr__(self) -> str:
+        return f"ClientSession(party={self.party}, ready={self._transcript is not None})"
+
+    def start(self) -> AdvertiseChannel:
+        if self._started or self._key is None:
+            raise UnexpectedMessage("a second start: one object is one session")
+        self._started = True
+        statement = channel_statement(self._session, self.party, self._key.public)
+        return AdvertiseChannel(self._key.public, self._credentials.sign(statement) if self._credentials else b"")
+
+    def receive(self, directory: ChannelDirectory) -> None:
+        """Agree with everybody who advertised. Clients that are missing take no part in this session."""
+        if not self._started or self._key is None:
+            raise self._ended(UnexpectedMessage("a channel directory where none is due"))
+        keys = {PartyId(party): key for party, key in directory.channel_keys.items()}
+        try:
+            self._check(keys, directory)
+            self._channels = {peer: self._key.agree(key) for peer, key in keys.items() if peer != self.party}
+        except PeerMisbehaved as problem:
+            raise self._ended(problem) from None
+        self._transcript = setup_transcript(self._session, keys)
+        self._key = None  # all agreements are made: the private key has no further use
+
+    def begin(
+        self,
+        round_id: RoundId,
+        purpose: str,
+        participants: Collection[PartyId],
+        parameters: SumParameters,
+        group: Group,
+        length: int,
+        model: bytes = b"",
+    ) -> SecAggClient:
+        """This client's part in one sum. Once per round and purpose, and never for an earlier round."""
+        if self._transcript is None:
+            raise UnexpectedMessage("a sum before the set-up is complete")
+        members = frozenset(participants)
+        if self.party not in members or len(members) != len(participants) or not members <= self._clients:
+            raise PeerMisbehaved("the participants are not a set of this session's clients with me")
+        if parameters.participants != len(members):
+            raise ValueError(f"parameters for {parameters.participants} participants, but there are {len(members)}")
+        if self._credentials is not None and not parameters.complete:
+            raise ValueError("signed survivors are the whole sum's: an active server needs the complete graph")
+        if round_id < self._last_round or (round_id == self._last_round and purpose in self._purposes_of_round):
+            raise PeerMisbehaved(f"a second sum '{purpose}' for round {round_id}")
+        if round_id > self._last_round:
+            self._last_round, self._purposes_of_round = round_id, set()
+        self._purposes_of_round.add(purpose)
+        ordered = tuple(sorted(members))
+        terms = Terms(
+            self._session, self._transcript, round_id, purpose, ordered, parameters, group, length, model=model
+        )
+        return SecAggClient(self.party, terms, self._channels, self._credentials)
+
+    def forget(self) -> None:
+        """Drop every secret; no sum can begin any more."""
+        self._key, self._transcript, self._channels = None, None, {}
+
+    def _check(self, keys: dict[PartyId, bytes], directory: ChannelDirectory) -> None:
+        if self._key is None or keys.get(self.party) != self._key.public:
+            raise PeerMisbehaved("the channel directory has another key for this client")
+        if not keys.keys() <= self._clients:
+            raise PeerMisbehaved("the channel directory names a client that is not configured")
+        if len(set(keys.values())) != len(keys):
+            raise PeerMisbehaved("two clients have the same key in the channel directory")
+        if self._credentials is not None:
+            for peer, key in keys.items():
+                statement = channel_statement(self._session, peer, key)
+                self._credentials.check(statement, directory.signatures.get(peer, b""))
+
+    def _ended(self, problem: ProtocolError) -> ProtocolError:
+        self.forget()
+        return problem
