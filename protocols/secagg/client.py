@@ -28,6 +28,7 @@ from protocols.primitives.group import GroupVector
 from protocols.primitives.keys import AgreementKey, derive_key
 from protocols.primitives.prg import KEY_BYTES, add_keystream, subtract_keystream
 from protocols.primitives.shamir import SHARE_BYTES, split
+from protocols.secagg.channels import Channels
 from protocols.secagg.messages import (
     AdvertiseKeys,
     EncryptedShares,
@@ -113,15 +114,13 @@ State: TypeAlias = New | Advertised | Shared | Ready | Masked | Signed | Answere
 
 
 class SecAggClient:
-    """`channels` holds the secret agreed with each other client of the session (`ClientSession` makes it)."""
+    """`channels` are those of the session this sum belongs to (`ClientSession.begin` makes the object)."""
 
-    def __init__(
-        self, party: PartyId, terms: Terms, channels: dict[PartyId, bytes], credentials: Credentials | None
-    ) -> None:
+    def __init__(self, party: PartyId, terms: Terms, channels: Channels, credentials: Credentials | None) -> None:
         self.party = party
         self.state: State = New()
         self._terms = terms
-        self._channels = channels
+        self._channels: Channels | None = channels
         self._credentials = credentials
         self._neighbours = frozenset(terms.graph.neighbours(party))
 
@@ -183,14 +182,14 @@ class SecAggClient:
     def abort(self, reason: str) -> None:
         """Forget every secret of this sum. The object answers nothing from now on."""
         self.state = Aborted(reason)
-        self._channels = {}
+        self._channels = None  # the session's own record; other sums go on with it
 
     def _share_keys(self, state: Advertised, directory: KeyDirectory) -> ShareKeys:
         """Figure 4, round 1. Cost: one encryption per neighbour."""
         keys = {PartyId(party): key for party, key in directory.mask_keys.items()}
         if not keys.keys() <= self._neighbours:
             raise PeerMisbehaved("the key directory names a client that is no neighbour")
-        if not keys.keys() <= self._channels.keys():
+        if not all(peer in self._session_channels() for peer in keys):
             raise PeerMisbehaved("the key directory names a client without a channel")
         if len({*keys.values(), state.mask_key.public}) != len(keys) + 1:
             raise PeerMisbehaved("two clients have the same key in the key directory")
@@ -272,14 +271,20 @@ class SecAggClient:
         if count < least:
             raise PeerMisbehaved(f"{count} clients are said to have {what}, fewer than {least}")
 
+    def _session_channels(self) -> Channels:
+        if self._channels is None:
+            raise UnexpectedMessage("the sum is over for this client")
+        return self._channels
+
     def _seal(self, peer: PartyId, shares: bytes) -> bytes:
         context = self._terms.share_context(self.party, peer)
-        return seal(derive_key(self._channels[peer], context), shares, context.encode())
+        return seal(derive_key(self._session_channels().secret(peer), context), shares, context.encode())
 
     def _open(self, peer: PartyId, sealed: bytes) -> HeldShares:
         context = self._terms.share_context(peer, self.party)
         try:
-            shares = open_sealed(derive_key(self._channels[peer], context), sealed, context.encode())
+            key = derive_key(self._session_channels().secret(peer), context)
+            shares = open_sealed(key, sealed, context.encode())
         except PeerMisbehaved:
             raise PeerMisbehaved(
                 f"the shares of client {peer} cannot be opened: forged, or it was told other terms or another model"

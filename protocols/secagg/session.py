@@ -1,4 +1,4 @@
-"""A client's part of the set-up: one agreement per pair and session, from which all later encryption derives.
+"""A client's part of the set-up: one channel per pair and session, from which all later encryption derives.
 
 The channel key encrypts shares between clients and nothing else. It is not the mask key and is never shared out:
 recovering a dropped client opens the mask key of one sum, not what protects the others.
@@ -12,6 +12,7 @@ from protocols.errors import PeerMisbehaved, ProtocolError, UnexpectedMessage
 from protocols.identifiers import SETUP, PartyId, RoundId, SessionId
 from protocols.primitives.group import Group
 from protocols.primitives.keys import AgreementKey
+from protocols.secagg.channels import Channels
 from protocols.secagg.client import SecAggClient
 from protocols.secagg.messages import AdvertiseChannel, ChannelDirectory
 from protocols.secagg.params import SumParameters
@@ -39,7 +40,7 @@ class ClientSession:
         self._key: AgreementKey | None = AgreementKey()
         self._started = False
         self._transcript: bytes | None = None
-        self._channels: dict[PartyId, bytes] = {}
+        self._channels: Channels | None = None
         self._last_round = SETUP
         self._purposes_of_round: set[str] = set()
 
@@ -54,17 +55,16 @@ class ClientSession:
         return AdvertiseChannel(self._key.public, self._credentials.sign(statement) if self._credentials else b"")
 
     def receive(self, directory: ChannelDirectory) -> None:
-        """Agree with everybody who advertised. Clients that are missing take no part in this session."""
+        """Take everybody's key. Clients that are missing take no part in this session."""
         if not self._started or self._key is None:
             raise self._ended(UnexpectedMessage("a channel directory where none is due"))
         keys = {PartyId(party): key for party, key in directory.channel_keys.items()}
         try:
             self._check(keys, directory)
-            self._channels = {peer: self._key.agree(key) for peer, key in keys.items() if peer != self.party}
         except PeerMisbehaved as problem:
             raise self._ended(problem) from None
         self._transcript = setup_transcript(self._session, keys)
-        self._key = None  # all agreements are made: the private key has no further use
+        self._channels, self._key = Channels(self._key, keys), None
 
     def begin(
         self,
@@ -77,7 +77,7 @@ class ClientSession:
         model: bytes = b"",
     ) -> SecAggClient:
         """This client's part in one sum. Once per round and purpose, and never for an earlier round."""
-        if self._transcript is None:
+        if self._transcript is None or self._channels is None:
             raise UnexpectedMessage("a sum before the set-up is complete")
         members = frozenset(participants)
         if self.party not in members or len(members) != len(participants) or not members <= self._clients:
@@ -98,8 +98,10 @@ class ClientSession:
         return SecAggClient(self.party, terms, self._channels, self._credentials)
 
     def forget(self) -> None:
-        """Drop every secret; no sum can begin any more."""
-        self._key, self._transcript, self._channels = None, None, {}
+        """Drop every secret; no sum can begin or go on any more."""
+        if self._channels is not None:
+            self._channels.forget()
+        self._key, self._transcript, self._channels = None, None, None
 
     def _check(self, keys: dict[PartyId, bytes], directory: ChannelDirectory) -> None:
         if self._key is None or keys.get(self.party) != self._key.public:
