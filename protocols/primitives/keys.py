@@ -1,8 +1,9 @@
 """Key agreement (X25519, RFC 7748) and key derivation (HKDF-SHA256, RFC 5869).
 
 An agreed secret is never used as a key: `derive_key` binds every key to protocol, version, session, round, the two
-parties and the purpose, in an encoding no two contexts share. Private keys live in memory for one session; they have
-no serialisation and no readable repr.
+parties, the purpose and what else the parties must have seen alike, in an encoding no two contexts share. Private keys
+live in memory for one session at most and have no readable repr. They leave the process in one form only: a single-use
+mask key as Shamir shares (`AgreementKey.secret_for_sharing`), so that its masks can be removed if its owner is lost.
 """
 
 import struct
@@ -15,19 +16,36 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from protocols.errors import PeerMisbehaved
 from protocols.identifiers import PartyId, RoundId, SessionId
+from protocols.primitives.encoding import length_prefixed
 from protocols.primitives.prg import KEY_BYTES
 
 PUBLIC_KEY_BYTES: Final = 32
+SECRET_KEY_BYTES: Final = 32
 
 
 class AgreementKey:
-    """An X25519 key pair from the operating system's randomness, good for one session."""
+    """An X25519 key pair from the operating system's randomness, good for one session.
+
+    A key whose secret is shared out is good for one use only: once enough shares are brought together, everything
+    ever derived from the key is open.
+    """
 
     __slots__ = ("_private", "public")
 
     def __init__(self, private: X25519PrivateKey | None = None) -> None:
         self._private = private if private is not None else X25519PrivateKey.generate()
         self.public: bytes = self._private.public_key().public_bytes_raw()
+
+    @classmethod
+    def from_secret(cls, secret: bytes) -> "AgreementKey":
+        """The key pair of a recombined secret. Compare `public` with what its owner advertised before using it."""
+        if len(secret) != SECRET_KEY_BYTES:
+            raise ValueError(f"a private key has {SECRET_KEY_BYTES} bytes")
+        return cls(X25519PrivateKey.from_private_bytes(secret))
+
+    def secret_for_sharing(self) -> bytes:
+        """The raw private key. It only ever goes into Shamir shares, and only that of a single-use mask key does."""
+        return self._private.private_bytes_raw()
 
     def agree(self, peer_public: bytes) -> bytes:
         """The shared secret with the holder of `peer_public`; input to `derive_key` only.
@@ -50,21 +68,26 @@ class AgreementKey:
 
 @dataclass(frozen=True, slots=True)
 class KeyContext:
-    """What a derived key is for. Any difference in any field gives an independent key."""
+    """What a derived key is for. Any difference in any field gives an independent key.
+
+    The order of the parties counts: for a key that both are to have, both must name the same one first. `binding` holds
+    hashes of what both must agree on, such as transcript and model; parties that do not get different keys.
+    """
 
     protocol: str
     version: int
     session: SessionId
     round: RoundId
-    low: PartyId
-    high: PartyId
+    first: PartyId
+    second: PartyId
     purpose: str
+    binding: bytes = b""
 
     def encode(self) -> bytes:
         """Length-prefixed fields, so that no two contexts give the same bytes."""
         texts = [field.encode() for field in (self.protocol, self.purpose)]
-        numbers = struct.pack("<4Q", self.version, self.round, self.low, self.high)
-        return b"".join(struct.pack("<I", len(field)) + field for field in (*texts, self.session, numbers))
+        numbers = struct.pack("<4Q", self.version, self.round, self.first, self.second)
+        return length_prefixed(*texts, self.session, numbers, self.binding)
 
 
 def derive_key(secret: bytes, context: KeyContext) -> bytes:

@@ -88,6 +88,31 @@ def test_a_key_does_not_show_or_give_away_its_private_half() -> None:
     assert not hasattr(key, "__dict__")
 
 
+def test_a_key_comes_back_from_its_shared_secret() -> None:
+    key, peer = AgreementKey(), AgreementKey()
+    secret = key.secret_for_sharing()
+    assert len(secret) == 32
+    back = AgreementKey.from_secret(secret)
+    assert back.public == key.public
+    assert back.agree(peer.public) == peer.agree(key.public)
+    assert back.secret_for_sharing() == secret
+
+
+@given(st.binary(min_size=32, max_size=32))
+@settings(deadline=None)
+def test_a_secret_is_the_raw_private_key(secret: bytes) -> None:
+    key = AgreementKey.from_secret(secret)
+    assert key.public == X25519PrivateKey.from_private_bytes(secret).public_key().public_bytes_raw()
+    assert key.secret_for_sharing() == secret
+    assert secret.hex() not in repr(key)
+
+
+@pytest.mark.parametrize("size", [0, 31, 33, 40, 64])
+def test_a_secret_of_another_length_is_refused(size: int) -> None:
+    with pytest.raises(ValueError, match="32 bytes"):
+        AgreementKey.from_secret(bytes(size))
+
+
 # --- HKDF -----------------------------------------------------------------------------------------------------------
 
 
@@ -116,9 +141,10 @@ contexts = st.builds(
     version=_number,
     session=st.binary(max_size=20).map(SessionId),
     round=_number.map(RoundId),
-    low=_number.map(PartyId),
-    high=_number.map(PartyId),
+    first=_number.map(PartyId),
+    second=_number.map(PartyId),
     purpose=_text,
+    binding=st.binary(max_size=8),
 )
 
 
@@ -130,10 +156,17 @@ def reference_key(secret: bytes, context: KeyContext) -> bytes:
 
 def test_own_vector() -> None:
     own = vectors("key_context")
-    given_context = own["context"] | {"session": SessionId(unhex(own["context"]["session"]))}
-    context = KeyContext(**given_context)
+    session, binding = (unhex(own["context"][name]) for name in ("session", "binding"))
+    context = KeyContext(**own["context"] | {"session": SessionId(session), "binding": binding})
     assert context.encode().hex() == own["encoding"]
     assert derive_key(unhex(own["secret"]), context).hex() == own["key"]
+    unbound = replace(context, binding=b"")
+    assert unbound.encode().hex() == own["unbound"]["encoding"]
+    assert derive_key(unhex(own["secret"]), unbound).hex() == own["unbound"]["key"]
+
+
+def test_a_context_is_unbound_unless_told() -> None:
+    assert KeyContext("", 0, SessionId(b""), RoundId(0), PartyId(0), PartyId(0), "").binding == b""
 
 
 @given(contexts, contexts)
@@ -163,9 +196,10 @@ CHANGES: dict[str, Any] = {
     "version": 2,
     "session": SessionId(bytes(15) + b"\x01"),
     "round": RoundId(4),
-    "low": PartyId(0),
-    "high": PartyId(3),
+    "first": PartyId(0),
+    "second": PartyId(3),
     "purpose": "purpose2",
+    "binding": b"\x00",
 }
 
 
@@ -174,5 +208,5 @@ def test_every_field_changes_the_key() -> None:
     keys = {derive_key(SECRET, replace(CONTEXT, **{name: value})) for name, value in CHANGES.items()}
     keys.add(derive_key(SECRET, CONTEXT))
     keys.add(derive_key(bytes(32), CONTEXT))
-    keys.add(derive_key(SECRET, replace(CONTEXT, low=CONTEXT.high, high=CONTEXT.low)))
+    keys.add(derive_key(SECRET, replace(CONTEXT, first=CONTEXT.second, second=CONTEXT.first)))
     assert len(keys) == len(CHANGES) + 3

@@ -1,4 +1,7 @@
-"""The keystream against published vectors and against a reference that encrypts counter blocks one by one."""
+"""The keystream against published vectors and against a reference that encrypts counter blocks one by one.
+
+The reference knows nothing of chunks: for the field it walks over the words of the stream as Python integers.
+"""
 
 import hashlib
 from collections.abc import Callable
@@ -8,13 +11,16 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from uniformity import ENTRIES, HIGH, LOW, chi_squares
 from vectors import unhex, vectors
 
 from protocols.primitives import prg
-from protocols.primitives.group import Ring, RingVector
+from protocols.primitives.group import MODULUS, Group, GroupVector, PrimeField, Ring
 from protocols.primitives.prg import add_keystream, subtract_keystream
 
 RINGS = [Ring(32), Ring(64)]
+FIELD = PrimeField()
+GROUPS: list[Group] = [*RINGS, FIELD]
 KEY = bytes(range(32))
 CHUNK = 1 << 19
 """Bytes of keystream made at a time; `test_the_chunk_is_as_long_as_these_tests_think` holds it in place."""
@@ -56,7 +62,7 @@ def test_the_chunk_is_as_long_as_these_tests_think() -> None:
     assert prg._CHUNK_BYTES == CHUNK
 
 
-def lengths(ring: Ring) -> list[int]:
+def lengths(ring: Group) -> list[int]:
     """Short ones that end inside a block, and those around the ends of the first and second chunk."""
     chunk = CHUNK // ring.element_bytes
     return [0, 1, 3, 5, chunk - 1, chunk, chunk + 1, 2 * chunk + 7]
@@ -99,8 +105,8 @@ def test_keys_that_differ_in_one_bit_give_unrelated_streams(key: bytes, bit: int
     assert len(set((first - second).tolist())) == 64
 
 
-@pytest.mark.parametrize("ring", RINGS)
-def test_a_strided_vector_is_masked_like_a_packed_one(ring: Ring) -> None:
+@pytest.mark.parametrize("ring", GROUPS)
+def test_a_strided_vector_is_masked_like_a_packed_one(ring: Group) -> None:
     length = CHUNK // ring.element_bytes + 3
     packed, backing = ring.zeros(length), ring.zeros(2 * length)
     add_keystream(KEY, packed, ring)
@@ -111,10 +117,13 @@ def test_a_strided_vector_is_masked_like_a_packed_one(ring: Ring) -> None:
 
 @pytest.mark.parametrize("size", [0, 16, 24, 31, 33, 64])
 @pytest.mark.parametrize("combine", [add_keystream, subtract_keystream])
-def test_keys_of_another_length_are_refused(size: int, combine: Callable[[bytes, RingVector, Ring], None]) -> None:
-    vector = Ring(32).zeros(4)
+@pytest.mark.parametrize("group", GROUPS)
+def test_keys_of_another_length_are_refused(
+    size: int, combine: Callable[[bytes, GroupVector, Group], None], group: Group
+) -> None:
+    vector = group.zeros(4)
     with pytest.raises(ValueError, match="32 bytes"):
-        combine(bytes(size), vector, Ring(32))
+        combine(bytes(size), vector, group)
     assert not vector.any()
 
 
@@ -122,12 +131,12 @@ def test_keys_of_another_length_are_refused(size: int, combine: Callable[[bytes,
     ("ring", "dtype"),
     [
         (ring, dtype)
-        for ring in RINGS
+        for ring in GROUPS
         for dtype in ["<u4", "<u8", "<i4", "<i8", "<f4", "<f8", ">u4", ">u8", "u1"]
         if np.dtype(dtype) != ring.dtype
     ],
 )
-def test_a_vector_of_another_type_is_refused_and_left_alone(ring: Ring, dtype: str) -> None:
+def test_a_vector_of_another_type_is_refused_and_left_alone(ring: Group, dtype: str) -> None:
     # Masks of 32 bits on entries of 64, or masks added as floats, would leave the input visible.
     vector = np.zeros(4, dtype=dtype)
     with pytest.raises(ValueError, match="is not a vector"):
@@ -145,3 +154,132 @@ def test_one_key_covers_a_limited_stream(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(ValueError, match="longer than one key may cover"):
         add_keystream(KEY, vector, Ring(64))
     assert not vector.any()
+
+
+# --- the field ------------------------------------------------------------------------------------------------------
+
+
+def accepted(words: list[int]) -> list[int]:
+    """What the field makes of a stream of 64-bit words, by definition."""
+    return [word % 2**61 for word in words if word % 2**61 != 2**61 - 1]
+
+
+def field_stream(key: bytes, length: int) -> list[int]:
+    return accepted(np.frombuffer(counter_mode(key, 0, 8 * length), dtype="<u8").tolist())[:length]
+
+
+def test_own_vector_of_the_field() -> None:
+    own = vectors("field")
+    vector = FIELD.zeros(len(own["keystream"]))
+    add_keystream(unhex(own["key"]), vector, FIELD)
+    assert vector.tolist() == [int(entry) for entry in own["keystream"]]
+
+
+@pytest.mark.parametrize("length", lengths(FIELD))
+def test_the_field_equals_the_reference_on_both_sides_of_a_chunk(length: int) -> None:
+    stream = field_stream(KEY, length)
+    start = [(number * 0x9E3779B97F4A7C15) % MODULUS for number in range(length)]
+    added, taken = np.array(start, dtype=np.uint64), np.array(start, dtype=np.uint64)
+    add_keystream(KEY, added, FIELD)
+    subtract_keystream(KEY, taken, FIELD)
+    assert added.tolist() == [(a + b) % MODULUS for a, b in zip(start, stream, strict=True)]
+    assert taken.tolist() == [(a - b) % MODULUS for a, b in zip(start, stream, strict=True)]
+
+
+@given(st.binary(min_size=32, max_size=32), st.lists(st.integers(0, MODULUS - 1), max_size=40))
+@settings(deadline=None)
+def test_any_key_masks_the_field_like_the_reference(key: bytes, start: list[int]) -> None:
+    vector = np.array(start, dtype=np.uint64)
+    add_keystream(key, vector, FIELD)
+    stream = field_stream(key, len(start))
+    assert vector.tolist() == [(a + b) % MODULUS for a, b in zip(start, stream, strict=True)]
+    subtract_keystream(key, vector, FIELD)
+    assert vector.tolist() == start
+
+
+class CraftedStream:
+    """A keystream of given words, in place of the cipher's."""
+
+    def __init__(self, words: list[int]) -> None:
+        self.rest = np.array(words, dtype="<u8").tobytes()
+
+    def update_into(self, data: bytes, buffer: bytearray) -> int:
+        assert len(data) <= len(self.rest), "more words were asked for than needed"
+        buffer[: len(data)], self.rest = self.rest[: len(data)], self.rest[len(data) :]
+        return len(data)
+
+
+HIGH_BITS = [bits << 61 for bits in range(8)]
+REJECTED = [bits | MODULUS for bits in HIGH_BITS]
+
+
+@pytest.mark.parametrize("combine", [add_keystream, subtract_keystream])
+@pytest.mark.parametrize(
+    "words",
+    [
+        [REJECTED[0], 5, 6, 7],
+        [5, REJECTED[7], 6, 7],
+        [5, 6, REJECTED[3], 7],
+        [*REJECTED, 5, MODULUS - 1, 7],
+        [5, *REJECTED[:3], 6, *REJECTED[3:], MODULUS - 1],
+        [0, REJECTED[1], REJECTED[2], MODULUS - 1, REJECTED[4], MODULUS + 1],
+    ],
+)
+def test_a_rejected_word_is_replaced_by_the_stream_that_follows(
+    monkeypatch: pytest.MonkeyPatch, combine: Callable[[bytes, GroupVector, Group], None], words: list[int]
+) -> None:
+    stream = CraftedStream(words)
+    monkeypatch.setattr(prg, "_keystream", lambda key: stream)
+    vector = np.array([1, 1, 1], dtype=np.uint64)
+    combine(KEY, vector, FIELD)
+    sign = 1 if combine is add_keystream else -1
+    assert vector.tolist() == [(1 + sign * element) % MODULUS for element in accepted(words)]
+    assert stream.rest == b""
+
+
+def test_rejection_does_not_depend_on_where_chunks_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    per_chunk = CHUNK // 8
+    length = 2 * per_chunk + 5
+    words = [(number * 0x9E3779B97F4A7C15) % 2**64 for number in range(length + 20)]
+    for place in [0, per_chunk - 1, per_chunk, per_chunk + 1, 2 * per_chunk - 1, 2 * per_chunk, length - 1, length + 1]:
+        words[place] |= MODULUS
+    expected = accepted(words)[:length]
+    assert expected != [word % 2**61 for word in words[:length]]
+    monkeypatch.setattr(prg, "_keystream", lambda key: CraftedStream(words))
+    vector = FIELD.zeros(length)
+    add_keystream(KEY, vector, FIELD)
+    assert vector.tolist() == expected
+
+
+@given(st.lists(st.integers(0, 2**64 - 1) | st.sampled_from([*REJECTED, *HIGH_BITS, MODULUS - 1]), max_size=20))
+@settings(deadline=None)
+def test_elements_of_words(words: list[int]) -> None:
+    elements = FIELD.from_words(np.array(words, dtype=np.uint64))
+    assert elements.tolist() == accepted(words)
+    FIELD.require(elements, len(accepted(words)))
+    for ring in RINGS:
+        given_words = np.array(words, dtype=np.uint64).astype(ring.dtype)
+        assert ring.from_words(given_words.copy()).tolist() == given_words.tolist()
+
+
+def test_field_masks_are_uniform() -> None:
+    vector = FIELD.zeros(8 * ENTRIES)
+    add_keystream(KEY, vector, FIELD)
+    assert vector.max() < MODULUS
+    # The last byte holds only five bits of an element; moved up it is full.
+    statistics = [*chi_squares(vector)[:7], chi_squares(vector << np.uint64(3))[7]]
+    assert all(LOW < statistic < HIGH for statistic in statistics)
+    # The quarters of the field, to which a sum of masks that is no field sum is not fair.
+    other = vector.copy()
+    add_keystream(bytes(32), other, FIELD)
+    for masks in (vector, other):
+        quarters = np.bincount((masks // np.uint64(2**59)).astype(np.int64), minlength=4)
+        assert np.abs(quarters - len(masks) / 4).max() < 8 * (len(masks) * 3 / 16) ** 0.5
+
+
+def test_an_entry_outside_the_field_is_refused_and_nothing_is_masked() -> None:
+    for value in (MODULUS, MODULUS + 1, 2**64 - 1):
+        vector = np.array([0, 0, value], dtype=np.uint64)
+        with pytest.raises(ValueError, match="is not a vector"):
+            add_keystream(KEY, vector, FIELD)
+        assert vector.tolist() == [0, 0, value]
