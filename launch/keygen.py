@@ -1,0 +1,256 @@
+"""Identities of clients as files: `python -m launch.keygen --help`.
+
+    client-K.key    private: PKCS8 PEM without encryption, mode 0600 from the first byte; it never leaves client K
+    client-K.toml   public: the client's number and public key
+    directory.toml  public: all of them, the same for every client
+
+Threat model: an active server that may put its own keys in between, and other users of a client's machine who may
+read what the mode of a file lets them read. Misuse: the directory says whom to trust, so whoever can change it on a
+client's machine can be anyone to that client; and one that nobody has compared may already be the server's.
+"""
+
+import argparse
+import os
+import stat
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from launch.command_line import OneLineParser, run_command
+from protocols.identifiers import PartyId
+from protocols.identities import (
+    LARGEST_NUMBER,
+    IdentityError,
+    PublicIdentity,
+    credentials,
+    directory_text,
+    new_identity,
+    parse_directory,
+    parse_public,
+    public_text,
+)
+from protocols.secagg.terms import Credentials
+from secure_kg.console import say, table
+from secure_kg.data.triples import shown
+from secure_kg.errors import UserError
+from secure_kg.federation.run_folder import write_whole
+
+DIRECTORY: Final = "directory.toml"
+
+_DESCRIPTION = """\
+Make the identities that a job with --adversary active needs, and put their public halves together.
+
+All messages between clients pass through the server. One that does not keep to the protocol could put
+its own keys in between and read what clients encrypt for each other. With --adversary active every client
+therefore signs its key adverts and the survivor sets with an Ed25519 identity, and the others know its
+public half beforehand from the key directory, which must not come from the server."""
+
+_EXAMPLE = """\
+example, in earnest (each client on its own machine; client-K.key never leaves it):
+  python -m launch.keygen --client 1 --out keys
+  then one of them gathers all clients' public files and everybody gets the result as keys/directory.toml:
+  python -m launch.keygen --collect keys/client-1.toml client-2.toml --out keys
+  Each client compares the fingerprints with the others over another channel, such as the telephone.
+
+example, to try it out on one machine:
+  python -m launch.keygen --clients 5 --out keys
+
+The training job reads keys/client-K.key and keys/directory.toml with --adversary active --keys keys.
+Files that exist are never overwritten."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0: written. 2: one line on standard error says what to mend."""
+    return run_command(lambda: _run(_parser().parse_args(argv)))
+
+
+def private_file(folder: Path, client: int) -> Path:
+    return folder / f"client-{client}.key"
+
+
+def public_file(folder: Path, client: int) -> Path:
+    return folder / f"client-{client}.toml"
+
+
+def load_credentials(folder: Path, client: int) -> Credentials:
+    """What client `client` signs and checks with, from its private key and the key directory in `folder`.
+
+    `UserError` for files that are missing, malformed or do not fit together, and for a private key that others on
+    this machine can read: they may have it already.
+    """
+    where = folder / DIRECTORY
+    text = _read_text(where)
+    with _named(where):
+        parse_directory(text)  # here, so that the line names the file that is wrong
+    where = private_file(folder, client)
+    pem = _read_private(where)
+    with _named(where):
+        return credentials(pem, text, client)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = OneLineParser(
+        prog="python -m launch.keygen",
+        usage="python -m launch.keygen (--client K | --clients N | --collect FILE ...) --out DIR",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    uses = parser.add_mutually_exclusive_group(required=True)
+    uses.add_argument("--client", type=int, metavar="K", help="make the pair of client K, numbered from 1")
+    uses.add_argument("--clients", type=int, metavar="N", help="make all pairs and the directory, to try it out")
+    uses.add_argument(
+        "--collect", type=Path, nargs="+", metavar="FILE", help="put these public files together into a key directory"
+    )
+    parser.add_argument(
+        "--out", required=True, type=Path, metavar="DIR", help="folder; with --collect also a file that ends in .toml"
+    )
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    out: Path = options.out
+    if options.collect is not None:
+        _collect(options.collect, out)
+    elif options.client is not None:
+        _make_one(options.client, out)
+    else:
+        _make_all(options.clients, out)
+    return 0
+
+
+def _make_one(number: int, folder: Path) -> None:
+    if not 1 <= number <= LARGEST_NUMBER:
+        raise UserError(f"--client {number}: clients are numbered from 1 to {LARGEST_NUMBER}")
+    (client,) = _make([number], folder, with_directory=False)
+    say(f"client {number}'s fingerprint, to compare over another channel: {client.fingerprint}")
+    say(f"{shown(private_file(folder, number))} is private: it must not leave client {number}")
+    say(f"{shown(public_file(folder, number))} is public: pass it on to whoever makes the key directory")
+
+
+def _make_all(count: int, folder: Path) -> None:
+    if count < 2:
+        raise UserError(f"--clients {count}: at least 2 are needed")
+    _table(_make(range(1, count + 1), folder, with_directory=True))
+    say(f"written to {shown(folder)}, for trying it out: whoever reads this folder can sign for every client")
+    say("In earnest every client makes its own pair with --client K and passes on nothing but client-K.toml.")
+
+
+def _collect(files: Sequence[Path], out: Path) -> None:
+    clients = []
+    for path in files:
+        text = _read_text(path)
+        with _named(path):
+            clients.append(parse_public(text))
+    try:
+        text = directory_text(clients)
+    except IdentityError as problem:
+        raise UserError(f"--collect: {problem}") from None
+    where = out if out.suffix == ".toml" and not out.is_dir() else out / DIRECTORY
+    _write_new({}, {where: text})
+    _table(parse_directory(text))
+    say(f"written to {shown(where)}: every client needs it as {DIRECTORY} beside its own private key")
+    say("Before that, compare each fingerprint with the one its client was shown, over another channel.")
+
+
+def _make(numbers: Iterable[int], folder: Path, with_directory: bool) -> list[PublicIdentity]:
+    private: dict[Path, bytes] = {}
+    public: dict[Path, str] = {}
+    clients = []
+    for number in numbers:
+        pair = new_identity()
+        client = PublicIdentity(PartyId(number), pair.public)
+        private[private_file(folder, number)] = pair.private_pem
+        public[public_file(folder, number)] = public_text(client)
+        clients.append(client)
+    if with_directory:
+        public[folder / DIRECTORY] = directory_text(clients)
+    _write_new(private, public)
+    return clients
+
+
+def _table(clients: Sequence[PublicIdentity]) -> None:
+    if any(client.name for client in clients):
+        rows = [(str(client.number), client.name or "", client.fingerprint) for client in clients]
+        table("key directory", ("client", "name", "fingerprint"), rows)
+    else:
+        table("key directory", ("client", "fingerprint"), [(str(one.number), one.fingerprint) for one in clients])
+
+
+# --- files ----------------------------------------------------------------------------------------------------------
+
+
+def _write_new(private: Mapping[Path, bytes], public: Mapping[Path, str]) -> None:
+    """All of these files or none: half a set would keep the mended command from using the same names."""
+    for path in (*private, *public):
+        if os.path.lexists(path):
+            raise UserError(f"{shown(path)}: exists already and is not overwritten")
+    for folder in {path.parent for path in (*private, *public)}:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise UserError(f"{shown(folder)}: cannot be created ({problem.strerror})") from None
+    made: list[Path] = []
+    try:
+        # Private files first: each is taken exclusively, so of two commands at once only one goes on to public files.
+        for path, pem in private.items():
+            _write_private(path, pem, made)
+        for path, text in public.items():
+            write_whole(path, text.encode())
+            made.append(path)
+    except BaseException:
+        for path in made:
+            path.unlink(missing_ok=True)
+        raise
+
+
+def _write_private(path: Path, pem: bytes, made: list[Path]) -> None:
+    """Not written and then narrowed: in between, others could open the file and read on."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        made.append(path)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(pem)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as problem:
+        raise UserError(f"{shown(path)}: cannot be written ({problem.strerror})") from None
+
+
+def _read_private(path: Path) -> bytes:
+    with _readable(path), path.open("rb") as file:
+        mode = os.fstat(file.fileno()).st_mode  # of what was opened, not of what the name means a moment later
+        if mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise UserError(f"{shown(path)}: others than its owner may use this private key; chmod 600 it")
+        return file.read()
+
+
+def _read_text(path: Path) -> str:
+    with _readable(path):
+        return path.read_text(encoding="utf-8")
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        raise UserError(f"{shown(path)}: cannot be read ({problem.strerror})") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{shown(path)}: not a text file in UTF-8") from None
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Say of which file an `IdentityError` speaks."""
+    try:
+        yield
+    except IdentityError as problem:
+        raise UserError(f"{shown(path)}: {problem}") from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
