@@ -12,13 +12,42 @@ from vectors import unhex, vectors
 
 import protocols
 from protocols import wire
-from protocols.conversation import MAX_REASON, Abort, Failed
+from protocols.conversation import MAX_PURPOSE, MAX_REASON, Abandon, Abort, Back, Failed, LeaveOut
 from protocols.plain.sums import ClearInput
 from protocols.plain.union import ClearNames, ClearPositions
-from protocols.secagg.messages import MAX_PURPOSE, AdvertiseKeys, KeyDirectory, MaskedInput
+from protocols.primitives.identity import SIGNATURE_BYTES
+from protocols.primitives.shamir import SHARE_BYTES
+from protocols.secagg.messages import (
+    SEALED_SHARES_BYTES,
+    AdvertiseChannel,
+    AdvertiseKeys,
+    ChannelDirectory,
+    EncryptedShares,
+    KeyDirectory,
+    MaskedInput,
+    ShareKeys,
+    SignedSurvivors,
+    Survivors,
+    SurvivorSignature,
+    UnmaskShares,
+)
 
-_KEY = st.binary(min_size=32, max_size=32)
+
+def _exactly(size: int) -> st.SearchStrategy[bytes]:
+    return st.binary(min_size=size, max_size=size)
+
+
+def _by_client(entry: st.SearchStrategy[bytes]) -> st.SearchStrategy[dict[int, bytes]]:
+    return st.dictionaries(st.integers(1, 2**64 - 1), entry, max_size=4)
+
+
+_KEY = _exactly(32)
+_SIGNATURE = _exactly(SIGNATURE_BYTES)
+_SIGNATURE_OR_NONE = st.just(b"") | _SIGNATURE
+_SEALED = _by_client(_exactly(SEALED_SHARES_BYTES))
+_SHARES = _by_client(_exactly(SHARE_BYTES))
 _PURPOSE = st.text(max_size=MAX_PURPOSE)
+_REASON = st.text(max_size=MAX_REASON)
 
 
 @wire.message(0xFF01)
@@ -32,12 +61,29 @@ def _vector(*dtypes: str) -> st.SearchStrategy[npt.NDArray[Any]]:
     return st.sampled_from(dtypes).flatmap(lambda dtype: hnp.arrays(dtype, st.integers(0, 6)))
 
 
+def _unmask_shares(purpose: str, mask_key_shares: dict[int, bytes], seed_shares: dict[int, bytes]) -> UnmaskShares:
+    """No client is in both."""
+    others = {party: share for party, share in seed_shares.items() if party not in mask_key_shares}
+    return UnmaskShares(purpose, mask_key_shares, others)
+
+
 STRATEGIES: dict[type[wire.Message], st.SearchStrategy[wire.Message]] = {
-    Failed: st.builds(Failed, st.text(max_size=MAX_REASON)),
-    Abort: st.builds(Abort, st.text(max_size=MAX_REASON)),
-    AdvertiseKeys: st.builds(AdvertiseKeys, _KEY),
-    KeyDirectory: st.builds(KeyDirectory, st.dictionaries(st.integers(-(2**63), 2**64 - 1), _KEY, max_size=4)),
+    Failed: st.builds(Failed, _REASON),
+    Abort: st.builds(Abort, _REASON),
+    LeaveOut: st.builds(LeaveOut),
+    Back: st.builds(Back),
+    Abandon: st.builds(Abandon, _PURPOSE, _REASON),
+    AdvertiseChannel: st.builds(AdvertiseChannel, _KEY, _SIGNATURE_OR_NONE),
+    ChannelDirectory: st.builds(ChannelDirectory, _by_client(_KEY), _by_client(_SIGNATURE_OR_NONE)),
+    AdvertiseKeys: st.builds(AdvertiseKeys, _PURPOSE, _KEY, _SIGNATURE_OR_NONE),
+    KeyDirectory: st.builds(KeyDirectory, _PURPOSE, _by_client(_KEY), _by_client(_SIGNATURE_OR_NONE)),
+    ShareKeys: st.builds(ShareKeys, _PURPOSE, _SEALED, _KEY),
+    EncryptedShares: st.builds(EncryptedShares, _PURPOSE, _SEALED),
     MaskedInput: st.builds(MaskedInput, _PURPOSE, _vector("<u4", "<u8")),
+    Survivors: st.builds(Survivors, _PURPOSE, st.lists(st.integers(-(2**63), 2**64 - 1), max_size=4)),
+    SurvivorSignature: st.builds(SurvivorSignature, _PURPOSE, _SIGNATURE),
+    SignedSurvivors: st.builds(SignedSurvivors, _PURPOSE, _by_client(_SIGNATURE)),
+    UnmaskShares: st.builds(_unmask_shares, _PURPOSE, _SHARES, _SHARES),
     ClearInput: st.builds(ClearInput, _PURPOSE, _vector("<u4", "<u8")),
     ClearNames: st.builds(ClearNames, st.lists(st.text(max_size=10), unique=True, max_size=5)),
     ClearPositions: st.builds(ClearPositions, st.integers(-(2**63), 2**63 - 1), _vector("<i8")),
