@@ -1,38 +1,95 @@
-"""Whole sums as conversations: a server and its clients over threads, for the plain sum and its secure twin alike."""
+"""Whole sums as conversations: a server and its clients over threads, for the plain sum and its secure twins alike."""
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
-from in_threads import converse, soon
+from in_threads import PATIENCE, Part, converse, soon
 
+from protocols import wire
 from protocols.conversation import Conversation
 from protocols.identifiers import SERVER, PartyId, RoundId
-from protocols.plain.sums import PlainSumClient, PlainSumServer
+from protocols.patience import Patience
+from protocols.plain.sums import ClearInput, PlainSumClient, PlainSumServer
+from protocols.primitives.identity import IdentityKey
+from protocols.secagg.messages import (
+    AdvertiseKeys,
+    MaskedInput,
+    ShareKeys,
+    SurvivorSignature,
+    UnmaskShares,
+)
+from protocols.secagg.params import ThreatModel, complete_parameters
 from protocols.secagg.sums import SecAggSumClient, SecAggSumServer
-from protocols.sums import Contribution, ContributionReport, SumClient, SumLayout, SumServer, Total
+from protocols.secagg.terms import Credentials
+from protocols.sums import Collected, Contribution, ContributionReport, SumClient, SumLayout, SumServer, SumTask
 
 PURPOSE = "rows"
-
-
-@dataclass(frozen=True)
-class Twin:
-    """How to make the two sides of one kind of sum."""
-
-    client: Callable[[Collection[PartyId]], SumClient]
-    server: Callable[[Collection[PartyId]], SumServer]
-
-
-PLAIN = Twin(lambda clients: PlainSumClient(), lambda clients: PlainSumServer())
-SECAGG = Twin(SecAggSumClient, SecAggSumServer)
-TWINS = {"plain": PLAIN, "secagg": SECAGG}
-
-Inputs = Mapping[PartyId, Contribution]
+FIRST, SECOND = RoundId(1), RoundId(2)
+SEMI_HONEST = ThreatModel(0.25, 0.4)
+ACTIVE = ThreatModel(0.25, 0.25, "active")
+"""Of four clients both bear one that falls silent and give up with two."""
 
 
 def everyone(count: int) -> list[PartyId]:
     return [PartyId(number) for number in range(1, count + 1)]
+
+
+_IDENTITIES = {party: IdentityKey.generate() for party in everyone(6)}
+_PINNED = {party: identity.public for party, identity in _IDENTITIES.items()}
+
+
+def credentials(party: PartyId) -> Credentials:
+    return Credentials(_IDENTITIES[party], _PINNED)
+
+
+Kinds: TypeAlias = Mapping[str, type[wire.Message]]
+
+
+@dataclass(frozen=True)
+class Twin:
+    """How to make the two sides of one kind of sum, and what a client says in each of its steps."""
+
+    client: Callable[[Collection[PartyId], PartyId], SumClient]
+    server: Callable[[Collection[PartyId]], SumServer]
+    says: Kinds
+
+    @property
+    def input(self) -> type[wire.Message]:
+        return self.says["masked input"]
+
+
+PLAIN = Twin(
+    lambda clients, me: PlainSumClient(),
+    lambda clients: PlainSumServer(complete_parameters(len(clients), SEMI_HONEST).min_survivors),
+    {"masked input": ClearInput},
+)
+SECAGG = Twin(
+    lambda clients, me: SecAggSumClient(clients, SEMI_HONEST),
+    lambda clients: SecAggSumServer(SEMI_HONEST),
+    {
+        "advertise keys": AdvertiseKeys,
+        "share keys": ShareKeys,
+        "masked input": MaskedInput,
+        "unmasking": UnmaskShares,
+    },
+)
+SIGNED = Twin(
+    lambda clients, me: SecAggSumClient(clients, ACTIVE, credentials=credentials(me)),
+    lambda clients: SecAggSumServer(ACTIVE),
+    {**SECAGG.says, "consistency check": SurvivorSignature},
+)
+TWINS = {"plain": PLAIN, "secagg": SECAGG, "signed": SIGNED}
+EVERY_STEP = [(name, step) for name, twin in TWINS.items() for step in twin.says]
+"""Every step of every twin in which a client can misbehave or fall silent."""
+
+Inputs = Mapping[PartyId, Contribution]
+
+
+def step_of(step: str) -> str:
+    """A step as the server calls it."""
+    return f"{step}/{PURPOSE}"
 
 
 def layout_for(clients: int, ring_bits: Any = 64, real: int = 20, counts: int = 5) -> SumLayout:
@@ -51,27 +108,136 @@ def random_inputs(layout: SumLayout, clients: Collection[PartyId], seed: int = 0
     }
 
 
-def sum_up(
-    twin: Twin, layout: SumLayout, clients: Collection[PartyId], rounds: Collection[Inputs]
-) -> tuple[list[Total], dict[PartyId, list[ContributionReport]]]:
-    """One session with one sum per element of `rounds`, whose keys are that round's participants."""
+def is_sum_of(collected: Collected, layout: SumLayout, inputs: Inputs, parties: Collection[PartyId]) -> bool:
+    """Whether it is, to the last bit, what adding up the encoded inputs of exactly `parties` in the clear gives."""
+    added = layout.ring.zeros(layout.entries)
+    for party in parties:
+        layout.ring.add_into(added, layout.encode(inputs[party]).vector)
+    expected = layout.decode(added)
+    return (
+        collected.contributors == frozenset(parties)
+        and np.array_equal(collected.total.real, expected.real)
+        and np.array_equal(collected.total.counts, expected.counts)
+    )
 
-    def serve(conversation: Conversation) -> list[Total]:
-        server = twin.server(clients)
-        server.setup(conversation, soon())
-        return [
-            server.collect(conversation, RoundId(number), PURPOSE, list(inputs), layout, soon())
-            for number, inputs in enumerate(rounds, start=1)
-        ]
+
+class Foreseen(Patience):
+    """Does not wait at all for those of whom it is known that they will not answer, and for the others as long as a
+    test may take: who counts as silent never depends on how fast the machine is."""
+
+    def __init__(self, *silent: tuple[str, PartyId]) -> None:
+        super().__init__(PATIENCE, PATIENCE)
+        self._silent = frozenset(silent)
+
+    def limit(self, step: str, party: PartyId, answered: Sequence[float], asked: int) -> float:
+        return 0.0 if (step, party) in self._silent else super().limit(step, party, answered, asked)
+
+
+@dataclass
+class Silences:
+    """Whom the server has called silent, and in which step."""
+
+    seen: list[tuple[set[PartyId], str]] = field(default_factory=list)
+
+    def __call__(self, parties: Collection[PartyId], step: str) -> None:
+        self.seen.append((set(parties), step))
+
+
+class Stopped(Exception):
+    """A client has fallen silent for good."""
+
+
+Bend: TypeAlias = Callable[[wire.Message, RoundId], wire.Message | wire.Frame]
+
+
+class Bent(Conversation):
+    """A client's conversation in which everything it sends is what `bend` makes of it."""
+
+    def __init__(self, straight: Conversation, bend: Bend) -> None:
+        super().__init__(straight.transport, straight.session)
+        self._bend = bend
+
+    def send(self, to: PartyId, message: wire.Message, round_id: RoundId) -> None:
+        said = self._bend(message, round_id)
+        if isinstance(said, wire.Message):
+            super().send(to, said, round_id)
+        else:
+            self.transport.send(to, said)
+
+
+def instead_of(kind: type[wire.Message], make: Bend) -> Bend:
+    """Honest but for messages of one kind."""
+    return lambda message, round_id: make(message, round_id) if isinstance(message, kind) else message
+
+
+def stopping_at(kind: type[wire.Message]) -> Bend:
+    def stop(message: wire.Message, round_id: RoundId) -> wire.Message:
+        raise Stopped
+
+    return instead_of(kind, stop)
+
+
+def taking_part(twin: Twin, clients: Collection[PartyId], tasks: Sequence[tuple[SumTask, Inputs]]) -> Part:
+    """An honest client; the reports of those sums in which it has an input."""
 
     def take_part(conversation: Conversation) -> list[ContributionReport]:
-        client, me = twin.client(clients), conversation.transport.party
+        me = conversation.transport.party
+        client = twin.client(clients, me)
         client.setup(conversation, soon())
-        return [
-            client.contribute(conversation, RoundId(number), PURPOSE, list(inputs), layout, inputs[me])
-            for number, inputs in enumerate(rounds, start=1)
-            if me in inputs
-        ]
+        reports = []
+        for task, inputs in tasks:
+            if me in inputs:
+                client.prepare(conversation, task, soon())
+                reports.append(client.contribute(conversation, task, inputs[me], soon()))
+        return reports
 
-    results = converse({SERVER: serve} | dict.fromkeys(clients, take_part))
+    return take_part
+
+
+def bent(part: Part, bend: Bend) -> Part:
+    """The same client, but what it sends passes through `bend`. It may stop."""
+
+    def take_part(conversation: Conversation) -> Any:
+        try:
+            return part(Bent(conversation, bend))
+        except Stopped:
+            return None
+
+    return take_part
+
+
+def serving(
+    twin: Twin,
+    clients: Collection[PartyId],
+    tasks: Sequence[SumTask],
+    patience: Patience | None = None,
+    silent: Silences | None = None,
+) -> Part:
+    def serve(conversation: Conversation) -> list[Collected]:
+        server, waiting, notice = twin.server(clients), patience or Foreseen(), silent or Silences()
+        server.setup(conversation, clients, waiting, notice)
+        collected = []
+        for task in tasks:
+            server.prepare(conversation, task, clients, waiting, notice)
+            collected.append(server.collect(conversation, task, waiting, notice))
+        return collected
+
+    return serve
+
+
+def task_of(layout: SumLayout, participants: Collection[PartyId], round_id: int = 1, purpose: str = PURPOSE) -> SumTask:
+    return SumTask(RoundId(round_id), purpose, tuple(participants), layout)
+
+
+def sum_up(
+    twin: Twin, layout: SumLayout, clients: Collection[PartyId], rounds: Collection[Inputs]
+) -> tuple[list[Collected], dict[PartyId, list[ContributionReport]]]:
+    """One session with one sum per element of `rounds`, whose keys are that round's participants."""
+    tasks = [(task_of(layout, list(inputs), number), inputs) for number, inputs in enumerate(rounds, start=1)]
+    silent = Silences()
+    results = converse(
+        {SERVER: serving(twin, clients, [task for task, _ in tasks], silent=silent)}
+        | dict.fromkeys(clients, taking_part(twin, clients, tasks))
+    )
+    assert silent.seen == []
     return results.pop(SERVER), results
