@@ -1,176 +1,701 @@
-"""The masked sum as a conversation: set-up, hostile servers, and what the wire carries."""
+"""The masked sum as a conversation: set-up, hostile servers, other terms, and what the wire carries."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
+import msgspec
 import numpy as np
 import pytest
 from in_threads import SESSION, SHORT, converse, soon
-from sum_conversations import PURPOSE, everyone, layout_for, random_inputs
+from sum_conversations import (
+    ACTIVE,
+    PURPOSE,
+    SECAGG,
+    SECOND,
+    SEMI_HONEST,
+    SIGNED,
+    Foreseen,
+    Silences,
+    Twin,
+    bent,
+    credentials,
+    everyone,
+    is_sum_of,
+    layout_for,
+    random_inputs,
+    serving,
+    step_of,
+    stopping_at,
+    taking_part,
+    task_of,
+)
 from uniformity import ENTRIES, looks_uniform
 
 from protocols import wire
-from protocols.conversation import Abort, Conversation
-from protocols.errors import Aborted, DeadlineExpired, PeerMisbehaved, UnexpectedMessage
+from protocols.conversation import Abandon, Abort, Conversation, LeaveOut
+from protocols.errors import (
+    Aborted,
+    DeadlineExpired,
+    LeftOut,
+    PeerMisbehaved,
+    ProtocolError,
+    SumAbandoned,
+    UnexpectedMessage,
+)
 from protocols.identifiers import SERVER, SETUP, PartyId, RoundId
+from protocols.primitives.identity import IdentityKey
 from protocols.primitives.keys import AgreementKey
-from protocols.secagg.messages import AdvertiseKeys, KeyDirectory, MaskedInput
-from protocols.secagg.server import directory_of
+from protocols.secagg.messages import (
+    AdvertiseChannel,
+    AdvertiseKeys,
+    ChannelDirectory,
+    EncryptedShares,
+    KeyDirectory,
+    MaskedInput,
+    ShareKeys,
+    SignedSurvivors,
+    Survivors,
+    SurvivorSignature,
+    UnmaskShares,
+)
+from protocols.secagg.params import ParametersRefused, ThreatModel
 from protocols.secagg.sums import SecAggSumClient, SecAggSumServer
-from protocols.sums import Contribution, SumLayout
+from protocols.secagg.terms import Credentials
+from protocols.sums import Collected, Contribution, SumLayout, SumTask
 from protocols.transport.deadline import Deadline
 from protocols.transport.tap import Tap, read_transcript
 
-CLIENTS = everyone(3)
-ONE, TWO, THREE = CLIENTS
-LAYOUT = layout_for(3)
-FIRST = RoundId(1)
+CLIENTS = everyone(4)
+ONE, TWO, THREE, FOUR = CLIENTS
+STRANGER = PartyId(5)
+LAYOUT = layout_for(4)
+TASK = task_of(LAYOUT, CLIENTS)
+INPUTS = random_inputs(LAYOUT, CLIENTS)
+PAST = Deadline(0.0)
+SECURE = {"secagg": SECAGG, "signed": SIGNED}
+both = pytest.mark.parametrize("twin", SECURE.values(), ids=SECURE)
+
+Lie: TypeAlias = Callable[[PartyId, wire.Message], wire.Message]
 
 
-def test_a_client_that_does_not_advertise_is_named() -> None:
-    def serving(conversation: Conversation) -> None:
-        # Those that do advertise have done so once their first message can be read.
-        adverts = conversation.gather_all([ONE, THREE], AdvertiseKeys, SETUP, soon())
-        assert len({advert.mask_key for advert in adverts.values()}) == 2
-        with pytest.raises(DeadlineExpired, match=r"^client 2 did not answer in time \(AdvertiseKeys\)"):
-            SecAggSumServer([TWO]).setup(conversation, Deadline.after(SHORT))
+class Lying(Conversation):
+    """A server's conversation in which everything it sends is what `lie` makes of it."""
+
+    def __init__(self, straight: Conversation, lie: Lie) -> None:
+        super().__init__(straight.transport, straight.session)
+        self._lie = lie
+
+    def send(self, to: PartyId, message: wire.Message, round_id: RoundId) -> None:
+        super().send(to, self._lie(to, message), round_id)
+
+
+# --- set-up ---------------------------------------------------------------------------------------------------------
+
+
+@both
+def test_a_client_that_misses_the_setup_is_named_and_the_sums_go_on_without_it(twin: Twin) -> None:
+    """The others cannot tell it from one that falls silent later: their tasks name it."""
+    silent = Silences()
+    honest = taking_part(twin, CLIENTS, [(TASK, INPUTS)])
+    parts = {SERVER: serving(twin, CLIENTS, [TASK], Foreseen(("advertise channel", TWO)), silent)}
+    parts |= dict.fromkeys(CLIENTS, honest) | {TWO: lambda conversation: None}
+    (collected,) = converse(parts)[SERVER]
+    assert silent.seen == [({TWO}, "advertise channel")]
+    assert is_sum_of(collected, LAYOUT, INPUTS, [ONE, THREE, FOUR])
+
+
+@both
+def test_the_session_can_end_during_the_setup(twin: Twin) -> None:
+    def serve(conversation: Conversation) -> None:
+        adverts = conversation.gather_all(CLIENTS, AdvertiseChannel, SETUP, soon())
+        assert len({advert.channel_key for advert in adverts.values()}) == len(CLIENTS)
         conversation.broadcast(CLIENTS, Abort("client 2 is lost"), SETUP)
 
-    def advertising(conversation: Conversation) -> None:
+    def take_part(conversation: Conversation) -> None:
         with pytest.raises(Aborted, match="client 2 is lost"):
-            SecAggSumClient(CLIENTS).setup(conversation, soon())
+            twin.client(CLIENTS, conversation.transport.party).setup(conversation, soon())
 
-    converse({SERVER: serving, ONE: advertising, TWO: lambda conversation: None, THREE: advertising})
+    converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))
 
 
-def test_a_silent_server_is_named() -> None:
-    def advertising(conversation: Conversation) -> None:
+@both
+def test_a_silent_server_is_named(twin: Twin) -> None:
+    def take_part(conversation: Conversation) -> None:
         with pytest.raises(DeadlineExpired, match="the server"):
-            SecAggSumClient([ONE, TWO]).setup(conversation, Deadline.after(SHORT))
+            twin.client(CLIENTS, conversation.transport.party).setup(conversation, Deadline.after(SHORT))
 
-    converse({SERVER: lambda conversation: None, ONE: advertising, TWO: advertising})
-
-
-def replaced(directory: KeyDirectory, **keys: bytes) -> KeyDirectory:
-    return KeyDirectory(directory.mask_keys | {int(name.strip("_")): key for name, key in keys.items()})
+    converse({SERVER: lambda conversation: None} | dict.fromkeys(CLIENTS, take_part))
 
 
-WRONG: dict[str, Callable[[KeyDirectory], wire.Message]] = {
-    "without client 3": lambda directory: KeyDirectory({1: directory.mask_keys[1], 2: directory.mask_keys[2]}),
-    "with client 4": lambda directory: replaced(directory, _4=AgreementKey().public),
-    "other keys": lambda directory: replaced(directory, _1=bytes([9]) * 32, _2=bytes([8]) * 32, _3=bytes([7]) * 32),
-    "one key for all": lambda directory: KeyDirectory(dict.fromkeys(directory.mask_keys, bytes([9]) * 32)),
-    "no directory": lambda directory: AdvertiseKeys(bytes([9]) * 32),
+def with_keys(directory: ChannelDirectory, **keys: bytes) -> ChannelDirectory:
+    changed = directory.channel_keys | {int(name.strip("_")): key for name, key in keys.items()}
+    return ChannelDirectory(changed, directory.signatures)
+
+
+def without(directory: ChannelDirectory, party: PartyId) -> ChannelDirectory:
+    keys = {peer: key for peer, key in directory.channel_keys.items() if peer != party}
+    return ChannelDirectory(keys, directory.signatures)
+
+
+WRONG: dict[str, Callable[[PartyId, ChannelDirectory], wire.Message]] = {
+    "without the receiver": lambda to, directory: without(directory, to),
+    "with a client 5": lambda to, directory: with_keys(directory, _5=AgreementKey().public),
+    "another key for the receiver": lambda to, directory: with_keys(directory, **{f"_{to}": AgreementKey().public}),
+    "one key for all": lambda to, directory: ChannelDirectory(
+        dict.fromkeys(directory.channel_keys, directory.channel_keys[to]), directory.signatures
+    ),
+    "no directory": lambda to, directory: AdvertiseChannel(bytes([9]) * 32, b""),
+}
+WRONG_IF_SIGNED: dict[str, Callable[[PartyId, ChannelDirectory], wire.Message]] = {
+    "a key of the server's own": lambda to, directory: with_keys(directory, **{f"_{to % 4 + 1}": bytes([9]) * 32}),
+    "no signatures": lambda to, directory: ChannelDirectory(directory.channel_keys, {}),
+    "a signature of another": lambda to, directory: ChannelDirectory(
+        directory.channel_keys, directory.signatures | {to % 4 + 1: directory.signatures[to]}
+    ),
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_clients_do_not_sum_after_a_wrong_directory(name: str) -> None:
-    def serving(conversation: Conversation) -> None:
-        adverts = conversation.gather_all(CLIENTS, AdvertiseKeys, SETUP, soon())
-        conversation.broadcast(CLIENTS, WRONG[name](directory_of(adverts)), SETUP)
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [("secagg", wrong) for wrong in WRONG] + [("signed", wrong) for wrong in WRONG | WRONG_IF_SIGNED],
+)
+def test_clients_do_not_sum_after_a_wrong_directory(name: str, wrong: str) -> None:
+    twin, make = SECURE[name], (WRONG | WRONG_IF_SIGNED)[wrong]
 
-    def advertising(conversation: Conversation) -> None:
-        client = SecAggSumClient(CLIENTS)
+    def lie(to: PartyId, message: wire.Message) -> wire.Message:
+        assert isinstance(message, ChannelDirectory)
+        return make(to, message)
+
+    def serve(conversation: Conversation) -> None:
+        twin.server(CLIENTS).setup(Lying(conversation, lie), CLIENTS, Foreseen(), Silences())
+
+    def take_part(conversation: Conversation) -> None:
+        client = twin.client(CLIENTS, conversation.transport.party)
         with pytest.raises((PeerMisbehaved, UnexpectedMessage)):
             client.setup(conversation, soon())
         sent = conversation.transport.traffic.total("sent")
-        given = random_inputs(LAYOUT, [ONE])[ONE]
+        assert sent.messages == 1
         with pytest.raises(RuntimeError, match="setup"):
-            client.contribute(conversation, FIRST, PURPOSE, CLIENTS, LAYOUT, given)
+            client.prepare(conversation, TASK, PAST)
+        with pytest.raises(RuntimeError, match="prepare"):
+            client.contribute(conversation, TASK, INPUTS[ONE], PAST)
         assert conversation.transport.traffic.total("sent") == sent
 
-    converse({SERVER: serving} | dict.fromkeys(CLIENTS, advertising))
+    converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))
 
 
-Asked = tuple[int, str, list[PartyId]]
+@pytest.mark.parametrize(("model", "own"), [(SEMI_HONEST, credentials(ONE)), (ACTIVE, None)])
+def test_identities_are_needed_against_an_active_server_and_only_then(
+    model: ThreatModel, own: Credentials | None
+) -> None:
+    with pytest.raises(ValueError, match="identity keys are needed against an active server, and only then"):
+        SecAggSumClient(CLIENTS, model, credentials=own)
+
+
+def test_a_client_with_another_identity_than_the_pinned_one_takes_nobody_in() -> None:
+    """Client 4 has pinned a key of its own making; nobody else has."""
+    identity = IdentityKey.generate()
+    own = Credentials(identity, {**credentials(FOUR).directory, FOUR: identity.public})
+
+    def take_part(conversation: Conversation) -> None:
+        me = conversation.transport.party
+        client = SecAggSumClient(CLIENTS, ACTIVE, credentials=own if me == FOUR else credentials(me))
+        if me == FOUR:
+            client.setup(conversation, soon())
+            return
+        with pytest.raises(PeerMisbehaved, match="client 4's message is not signed by its pinned identity"):
+            client.setup(conversation, soon())
+
+    def serve(conversation: Conversation) -> None:
+        SecAggSumServer(ACTIVE).setup(conversation, CLIENTS, Foreseen(), Silences())
+
+    converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))
+
+
+# --- sums that a client does not begin ------------------------------------------------------------------------------
+
+REFUSED: dict[str, SumTask] = {
+    "a second time": TASK,
+    "an earlier round": replace(TASK, round=RoundId(0), purpose="other"),
+    "other participants, same round": replace(TASK, participants=(ONE, TWO, THREE)),
+    "without itself": replace(TASK, round=SECOND, participants=(TWO, THREE, FOUR)),
+    "alone": replace(TASK, round=SECOND, participants=(ONE,)),
+    "itself twice": replace(TASK, round=SECOND, participants=(ONE, ONE)),
+    "with a stranger": replace(TASK, round=SECOND, participants=(ONE, TWO, STRANGER)),
+    "with nobody": replace(TASK, round=SECOND, participants=()),
+}
+
+
+@both
+def test_a_client_sends_nothing_for_a_sum_it_refuses_and_the_session_goes_on(twin: Twin) -> None:
+    last = task_of(LAYOUT, CLIENTS, 9)
+
+    def take_part(conversation: Conversation) -> None:
+        me = conversation.transport.party
+        client = twin.client(CLIENTS, me)
+        client.setup(conversation, soon())
+        client.prepare(conversation, TASK, soon())
+        client.contribute(conversation, TASK, INPUTS[me], soon())
+        for task in REFUSED.values() if me == ONE else []:
+            sent = conversation.transport.traffic.total("sent")
+            with pytest.raises((PeerMisbehaved, ParametersRefused)):
+                client.prepare(conversation, task, soon())
+            with pytest.raises(RuntimeError, match="prepare"):
+                client.contribute(conversation, task, INPUTS[me], PAST)
+            assert conversation.transport.traffic.total("sent") == sent
+        client.prepare(conversation, last, soon())
+        client.contribute(conversation, last, INPUTS[me], soon())
+
+    parts = {SERVER: serving(twin, CLIENTS, [TASK, last])} | dict.fromkeys(CLIENTS, take_part)
+    for collected in converse(parts)[SERVER]:
+        assert is_sum_of(collected, LAYOUT, INPUTS, CLIENTS)
+
+
+def test_a_contribution_belongs_to_one_preparation() -> None:
+    def take_part(conversation: Conversation) -> None:
+        client = SecAggSumClient(CLIENTS, SEMI_HONEST)
+        with pytest.raises(RuntimeError, match="setup"):
+            client.prepare(conversation, TASK, PAST)
+        client.setup(conversation, soon())
+        with pytest.raises(RuntimeError, match="prepare"):
+            client.contribute(conversation, TASK, INPUTS[ONE], PAST)
+        client.prepare(conversation, TASK, soon())
+        client.contribute(conversation, TASK, INPUTS[conversation.transport.party], soon())
+        with pytest.raises(RuntimeError, match="prepare"):
+            client.contribute(conversation, TASK, INPUTS[ONE], PAST)
+
+    def serve(conversation: Conversation) -> None:
+        server, silent = SecAggSumServer(SEMI_HONEST), Silences()
+        with pytest.raises(RuntimeError, match="setup"):
+            server.prepare(conversation, TASK, CLIENTS, Foreseen(), silent)
+        server.setup(conversation, CLIENTS, Foreseen(), silent)
+        with pytest.raises(RuntimeError, match="prepare"):
+            server.collect(conversation, TASK, Foreseen(), silent)
+        server.prepare(conversation, TASK, CLIENTS, Foreseen(), silent)
+        server.collect(conversation, TASK, Foreseen(), silent)
+        with pytest.raises(RuntimeError, match="prepare"):
+            server.collect(conversation, TASK, Foreseen(), silent)
+
+    converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))
+
+
+def test_the_fewest_survivors_come_from_the_clients_configuration() -> None:
+    """Four may lose one by the declaration; a client that wants all four does not begin."""
+
+    def take_part(conversation: Conversation) -> None:
+        client = SecAggSumClient(CLIENTS, SEMI_HONEST, min_survivors=4)
+        client.setup(conversation, soon())
+        with pytest.raises(ParametersRefused, match="may leave 3 survivors, fewer than min_survivors = 4"):
+            client.prepare(conversation, TASK, soon())
+        assert conversation.transport.traffic.total("sent").messages == 1
+
+    def serve(conversation: Conversation) -> None:
+        SecAggSumServer(SEMI_HONEST).setup(conversation, CLIENTS, Foreseen(), Silences())
+
+    converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))
+
+
+def test_a_server_cannot_lower_what_the_clients_declare() -> None:
+    """The clients bear no dropout, the server would: with one away, they share no keys."""
+    strict = ThreatModel(0.25, 0.0)
+
+    def take_part(conversation: Conversation) -> None:
+        client = SecAggSumClient(CLIENTS, strict)
+        client.setup(conversation, soon())
+        if conversation.transport.party == TWO:
+            return
+        with pytest.raises(PeerMisbehaved, match="3 clients are said to have advertised keys, fewer than 4"):
+            client.prepare(conversation, TASK, soon())
+
+    def serve(conversation: Conversation) -> None:
+        server, silent = SecAggSumServer(SEMI_HONEST), Silences()
+        server.setup(conversation, CLIENTS, Foreseen(), silent)
+        others = {ONE, THREE, FOUR}
+        patience = Foreseen(*((step_of("share keys"), party) for party in others))
+        with pytest.raises(SumAbandoned, match="no client has shared keys"):
+            server.prepare(conversation, TASK, others, patience, silent)
+        assert silent.seen == [(others, step_of("share keys"))]
+
+    converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))
+
+
+# --- other terms ----------------------------------------------------------------------------------------------------
+
+OTHER_TERMS: dict[str, SumTask] = {
+    "model": replace(TASK, model=b"\x01" * 32),
+    "length": replace(TASK, layout=layout_for(4, real=21)),
+    "ring": replace(TASK, layout=layout_for(4, 32)),
+}
+
+
+@both
+@pytest.mark.parametrize("difference", OTHER_TERMS)
+def test_clients_that_were_told_different_things_cannot_add_up(twin: Twin, difference: str) -> None:
+    """Nobody sends an input: with shares that do not open, or adverts that are signed on other terms, all abort."""
+    task, silent = replace(TASK, model=bytes(32)), Silences()
+    other = OTHER_TERMS[difference]
+    at = "share keys" if twin is SIGNED else "masked input"
+    match = "not signed by its pinned identity" if twin is SIGNED else "it was told other terms or another model"
+
+    def take_part(conversation: Conversation) -> None:
+        me = conversation.transport.party
+        own = other if me == FOUR else task
+        contribution = random_inputs(own.layout, CLIENTS)[me]
+        said: list[type[wire.Message]] = []
+
+        def note(message: wire.Message, round_id: RoundId) -> wire.Message:
+            said.append(type(message))
+            return message
+
+        with pytest.raises(PeerMisbehaved, match=match):
+            bent(taking_part(twin, CLIENTS, [(own, {me: contribution})]), note)(conversation)
+        assert said == [AdvertiseChannel, AdvertiseKeys, ShareKeys][: 2 if twin is SIGNED else 3]
+
+    def serve(conversation: Conversation) -> None:
+        with pytest.raises(SumAbandoned, match=r"no client has|0 clients have"):
+            serving(twin, CLIENTS, [task], Foreseen(*((step_of(at), party) for party in CLIENTS)), silent)(conversation)
+
+    converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))
+    assert silent.seen == [(set(CLIENTS), step_of(at))]
+
+
+@both
+def test_the_same_model_adds_up(twin: Twin) -> None:
+    """Without this the test above would not notice that a model makes every sum fail."""
+    task = replace(TASK, model=bytes(32))
+    parts = {SERVER: serving(twin, CLIENTS, [task])}
+    (collected,) = converse(parts | dict.fromkeys(CLIENTS, taking_part(twin, CLIENTS, [(task, INPUTS)])))[SERVER]
+    assert is_sum_of(collected, LAYOUT, INPUTS, CLIENTS)
+
+
+# --- hostile servers ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Untruth:
+    """What the server says to everybody instead of `kind`, and how every client takes it."""
+
+    kind: type[wire.Message]
+    problem: type[ProtocolError]
+    match: str
+    lie: Lie
+
+
+def changed(message: wire.Message, **fields: object) -> wire.Message:
+    return msgspec.structs.replace(message, **fields)
+
+
+def mask_keys(make: Callable[[PartyId, dict[int, bytes]], dict[int, bytes]]) -> Lie:
+    def lie(to: PartyId, message: wire.Message) -> wire.Message:
+        assert isinstance(message, KeyDirectory)
+        return changed(message, mask_keys=make(to, message.mask_keys))
+
+    return lie
+
+
+def sealed(make: Callable[[PartyId, dict[int, bytes]], dict[int, bytes]]) -> Lie:
+    def lie(to: PartyId, message: wire.Message) -> wire.Message:
+        assert isinstance(message, EncryptedShares)
+        return changed(message, sealed=make(to, message.sealed))
+
+    return lie
+
+
+def signatures(make: Callable[[PartyId, dict[int, bytes]], dict[int, bytes]]) -> Lie:
+    def lie(to: PartyId, message: wire.Message) -> wire.Message:
+        assert isinstance(message, SignedSurvivors)
+        return changed(message, signatures=make(to, message.signatures))
+
+    return lie
+
+
+def one_of(entries: dict[int, bytes]) -> dict[int, bytes]:
+    party = min(entries)
+    return {party: entries[party]}
+
+
+def swapped(entries: dict[int, bytes]) -> dict[int, bytes]:
+    return dict(zip(entries, reversed(entries.values()), strict=True))
+
+
+def flipped(entries: dict[int, bytes]) -> dict[int, bytes]:
+    return {party: entry[:-1] + bytes([entry[-1] ^ 1]) for party, entry in entries.items()}
+
+
+def peer_of(party: PartyId) -> int:
+    return party % 4 + 1
+
+
+UNTRUTHS: dict[str, Untruth] = {}
+for _kind, _waits in ((KeyDirectory, "keys"), (EncryptedShares, "shares"), (Survivors, "survivors")):
+    UNTRUTHS |= {
+        f"{_waits}: abandoned": Untruth(
+            _kind, SumAbandoned, "^too few$", lambda to, message: Abandon(PURPOSE, "too few")
+        ),
+        f"{_waits}: left out": Untruth(_kind, LeftOut, "gone on without this client", lambda to, message: LeaveOut()),
+        f"{_waits}: session over": Untruth(_kind, Aborted, "^over$", lambda to, message: Abort("over")),
+        f"{_waits}: of another sum": Untruth(
+            _kind, PeerMisbehaved, "a message for another sum", lambda to, message: changed(message, purpose="other")
+        ),
+        f"{_waits}: another kind": Untruth(
+            _kind,
+            UnexpectedMessage,
+            "the server sent AdvertiseChannel",
+            lambda to, message: AdvertiseChannel(bytes(32), b""),
+        ),
+    }
+UNTRUTHS |= {
+    "keys: of a stranger": Untruth(
+        KeyDirectory, PeerMisbehaved, "no neighbour", mask_keys(lambda to, keys: {**keys, 5: AgreementKey().public})
+    ),
+    "keys: of the receiver": Untruth(
+        KeyDirectory, PeerMisbehaved, "no neighbour", mask_keys(lambda to, keys: {**keys, to: AgreementKey().public})
+    ),
+    "keys: two alike": Untruth(
+        KeyDirectory, PeerMisbehaved, "same key", mask_keys(lambda to, keys: dict.fromkeys(keys, bytes([9]) * 32))
+    ),
+    "keys: too few": Untruth(
+        KeyDirectory,
+        PeerMisbehaved,
+        "2 clients are said to have advertised keys, fewer than 3",
+        mask_keys(lambda to, keys: one_of(keys)),
+    ),
+    "shares: damaged": Untruth(
+        EncryptedShares, PeerMisbehaved, "cannot be opened", sealed(lambda to, entries: flipped(entries))
+    ),
+    "shares: exchanged": Untruth(
+        EncryptedShares, PeerMisbehaved, "cannot be opened", sealed(lambda to, entries: swapped(entries))
+    ),
+    "shares: of the receiver": Untruth(
+        EncryptedShares,
+        PeerMisbehaved,
+        "advertised no key",
+        sealed(lambda to, entries: {**entries, to: min(entries.values())}),
+    ),
+    "shares: of a stranger": Untruth(
+        EncryptedShares,
+        PeerMisbehaved,
+        "advertised no key",
+        sealed(lambda to, entries: {**entries, 5: min(entries.values())}),
+    ),
+    "shares: too few": Untruth(
+        EncryptedShares,
+        PeerMisbehaved,
+        "2 clients are said to have shared keys, fewer than 3",
+        sealed(lambda to, entries: one_of(entries)),
+    ),
+    "survivors: without the receiver": Untruth(
+        Survivors, PeerMisbehaved, "names this client", lambda to, message: Survivors(PURPOSE, [to])
+    ),
+    "survivors: one dropped twice": Untruth(
+        Survivors, PeerMisbehaved, "names one twice", lambda to, message: Survivors(PURPOSE, [peer_of(to)] * 2)
+    ),
+    "survivors: a stranger dropped": Untruth(
+        Survivors, PeerMisbehaved, "names one that has sent no shares", lambda to, message: Survivors(PURPOSE, [5])
+    ),
+    "survivors: too few": Untruth(
+        Survivors,
+        PeerMisbehaved,
+        "2 clients are said to have sent their input, fewer than 3",
+        lambda to, message: Survivors(PURPOSE, [int(party) for party in CLIENTS if party != to][:2]),
+    ),
+}
+UNTRUTHS_IF_SIGNED: dict[str, Untruth] = {
+    "keys: of the server": Untruth(
+        KeyDirectory,
+        PeerMisbehaved,
+        "not signed by its pinned identity",
+        mask_keys(lambda to, keys: {**keys, peer_of(to): AgreementKey().public}),
+    ),
+    "signatures: none": Untruth(
+        SignedSurvivors,
+        PeerMisbehaved,
+        "1 clients have signed the survivors, fewer than 3",
+        signatures(lambda to, signed: {}),
+    ),
+    "signatures: too few": Untruth(
+        SignedSurvivors,
+        PeerMisbehaved,
+        "2 clients have signed the survivors, fewer than 3",
+        signatures(lambda to, signed: {peer_of(to): signed[peer_of(to)]}),
+    ),
+    "signatures: damaged": Untruth(
+        SignedSurvivors, PeerMisbehaved, "not signed by its pinned", signatures(lambda to, signed: flipped(signed))
+    ),
+    "signatures: exchanged": Untruth(
+        SignedSurvivors, PeerMisbehaved, "not signed by its pinned", signatures(lambda to, signed: swapped(signed))
+    ),
+    "signatures: of a stranger": Untruth(
+        SignedSurvivors,
+        PeerMisbehaved,
+        "by a client that is none",
+        signatures(lambda to, signed: {**signed, 5: min(signed.values())}),
+    ),
+    "signatures: abandoned": Untruth(
+        SignedSurvivors, SumAbandoned, "^too few$", lambda to, message: Abandon(PURPOSE, "too few")
+    ),
+    "signatures: left out": Untruth(SignedSurvivors, LeftOut, "gone on", lambda to, message: LeaveOut()),
+}
+SAID: dict[type[wire.Message], list[type[wire.Message]]] = {
+    KeyDirectory: [AdvertiseChannel, AdvertiseKeys],
+    EncryptedShares: [AdvertiseChannel, AdvertiseKeys, ShareKeys],
+    Survivors: [AdvertiseChannel, AdvertiseKeys, ShareKeys, MaskedInput],
+    SignedSurvivors: [AdvertiseChannel, AdvertiseKeys, ShareKeys, MaskedInput, SurvivorSignature],
+}
+"""What a client has said before the server's answer of each kind."""
+
+
+def next_step(twin: Twin, kind: type[wire.Message]) -> str:
+    after = {KeyDirectory: "share keys", EncryptedShares: "masked input", SignedSurvivors: "unmasking"}
+    return after.get(kind, "consistency check" if twin is SIGNED else "unmasking")
 
 
 @pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ((1, PURPOSE, CLIENTS), (1, PURPOSE, CLIENTS)),
-        ((2, PURPOSE, CLIENTS), (1, PURPOSE, CLIENTS)),
-        ((1, PURPOSE, CLIENTS), (1, PURPOSE, [ONE, TWO])),
-        ((1, PURPOSE, CLIENTS), (2, PURPOSE, [TWO, THREE])),
-        ((1, PURPOSE, CLIENTS), (2, PURPOSE, [ONE])),
-        ((1, PURPOSE, CLIENTS), (2, PURPOSE, [ONE, ONE])),
-        ((1, PURPOSE, CLIENTS), (2, PURPOSE, [ONE, PartyId(4)])),
-    ],
+    ("name", "told"),
+    [("secagg", told) for told in UNTRUTHS] + [("signed", told) for told in UNTRUTHS | UNTRUTHS_IF_SIGNED],
 )
-def test_a_client_sends_nothing_more_once_it_was_asked_for_too_much(first: Asked, second: Asked) -> None:
-    given = random_inputs(LAYOUT, [ONE])[ONE]
+def test_a_client_says_nothing_more_in_a_sum_once_the_server_ends_or_bends_it(name: str, told: str) -> None:
+    twin, untruth = SECURE[name], (UNTRUTHS | UNTRUTHS_IF_SIGNED)[told]
+    step = next_step(twin, untruth.kind)
 
-    def taking_part(conversation: Conversation) -> None:
-        client = SecAggSumClient(CLIENTS)
-        client.setup(conversation, soon())
-        if conversation.transport.party != ONE:
-            return
+    def lie(to: PartyId, message: wire.Message) -> wire.Message:
+        return untruth.lie(to, message) if isinstance(message, untruth.kind) else message
 
-        def contribute(round_id: int, purpose: str, participants: list[PartyId]) -> None:
-            client.contribute(conversation, RoundId(round_id), purpose, participants, LAYOUT, given)
+    def serve(conversation: Conversation) -> None:
+        patience = Foreseen(*((step_of(step), party) for party in CLIENTS))
+        with pytest.raises(SumAbandoned):
+            serving(twin, CLIENTS, [TASK], patience)(Lying(conversation, lie))
 
-        contribute(*first)
+    def take_part(conversation: Conversation) -> None:
+        me, said = conversation.transport.party, list[type[wire.Message]]()
+        client = twin.client(CLIENTS, me)
+
+        def note(message: wire.Message, round_id: RoundId) -> wire.Message:
+            said.append(type(message))
+            return message
+
+        def sum_once(noted: Conversation) -> None:
+            client.setup(noted, soon())
+            client.prepare(noted, TASK, soon())
+            client.contribute(noted, TASK, INPUTS[me], soon())
+
+        with pytest.raises(untruth.problem, match=untruth.match):
+            bent(sum_once, note)(conversation)
+        assert said == SAID[untruth.kind]
+        # The sum is over for this client, whatever it is asked for.
         sent = conversation.transport.traffic.total("sent")
-        with pytest.raises(PeerMisbehaved):
-            contribute(*second)
-        with pytest.raises(UnexpectedMessage, match="aborted"):
-            contribute(9, "another", CLIENTS)
+        with pytest.raises((RuntimeError, ProtocolError)):
+            client.contribute(conversation, TASK, INPUTS[me], PAST)
+        with pytest.raises(PeerMisbehaved, match="a second sum"):
+            client.prepare(conversation, TASK, PAST)
         assert conversation.transport.traffic.total("sent") == sent
 
-    def serving(conversation: Conversation) -> None:
-        SecAggSumServer(CLIENTS).setup(conversation, soon())
-
-    converse({SERVER: serving} | dict.fromkeys(CLIENTS, taking_part))
+    converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))
 
 
-def test_the_fewest_participants_come_from_the_clients_configuration() -> None:
-    def taking_part(conversation: Conversation) -> None:
-        client = SecAggSumClient(CLIENTS, min_participants=3)
-        client.setup(conversation, soon())
-        given = random_inputs(LAYOUT, [ONE])[ONE]
-        two = [ONE, TWO] if conversation.transport.party == ONE else [conversation.transport.party, ONE]
-        with pytest.raises(PeerMisbehaved, match="2 participants, fewer than 3"):
-            client.contribute(conversation, FIRST, PURPOSE, two, LAYOUT, given)
+def test_a_server_that_tells_clients_different_survivors_opens_nothing_against_signatures() -> None:
+    """Client 1 hears that client 2 has dropped out, the others that nobody has."""
 
-    def serving(conversation: Conversation) -> None:
-        SecAggSumServer(CLIENTS).setup(conversation, soon())
+    def lie(to: PartyId, message: wire.Message) -> wire.Message:
+        return Survivors(PURPOSE, [TWO]) if isinstance(message, Survivors) and to == ONE else message
 
-    converse({SERVER: serving} | dict.fromkeys(CLIENTS, taking_part))
+    def serve(conversation: Conversation) -> None:
+        patience = Foreseen(*((step_of("unmasking"), party) for party in CLIENTS))
+        with pytest.raises(SumAbandoned, match="0 clients gave a share"):
+            serving(SIGNED, CLIENTS, [TASK], patience)(Lying(conversation, lie))
+
+    def take_part(conversation: Conversation) -> None:
+        with pytest.raises(PeerMisbehaved, match=r"signed by its pinned identity|a client that is none"):
+            taking_part(SIGNED, CLIENTS, [(TASK, INPUTS)])(conversation)
+
+    converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))
 
 
-def test_the_server_sees_noise_and_keys_and_nothing_else(tmp_path: Path) -> None:
+@both
+def test_false_shares_end_the_sum_instead_of_spoiling_it(twin: Twin) -> None:
+    """Client 3 answers the unmasking with damaged shares, which the server needs because client 4 has dropped out."""
+    honest = taking_part(twin, CLIENTS, [(TASK, INPUTS)])
+
+    def damage(message: wire.Message, round_id: RoundId) -> wire.Message:
+        if not isinstance(message, UnmaskShares):
+            return message
+        return changed(message, seed_shares={party: bytes(len(share)) for party, share in message.seed_shares.items()})
+
+    def serve(conversation: Conversation) -> None:
+        with pytest.raises(SumAbandoned, match="the shares of the self mask of client 1 are false"):
+            serving(twin, CLIENTS, [TASK], Foreseen((step_of("unmasking"), FOUR)))(conversation)
+
+    stopped = bent(honest, stopping_at(UnmaskShares))
+    converse({SERVER: serve, ONE: honest, TWO: honest, THREE: bent(honest, damage), FOUR: stopped})
+
+
+# --- the wire -------------------------------------------------------------------------------------------------------
+
+
+@both
+def test_the_server_sees_noise_and_keys_and_nothing_else(twin: Twin, tmp_path: Path) -> None:
     """The transcript of the server's own end: no frame that arrives there shows a client's small numbers."""
     layout = SumLayout(ENTRIES, 0, bound=4.0, max_count=0, parties=2, ring_bits=64)
     clients = [ONE, TWO]
-    clear = np.full(ENTRIES, 0.5)
+    task, clear = task_of(layout, clients), np.full(ENTRIES, 0.5)
 
-    def serving(conversation: Conversation) -> None:
+    def serve(conversation: Conversation) -> Collected:
         with conversation.transport as transport:
             transport.attach(Tap(tmp_path / "server"))
-            server = SecAggSumServer(clients)
-            server.setup(conversation, soon())
-            total = server.collect(conversation, FIRST, PURPOSE, clients, layout, soon())
-            assert np.array_equal(total.real, 2 * clear)
+            (collected,) = serving(twin, clients, [task])(conversation)
+            assert isinstance(collected, Collected)
+            return collected
 
-    def taking_part(conversation: Conversation) -> None:
-        client = SecAggSumClient(clients)
-        client.setup(conversation, soon())
-        given = Contribution(clear, np.zeros(0, dtype=np.int64))
-        client.contribute(conversation, FIRST, PURPOSE, clients, layout, given)
-
-    converse({SERVER: serving} | dict.fromkeys(clients, taking_part))
+    inputs = dict.fromkeys(clients, Contribution(clear, np.zeros(0, dtype=np.int64)))
+    results = converse({SERVER: serve} | dict.fromkeys(clients, taking_part(twin, clients, [(task, inputs)])))
+    assert np.array_equal(results[SERVER].total.real, 2 * clear)
     records = list(read_transcript(tmp_path / "server"))
-    kinds = [
-        (record.direction, record.phase, type(wire.decode(record.frame, session=SESSION).message)) for record in records
+    messages = [wire.decode(record.frame, session=SESSION).message for record in records]
+    check: list[tuple[str, str, type[wire.Message]]] = [
+        ("received", step_of("consistency check"), SurvivorSignature),
+        ("sent", step_of("consistency check"), SignedSurvivors),
     ]
-    assert kinds == [
-        *[("received", "advertise keys", AdvertiseKeys)] * 2,
-        *[("sent", "advertise keys", KeyDirectory)] * 2,
-        *[("received", f"input/{PURPOSE}", MaskedInput)] * 2,
+    expected: list[tuple[str, str, type[wire.Message]]] = [
+        ("received", "advertise channel", AdvertiseChannel),
+        ("sent", "advertise channel", ChannelDirectory),
+        ("received", step_of("advertise keys"), AdvertiseKeys),
+        ("sent", step_of("advertise keys"), KeyDirectory),
+        ("received", step_of("share keys"), ShareKeys),
+        ("sent", step_of("share keys"), EncryptedShares),
+        ("received", step_of("masked input"), MaskedInput),
+        ("sent", step_of("masked input"), Survivors),
+        *(check if twin is SIGNED else []),
+        ("received", step_of("unmasking"), UnmaskShares),
     ]
-    for record in records[-2:]:
-        message = wire.decode(record.frame, session=SESSION).message
-        assert isinstance(message, MaskedInput)
-        assert looks_uniform(message.vector)
+    seen = [(record.direction, record.phase, type(message)) for record, message in zip(records, messages, strict=True)]
+    assert seen == [entry for entry in expected for _ in clients]
+    masked = [message.vector for message in messages if isinstance(message, MaskedInput)]
+    for vector in (*masked, masked[0] - masked[1]):
+        assert looks_uniform(vector)
+    # The pairwise masks cancel in the sum of the two, and the self masks still hide it.
+    assert looks_uniform(masked[0] + masked[1])
     assert not looks_uniform(layout.codec.encode(clear).vector)
+
+
+@both
+def test_no_client_gives_both_shares_of_anyone_or_its_own_mask_key(twin: Twin) -> None:
+    """Client 4 falls silent before its input: its mask key is opened, everybody else's self mask."""
+    given: dict[PartyId, UnmaskShares] = {}
+    honest = taking_part(twin, CLIENTS, [(TASK, INPUTS)])
+
+    def take_part(conversation: Conversation) -> None:
+        def note(message: wire.Message, round_id: RoundId) -> wire.Message:
+            if isinstance(message, UnmaskShares):
+                given[conversation.transport.party] = message
+            return message
+
+        bent(honest, note)(conversation)
+
+    parts = {SERVER: serving(twin, CLIENTS, [TASK], Foreseen((step_of("masked input"), FOUR)))}
+    converse(parts | dict.fromkeys(CLIENTS, take_part) | {FOUR: bent(honest, stopping_at(MaskedInput))})
+    assert given.keys() == {ONE, TWO, THREE}
+    for answer in given.values():
+        assert answer.mask_key_shares.keys() == {FOUR}
+        assert answer.seed_shares.keys() == {ONE, TWO, THREE}
