@@ -1,28 +1,71 @@
 """The rules of every conversation: late messages are dropped and counted, anything else out of place ends it."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Collection
 from typing import Any
 
 import pytest
+from in_threads import PATIENCE, SHORT
+from sum_conversations import Foreseen
 
 from protocols import wire
-from protocols.conversation import MAX_REASON, Abort, Conversation, Failed
-from protocols.errors import Aborted, DeadlineExpired, PeerFailed, PeerMisbehaved, UnexpectedMessage
+from protocols.conversation import MAX_PURPOSE, MAX_REASON, Abandon, Abort, Back, Conversation, Failed, LeaveOut
+from protocols.errors import (
+    Aborted,
+    DeadlineExpired,
+    LeftOut,
+    PeerFailed,
+    PeerLost,
+    PeerMisbehaved,
+    SumAbandoned,
+    UnexpectedMessage,
+)
 from protocols.identifiers import SERVER, PartyId, RoundId, SessionId
+from protocols.patience import Patience
 from protocols.plain.union import ClearNames
 from protocols.secagg.messages import AdvertiseKeys
 from protocols.transport.deadline import Deadline
-from protocols.transport.in_process import InProcessNetwork
+from protocols.transport.in_process import InProcessNetwork, InProcessTransport
+from protocols.wire import Frame
 
 SESSION = SessionId(bytes(range(16)))
 ONE, TWO, THREE = PartyId(1), PartyId(2), PartyId(3)
 CLIENTS = [ONE, TWO, THREE]
 PAST = Deadline(0.0)
 ROUND = RoundId(5)
+STEP = "names"
+NOW = Patience.fixed(0.0)
+"""Takes what is there and waits for nothing."""
 
 
 def names(*values: str) -> ClearNames:
     return ClearNames(list(values))
+
+
+class Fragile(InProcessTransport):
+    """An end that shows what MPI shows of a peer that dies: one no longer takes messages, or stops within one."""
+
+    def __init__(self, network: InProcessNetwork) -> None:
+        super().__init__(network, SERVER, CLIENTS)
+        self.deaf: set[PartyId] = set()
+        self.full: set[PartyId] = set()
+
+    def busy(self, to: PartyId) -> bool:
+        return to in self.full
+
+    def _post(self, to: PartyId, frame: Frame) -> None:
+        if to in self.deaf:
+            raise PeerLost(f"client {to} can no longer be reached", to)
+        super()._post(to, frame)
+
+    def _take(self, senders: Collection[PartyId], deadline: Deadline) -> tuple[PartyId, Frame] | None:
+        taken = super()._take(senders, deadline)
+        if taken is not None and taken[1] == CUT_OFF:
+            raise PeerLost(f"client {taken[0]} stopped in the middle of a message", taken[0])
+        return taken
+
+
+CUT_OFF = b"cut off"
 
 
 class Ends:
@@ -30,7 +73,8 @@ class Ends:
 
     def __init__(self) -> None:
         network = InProcessNetwork(3)
-        self.server = Conversation(network.endpoint(SERVER), SESSION)
+        self.wire = Fragile(network)
+        self.server = Conversation(self.wire, SESSION)
         self.clients = {party: Conversation(network.endpoint(party), SESSION) for party in CLIENTS}
 
     def say(self, party: PartyId, message: wire.Message, round_id: int = ROUND) -> None:
@@ -51,9 +95,10 @@ LISTENING: dict[str, Listen] = {
     "receive_any": lambda server: server.receive_any(ONE, ROUND, PAST),
     "gather": lambda server: server.gather([ONE, TWO], ClearNames, ROUND, PAST),
     "gather_all": lambda server: server.gather_all([ONE], ClearNames, ROUND, PAST),
+    "gather_each": lambda server: dict(server.gather_each([ONE, TWO], ClearNames, ROUND, NOW, STEP)),
 }
 every_way = pytest.mark.parametrize("listen", LISTENING.values(), ids=LISTENING)
-typed_way = pytest.mark.parametrize("way", ["receive", "gather", "gather_all"])
+typed_way = pytest.mark.parametrize("way", ["receive", "gather", "gather_all", "gather_each"])
 
 
 def test_messages_arrive_with_their_round(ends: Ends) -> None:
@@ -69,7 +114,7 @@ def test_messages_arrive_with_their_round(ends: Ends) -> None:
 @every_way
 def test_late_messages_are_dropped_and_counted(ends: Ends, listen: Listen) -> None:
     ends.say(ONE, names("old"), round_id=0)
-    ends.say(ONE, AdvertiseKeys(bytes(32)), round_id=ROUND - 1)
+    ends.say(ONE, AdvertiseKeys("rows", bytes(32), b""), round_id=ROUND - 1)
     ends.say(ONE, names("new"))
     answer = listen(ends.server)
     assert answer in (names("new"), (ROUND, names("new")), {ONE: names("new")})
@@ -79,7 +124,7 @@ def test_late_messages_are_dropped_and_counted(ends: Ends, listen: Listen) -> No
 @every_way
 def test_a_late_message_alone_is_silence(ends: Ends, listen: Listen) -> None:
     ends.say(ONE, names("old"), round_id=ROUND - 1)
-    if listen is LISTENING["gather"]:
+    if listen in (LISTENING["gather"], LISTENING["gather_each"]):
         assert listen(ends.server) == {}
     else:
         with pytest.raises(DeadlineExpired, match="client 1"):
@@ -96,7 +141,7 @@ def test_a_message_of_a_later_round_is_refused(ends: Ends, way: str) -> None:
 
 @typed_way
 def test_a_message_of_another_kind_is_refused(ends: Ends, way: str) -> None:
-    ends.say(ONE, AdvertiseKeys(bytes(32)))
+    ends.say(ONE, AdvertiseKeys("rows", bytes(32), b""))
     with pytest.raises(UnexpectedMessage, match=r"client 1 sent AdvertiseKeys of round 5 where ClearNames"):
         LISTENING[way](ends.server)
 
@@ -149,6 +194,11 @@ def test_reasons_have_a_limit() -> None:
         assert len(kind("x" * MAX_REASON).reason) == MAX_REASON
         with pytest.raises(ValueError, match="too long"):
             kind("x" * (MAX_REASON + 1))
+    assert Abandon("p" * MAX_PURPOSE, "x" * MAX_REASON).reason == "x" * MAX_REASON
+    with pytest.raises(ValueError, match="reason too long"):
+        Abandon("p", "x" * (MAX_REASON + 1))
+    with pytest.raises(ValueError, match="purpose too long"):
+        Abandon("p" * (MAX_PURPOSE + 1), "x")
 
 
 def test_silence_has_a_name(ends: Ends) -> None:
@@ -206,3 +256,238 @@ def test_a_broadcast_is_serialised_once(ends: Ends, monkeypatch: pytest.MonkeyPa
         assert ends.clients[party].receive(SERVER, ClearNames, ROUND, PAST) == names("a")
     with pytest.raises(DeadlineExpired):
         ends.clients[TWO].receive_any(SERVER, RoundId(0), PAST)
+
+
+# --- taking answers as they arrive ----------------------------------------------------------------------------------
+
+
+def test_gather_each_gives_answers_as_they_arrive(ends: Ends) -> None:
+    answers = ends.server.gather_each(CLIENTS, ClearNames, ROUND, Patience.fixed(PATIENCE), STEP)
+    for party, name in ((TWO, "b"), (ONE, "a"), (THREE, "c")):
+        ends.say(party, names(name))
+        assert next(answers) == (party, names(name))
+    with pytest.raises(StopIteration):
+        next(answers)
+
+
+def test_gather_each_takes_one_message_of_each_and_leaves_the_rest(ends: Ends) -> None:
+    ends.say(ONE, names("a"))
+    ends.say(ONE, names("second"))
+    ends.say(THREE, names("c"))
+    assert dict(ends.server.gather_each([ONE, TWO], ClearNames, ROUND, NOW, STEP)) == {ONE: names("a")}
+    assert list(ends.server.gather_each([], ClearNames, ROUND, NOW, STEP)) == []
+    assert ends.server.gather(CLIENTS, ClearNames, ROUND, PAST) == {ONE: names("second"), THREE: names("c")}
+
+
+def test_gather_each_waits_for_each_as_long_as_its_own_limit(ends: Ends) -> None:
+    """Client 1 has no time left, the others have all of it: what client 3 says later still counts."""
+    ends.say(TWO, names("b"))
+    answers = ends.server.gather_each(CLIENTS, ClearNames, ROUND, Foreseen((STEP, ONE)), STEP)
+    assert next(answers) == (TWO, names("b"))
+    ends.say(THREE, names("c"))
+    assert list(answers) == [(THREE, names("c"))]
+    # Too late for this step: the next round drops it.
+    ends.say(ONE, names("a"))
+    later = RoundId(ROUND + 1)
+    assert list(ends.server.gather_each([ONE], ClearNames, later, NOW, STEP)) == []
+    assert ends.server.late_messages == 1
+
+
+def test_gather_each_does_not_wait_long_for_one_when_the_others_were_quick(ends: Ends) -> None:
+    ends.say(ONE, names("a"))
+    ends.say(THREE, names("c"))
+    started = time.monotonic()
+    answers = dict(ends.server.gather_each(CLIENTS, ClearNames, ROUND, Patience(PATIENCE, SHORT), STEP))
+    assert answers.keys() == {ONE, THREE}
+    assert SHORT <= time.monotonic() - started < PATIENCE / 2
+
+
+def test_gather_each_remembers_who_took_how_long_and_who_was_given_up(
+    ends: Ends, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted: list[tuple[str, PartyId]] = []
+    given_up: list[tuple[str, PartyId]] = []
+
+    def note(step: str, party: PartyId, seconds: float) -> None:
+        assert 0 <= seconds < PATIENCE
+        noted.append((step, party))
+
+    patience = Patience.fixed(0.0)
+    monkeypatch.setattr(patience, "note", note)
+    monkeypatch.setattr(patience, "give_up", lambda step, party, started: given_up.append((step, party)))
+    ends.say(ONE, names("a"))
+    ends.say_bytes(THREE, CUT_OFF)
+    list(ends.server.gather_each(CLIENTS, ClearNames, ROUND, patience, STEP))
+    assert noted == [(STEP, ONE)]
+    assert sorted(given_up) == [(STEP, TWO), (STEP, THREE)]
+
+
+def test_gather_each_goes_on_without_one_that_stops_in_the_middle_of_a_message(ends: Ends) -> None:
+    ends.say(ONE, names("a"))
+    ends.say_bytes(TWO, CUT_OFF)
+    ends.say(TWO, names("afterwards"))
+    ends.say(THREE, names("c"))
+    answers = dict(ends.server.gather_each(CLIENTS, ClearNames, ROUND, Patience.fixed(PATIENCE), STEP))
+    assert answers == {ONE: names("a"), THREE: names("c")}
+
+
+def test_gather_each_drops_late_messages_and_counts_them(ends: Ends) -> None:
+    for party in (ONE, TWO):
+        ends.say(party, names("old"), round_id=ROUND - 1)
+        ends.say(party, names("new"))
+    answers = dict(ends.server.gather_each([ONE, TWO], ClearNames, ROUND, NOW, STEP))
+    assert answers == {ONE: names("new"), TWO: names("new")}
+    assert ends.server.late_messages == 2
+
+
+# --- parties that are gone ------------------------------------------------------------------------------------------
+
+
+def test_deliver_gives_everybody_its_own_and_names_who_takes_nothing(ends: Ends) -> None:
+    ends.wire.deaf = {TWO}
+    messages = {party: names(f"for {party}") for party in CLIENTS}
+    assert ends.server.deliver(messages, ROUND) == {TWO}
+    for party in (ONE, THREE):
+        assert ends.clients[party].receive(SERVER, ClearNames, ROUND, PAST) == names(f"for {party}")
+    assert ends.server.deliver({}, ROUND) == set()
+    ends.wire.deaf = set()
+    assert ends.server.deliver(messages, ROUND) == set()
+
+
+def test_a_broadcast_names_who_takes_nothing(ends: Ends) -> None:
+    ends.wire.deaf = {ONE, TWO}
+    assert ends.server.broadcast(CLIENTS, names("a"), ROUND) == {ONE, TWO}
+    assert ends.clients[THREE].receive(SERVER, ClearNames, ROUND, PAST) == names("a")
+    assert ends.server.broadcast([THREE], names("b"), ROUND) == set()
+
+
+def test_the_last_word_is_said_to_those_who_listen(ends: Ends) -> None:
+    ends.wire.full, ends.wire.deaf = {ONE}, {TWO}
+    ends.server.abort(CLIENTS, "x" * 2 * MAX_REASON, ROUND)
+    with pytest.raises(DeadlineExpired):
+        ends.clients[ONE].receive_any(SERVER, ROUND, PAST)
+    with pytest.raises(Aborted, match=f"^{'x' * MAX_REASON}$"):
+        ends.clients[THREE].receive_any(SERVER, ROUND, PAST)
+
+
+def test_whoever_was_left_out_is_back_when_it_says_so(ends: Ends) -> None:
+    assert not ends.server.came_back(ONE)
+    ends.say(ONE, names("stale"), round_id=ROUND - 1)
+    ends.say(ONE, AdvertiseKeys("rows", bytes(32), b""))
+    assert not ends.server.came_back(ONE)
+    assert ends.server.late_messages == 2
+    ends.say(ONE, names("stale"), round_id=ROUND + 1)
+    ends.say(ONE, Back(), round_id=ROUND - 1)
+    ends.say(ONE, names("fresh"))
+    assert ends.server.came_back(ONE)
+    assert ends.server.late_messages == 3
+    assert ends.server.receive(ONE, ClearNames, ROUND, PAST) == names("fresh")
+    assert not ends.server.came_back(ONE)
+    assert ends.server.late_messages == 3
+
+
+def test_only_the_one_that_is_asked_for_comes_back(ends: Ends) -> None:
+    ends.say(TWO, Back())
+    assert not ends.server.came_back(ONE)
+    assert ends.server.came_back(TWO)
+
+
+def test_one_that_breaks_off_is_not_back_yet(ends: Ends) -> None:
+    ends.say_bytes(ONE, CUT_OFF)
+    ends.say(ONE, Back())
+    assert not ends.server.came_back(ONE)
+    assert ends.server.came_back(ONE)
+
+
+def test_one_that_fails_or_babbles_does_not_come_back(ends: Ends) -> None:
+    ends.say(ONE, Failed("the disk is full"), round_id=0)
+    with pytest.raises(PeerFailed, match="client 1: the disk is full"):
+        ends.server.came_back(ONE)
+    ends.say_bytes(TWO, b"noise")
+    with pytest.raises(PeerMisbehaved, match="client 2 sent a malformed message"):
+        ends.server.came_back(TWO)
+
+
+# --- what only the server may say -----------------------------------------------------------------------------------
+
+
+def waiting(client: Conversation) -> object:
+    return client.receive(SERVER, ClearNames, ROUND, PAST)
+
+
+@pytest.mark.parametrize("round_id", [0, ROUND, ROUND + 1])
+def test_a_client_that_waits_hears_that_it_was_left_out(ends: Ends, round_id: int) -> None:
+    ends.server.broadcast([ONE, TWO], LeaveOut(), RoundId(round_id))
+    with pytest.raises(LeftOut, match="gone on without this client"):
+        waiting(ends.clients[ONE])
+    with pytest.raises(LeftOut, match="gone on without this client"):
+        ends.clients[TWO].receive_any(SERVER, ROUND, PAST)
+
+
+def test_a_client_that_waits_hears_that_the_sum_was_abandoned(ends: Ends) -> None:
+    ends.server.send(ONE, Abandon("rows", "too few\x1b[2J are left"), ROUND)
+    with pytest.raises(SumAbandoned, match=r"^too few \[2J are left$"):
+        waiting(ends.clients[ONE])
+
+
+def test_a_sum_that_was_abandoned_in_an_earlier_round_is_late(ends: Ends) -> None:
+    client = ends.clients[ONE]
+    for _ in range(2):
+        ends.server.send(ONE, Abandon("rows", "too few"), RoundId(ROUND - 1))
+        ends.server.send(ONE, names("a"), ROUND)
+    assert waiting(client) == names("a")
+    assert client.receive_any(SERVER, ROUND, PAST) == (ROUND, names("a"))
+    assert client.late_messages == 2
+
+
+def test_a_sum_of_a_later_round_cannot_be_abandoned_now(ends: Ends) -> None:
+    ends.server.send(ONE, Abandon("rows", "too few"), RoundId(ROUND + 1))
+    with pytest.raises(UnexpectedMessage, match="the server sent Abandon of round 6 where ClearNames of round 5"):
+        waiting(ends.clients[ONE])
+
+
+def test_between_sums_an_abandoned_one_is_a_message_like_any_other(ends: Ends) -> None:
+    ends.server.send(ONE, Abandon("rows", "too few"), ROUND)
+    assert ends.clients[ONE].receive_any(SERVER, ROUND, PAST) == (ROUND, Abandon("rows", "too few"))
+
+
+CONTROL: list[wire.Message] = [LeaveOut(), Abandon("rows", "because I say so"), Back()]
+every_control = pytest.mark.parametrize("message", CONTROL, ids=lambda message: type(message).__name__)
+
+
+@typed_way
+@every_control
+def test_from_a_client_they_are_out_of_place(ends: Ends, way: str, message: wire.Message) -> None:
+    ends.say(ONE, message)
+    with pytest.raises(UnexpectedMessage, match=f"client 1 sent {type(message).__name__} of round 5 where ClearNames"):
+        LISTENING[way](ends.server)
+
+
+@every_way
+@every_control
+def test_from_a_client_and_an_earlier_round_they_are_late(ends: Ends, listen: Listen, message: wire.Message) -> None:
+    ends.say(ONE, message, round_id=ROUND - 1)
+    ends.say(ONE, names("a"))
+    assert listen(ends.server) in (names("a"), (ROUND, names("a")), {ONE: names("a")})
+    assert ends.server.late_messages == 1
+
+
+@every_control
+def test_from_a_client_they_are_no_more_than_messages(ends: Ends, message: wire.Message) -> None:
+    ends.say(ONE, message)
+    assert ends.server.receive_any(ONE, ROUND, PAST) == (ROUND, message)
+
+
+def test_a_client_that_was_left_out_cannot_leave_out_others(ends: Ends) -> None:
+    """What it says until it is back is dropped, whatever it is."""
+    for message in (LeaveOut(), Abandon("rows", "because I say so")):
+        ends.say(ONE, message)
+    ends.say(ONE, Back())
+    assert ends.server.came_back(ONE)
+    assert ends.server.late_messages == 2
+
+
+def test_the_server_cannot_come_back(ends: Ends) -> None:
+    ends.server.send(ONE, Back(), ROUND)
+    with pytest.raises(UnexpectedMessage, match="the server sent Back"):
+        waiting(ends.clients[ONE])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.errors import EncodingOverflow
+from protocols.errors import EncodingOverflow, SumAbandoned
 from protocols.primitives.fixed_point import FixedPoint
 from protocols.primitives.group import Ring
 from protocols.sums import Contribution, SumLayout
@@ -90,3 +90,30 @@ def test_a_contribution_that_does_not_fit_is_refused(wrong: Contribution, proble
 
 def test_contributions_do_not_show_their_values() -> None:
     assert repr(contribution([0.12345, 1.0], [7])) == "Contribution()"
+
+
+# --- reading a sum --------------------------------------------------------------------------------------------------
+
+
+def test_the_largest_possible_sum_is_read() -> None:
+    total = LAYOUT.ring.zeros(LAYOUT.entries)
+    for _ in range(LAYOUT.parties):
+        LAYOUT.ring.add_into(total, LAYOUT.encode(contribution([4.0, -4.0], [10])).vector)
+    read = LAYOUT.decode(total)
+    assert (read.real.tolist(), read.counts.tolist()) == ([12.0, -12.0], [30])
+
+
+@pytest.mark.parametrize("count", [31, 2**31, 2**32 - 1])
+def test_counts_that_no_contributions_give_are_no_sum(count: int) -> None:
+    total = np.array([0, 0, count], dtype=LAYOUT.ring.dtype)
+    with pytest.raises(SumAbandoned, match="larger than its contributions can be"):
+        LAYOUT.decode(total)
+
+
+@pytest.mark.parametrize("ring_bits", [32, 64])
+def test_masks_that_did_not_cancel_are_no_sum(ring_bits: int) -> None:
+    """The chance that noise passes for three small counts is (31 / 2^32)^3."""
+    layout = replace(LAYOUT, count_entries=3, ring_bits=ring_bits)  # type: ignore[arg-type]
+    noise = np.random.default_rng(0).integers(0, 2**ring_bits, layout.entries, dtype=layout.ring.dtype)
+    with pytest.raises(SumAbandoned):
+        layout.decode(noise)

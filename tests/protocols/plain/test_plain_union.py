@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from in_threads import SHORT, converse, meeting, soon
+from in_threads import converse, soon
+from sum_conversations import Foreseen, Silences
 
 from protocols.conversation import Abort, Conversation, Failed
-from protocols.errors import Aborted, DeadlineExpired, PeerFailed, PeerMisbehaved
+from protocols.errors import Aborted, PeerFailed, PeerMisbehaved
 from protocols.identifiers import SERVER, SETUP, PartyId
 from protocols.plain.union import ClearNames, ClearPositions, join, serve
-from protocols.transport.deadline import Deadline
 from protocols.unions import Positions
 
-ONE, TWO = PartyId(1), PartyId(2)
+ONE, TWO, THREE = PartyId(1), PartyId(2), PartyId(3)
 
 
 def union(*lists: Sequence[str]) -> tuple[int, list[Positions]]:
@@ -24,9 +24,11 @@ def union(*lists: Sequence[str]) -> tuple[int, list[Positions]]:
     def take_part(conversation: Conversation) -> Positions:
         return join(conversation, clients[conversation.transport.party], soon())
 
+    silent = Silences()
     results = converse(
-        {SERVER: lambda conversation: serve(conversation, clients, soon())} | dict.fromkeys(clients, take_part)
+        {SERVER: lambda end: serve(end, clients, Foreseen(), silent)} | dict.fromkeys(clients, take_part)
     )
+    assert silent.seen == []
     return results.pop(SERVER), [results[party] for party in clients]
 
 
@@ -61,7 +63,7 @@ def test_a_client_without_names_takes_part() -> None:
 def test_a_union_of_nothing_is_refused() -> None:
     def serving(conversation: Conversation) -> None:
         with pytest.raises(PeerMisbehaved, match="no client has any name"):
-            serve(conversation, [ONE, TWO], soon())
+            serve(conversation, [ONE, TWO], Foreseen(), Silences())
 
     def sending(conversation: Conversation) -> None:
         conversation.send(SERVER, ClearNames([]), SETUP)
@@ -69,19 +71,21 @@ def test_a_union_of_nothing_is_refused() -> None:
     converse({SERVER: serving, ONE: sending, TWO: sending})
 
 
-def test_a_silent_client_is_named() -> None:
-    names_are_sent = meeting(2)
+def test_a_silent_client_is_named_and_the_union_is_that_of_the_others() -> None:
+    silent = Silences()
 
-    def serving(conversation: Conversation) -> None:
-        names_are_sent()
-        with pytest.raises(DeadlineExpired, match=r"^client 2 did not answer"):
-            serve(conversation, [ONE, TWO], Deadline.after(SHORT))
+    def serving(conversation: Conversation) -> int:
+        return serve(conversation, [ONE, TWO, THREE], Foreseen(("union", TWO)), silent)
 
-    def sending(conversation: Conversation) -> None:
-        conversation.send(SERVER, ClearNames(["a"]), SETUP)
-        names_are_sent()
+    def joining(conversation: Conversation) -> list[int]:
+        own = {ONE: ["treats"], THREE: ["causes", "treats"]}[conversation.transport.party]
+        positions = join(conversation, own, soon())
+        assert positions.union_size == 2
+        return [int(place) for place in positions.own]
 
-    converse({SERVER: serving, ONE: sending, TWO: lambda conversation: None})
+    results = converse({SERVER: serving, ONE: joining, TWO: lambda conversation: None, THREE: joining})
+    assert results == {SERVER: 2, ONE: [1], TWO: None, THREE: [0, 1]}
+    assert silent.seen == [({TWO}, "union")]
 
 
 def test_the_server_may_end_it() -> None:
@@ -95,7 +99,7 @@ def test_the_server_may_end_it() -> None:
 def test_malformed_bytes_are_misbehaviour() -> None:
     def serving(conversation: Conversation) -> None:
         with pytest.raises(PeerMisbehaved, match="client 1 sent a malformed message"):
-            serve(conversation, [ONE], soon())
+            serve(conversation, [ONE], Foreseen(), Silences())
 
     converse({SERVER: serving, ONE: lambda end: end.transport.send(SERVER, b"noise")})
 
@@ -103,7 +107,7 @@ def test_malformed_bytes_are_misbehaviour() -> None:
 def test_a_client_that_fails_is_named() -> None:
     def serving(conversation: Conversation) -> None:
         with pytest.raises(PeerFailed, match="client 1: no data"):
-            serve(conversation, [ONE], soon())
+            serve(conversation, [ONE], Foreseen(), Silences())
 
     converse({SERVER: serving, ONE: lambda end: end.send(SERVER, Failed("no data"), SETUP)})
 
@@ -132,4 +136,4 @@ def test_its_traffic_is_that_of_the_set_up() -> None:
             traffic.total("received", round_id=SETUP, phase="union").messages,
         )
 
-    assert converse({SERVER: lambda end: serve(end, [ONE], soon()), ONE: joining})[ONE] == (1, 1)
+    assert converse({SERVER: lambda end: serve(end, [ONE], Foreseen(), Silences()), ONE: joining})[ONE] == (1, 1)

@@ -11,18 +11,21 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
-from protocols.conversation import Conversation
-from protocols.errors import DeadlineExpired, PeerLost
+from protocols.conversation import Back, Conversation, LeaveOut
+from protocols.errors import DeadlineExpired, LeftOut, PeerLost
 from protocols.identifiers import SERVER, SETUP, PartyId, RoundId, SessionId
+from protocols.patience import Patience
+from protocols.plain.sums import PlainSumClient, PlainSumServer
+from protocols.secagg.params import ThreatModel
 from protocols.secagg.sums import SecAggSumClient, SecAggSumServer
-from protocols.sums import Contribution, SumLayout
+from protocols.sums import Contribution, SumLayout, SumTask
 from protocols.transport.deadline import Deadline
 from protocols.transport.mpi import MpiTransport
 
@@ -136,7 +139,7 @@ def already_there(transport: MpiTransport) -> Any:
     try:
         transport.send(PartyId(3), b"x")
     except PeerLost as problem:
-        return {"heard": heard, "refused": str(problem)}
+        return {"heard": heard, "refused": str(problem), "lost": problem.parties}
     return {"heard": heard, "refused": "nothing"}
 
 
@@ -153,12 +156,13 @@ def untaken(transport: MpiTransport) -> Any:
         return None
     transport.send(TWO, large_frame(SERVER, TWO))
     transport.send(ONE, b"there")
-    found = {"client 1": bytes(transport.receive([ONE], soon())[1]).decode()}
+    found: dict[str, Any] = {"client 1": bytes(transport.receive([ONE], soon())[1]).decode()}
+    found["busy"] = [client for client in CLIENTS if transport.busy(client)]
     patience, transport._send_seconds = transport._send_seconds, 0.2
     try:
         transport.send(TWO, b"second")
     except PeerLost as problem:
-        found["second"] = str(problem)
+        found |= {"second": str(problem), "lost": problem.parties}
     transport._send_seconds = patience
     MPI.COMM_WORLD.Barrier()
     return found | {"first": bytes(transport.receive([TWO], soon())[1]).decode()}
@@ -182,26 +186,86 @@ def idle(transport: MpiTransport) -> Any:
     return {"server": used, "client 2": other, "seconds": IDLE_SECONDS}
 
 
+LAYOUT = SumLayout(1000, 1, bound=4.0, max_count=10, parties=2, ring_bits=64)
+INPUTS = {client: np.random.default_rng(client).uniform(-4, 4, 1000).astype(np.float32) for client in CLIENTS}
+UNHURRIED = Patience.fixed(60.0)
+
+
+def sum_of_all(round_id: int) -> SumTask:
+    return SumTask(RoundId(round_id), "rows", tuple(CLIENTS), LAYOUT)
+
+
+def contribution(client: PartyId) -> Contribution:
+    return Contribution(INPUTS[client], np.array([client]))
+
+
+def unheard(parties: Collection[PartyId], step: str) -> None:
+    raise AssertionError(f"{parties} are silent in {step}")
+
+
 def masked_sum(transport: MpiTransport) -> Any:
     """The conversation of a masked sum, as over threads."""
-    conversation = Conversation(transport, SESSION)
-    layout = SumLayout(1000, 1, bound=4.0, max_count=10, parties=2, ring_bits=64)
-    inputs = {client: np.random.default_rng(client).uniform(-4, 4, 1000).astype(np.float32) for client in CLIENTS}
+    conversation, task, model = Conversation(transport, SESSION), sum_of_all(1), ThreatModel(0.25, 0.4)
     if transport.party != SERVER:
-        client = SecAggSumClient(CLIENTS)
+        client = SecAggSumClient(CLIENTS, model)
         client.setup(conversation, soon())
-        given = Contribution(inputs[transport.party], np.array([transport.party]))
-        client.contribute(conversation, RoundId(1), "rows", CLIENTS, layout, given)
+        client.prepare(conversation, task, soon())
+        client.contribute(conversation, task, contribution(transport.party), soon())
         return None
-    server = SecAggSumServer(CLIENTS)
-    server.setup(conversation, soon())
-    total = server.collect(conversation, RoundId(1), "rows", CLIENTS, layout, soon())
-    exact = inputs[ONE].astype(np.float64) + inputs[TWO]
-    error = float(np.abs(total.real - exact).max())
-    return {"error": error, "allowed": layout.codec.unit, "counts": total.counts.tolist()}
+    server = SecAggSumServer(model)
+    server.setup(conversation, CLIENTS, UNHURRIED, unheard)
+    server.prepare(conversation, task, CLIENTS, UNHURRIED, unheard)
+    collected = server.collect(conversation, task, UNHURRIED, unheard)
+    exact = INPUTS[ONE].astype(np.float64) + INPUTS[TWO]
+    error = float(np.abs(collected.total.real - exact).max())
+    counts, contributors = collected.total.counts.tolist(), sorted(collected.contributors)
+    return {"error": error, "allowed": LAYOUT.codec.unit, "counts": counts, "contributors": contributors}
 
 
-ACTS: list[Callable[[MpiTransport], Any]] = [small, large, deadline, gather, already_there, untaken, idle, masked_sum]
+def left_out(transport: MpiTransport) -> Any:
+    """Client 2 is silent in one sum, hears that it was left out, sends its stale input, and is in the next sum."""
+    conversation, tasks = Conversation(transport, SESSION), [sum_of_all(1), sum_of_all(2)]
+    if transport.party != SERVER:
+        client = PlainSumClient()
+        if transport.party == TWO:
+            try:
+                conversation.receive_any(SERVER, SETUP, soon())
+            except LeftOut:
+                client.contribute(conversation, tasks[0], contribution(TWO), soon())
+                conversation.send(SERVER, Back(), RoundId(1))
+        else:
+            client.contribute(conversation, tasks[0], contribution(ONE), soon())
+        client.contribute(conversation, tasks[1], contribution(transport.party), soon())
+        return None
+    server, silent = PlainSumServer(), list[Any]()
+    patience = Patience(longest=60.0, grace=0.2)
+    server.prepare(conversation, tasks[0], CLIENTS, patience, unheard)
+    first = server.collect(conversation, tasks[0], patience, lambda parties, step: silent.append([*parties, step]))
+    conversation.send(TWO, LeaveOut(), RoundId(1))
+    limit = soon()
+    while not conversation.came_back(TWO) and not limit.expired:
+        time.sleep(0.01)
+    server.prepare(conversation, tasks[1], CLIENTS, UNHURRIED, unheard)
+    second = server.collect(conversation, tasks[1], UNHURRIED, unheard)
+    return {
+        "silent": silent,
+        "contributors": [sorted(collected.contributors) for collected in (first, second)],
+        "counts": [collected.total.counts.tolist() for collected in (first, second)],
+        "late": conversation.late_messages,
+    }
+
+
+ACTS: list[Callable[[MpiTransport], Any]] = [
+    small,
+    large,
+    deadline,
+    gather,
+    already_there,
+    untaken,
+    idle,
+    masked_sum,
+    left_out,
+]
 
 
 def main(findings_path: Path) -> None:

@@ -27,8 +27,9 @@ def test_who_talks_to_whom() -> None:
     assert server.peers == (ONE, TWO, THREE)
     assert one.peers == two.peers == three.peers == (SERVER,)
     for sender, to in ((one, TWO), (one, ONE), (server, SERVER), (server, PartyId(4))):
-        with pytest.raises(PeerLost, match=f"party {to}"):
+        with pytest.raises(PeerLost, match=f"party {to}") as lost:
             sender.send(to, b"x")
+        assert lost.value.parties == (to,)
 
 
 @given(st.lists(st.tuples(st.sampled_from([ONE, TWO, THREE]), st.binary(max_size=5)), max_size=20))

@@ -65,12 +65,15 @@ def test_what_has_arrived_counts_and_strangers_do_not(findings: dict[str, Any]) 
     assert findings["already_there"] == {
         "heard": ["early", "early"],
         "refused": "party 0 has no connection to party 3",
+        "lost": [3],
     }
 
 
 def test_a_peer_that_reads_nothing_is_given_up_and_blocks_nobody_else(findings: dict[str, Any]) -> None:
     assert findings["untaken"] == {
         "client 1": "there back",
+        "busy": [2],
+        "lost": [2],
         "second": "client 2 has not taken an earlier message",
         "first": "True",
     }
@@ -87,3 +90,13 @@ def test_a_masked_sum_over_mpi_is_exact(findings: dict[str, Any]) -> None:
     found = findings["masked_sum"]
     assert found["error"] <= found["allowed"]
     assert found["counts"] == [3]
+    assert found["contributors"] == [1, 2]
+
+
+def test_a_client_that_was_left_out_over_mpi_comes_back(findings: dict[str, Any]) -> None:
+    assert findings["left_out"] == {
+        "silent": [[2, "masked input/rows"]],
+        "contributors": [[1], [1, 2]],
+        "counts": [[1], [3]],
+        "late": 1,
+    }
