@@ -7,14 +7,34 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
+import pytest
 
 from protocols import wire
+from protocols.errors import ProtocolError
 from protocols.identifiers import PartyId, RoundId, SessionId
 from protocols.primitives.group import MODULUS, Group, GroupVector, Ring
 from protocols.primitives.identity import IdentityKey
 from protocols.primitives.keys import AgreementKey
-from protocols.secagg.client import Advertised, HeldShares, Masked, Ready, SecAggClient, Shared, Signed
-from protocols.secagg.messages import AdvertiseChannel, ChannelDirectory, MaskedInput
+from protocols.secagg.client import (
+    Aborted,
+    Advertised,
+    HeldShares,
+    Masked,
+    Ready,
+    SecAggClient,
+    Shared,
+    Signed,
+    State,
+)
+from protocols.secagg.messages import (
+    AdvertiseChannel,
+    ChannelDirectory,
+    EncryptedShares,
+    KeyDirectory,
+    MaskedInput,
+    SignedSurvivors,
+    Survivors,
+)
 from protocols.secagg.params import SumParameters
 from protocols.secagg.server import SecAggServer, Step
 from protocols.secagg.session import ClientSession
@@ -136,8 +156,9 @@ class Federation:
         purpose: str = PURPOSE,
         round_id: int | None = None,
         model: bytes = b"",
+        without: Collection[PartyId] = (),
     ) -> Sum:
-        """A sum over all clients, in the next round unless another is named."""
+        """A sum over all clients, in the next round unless another is named; `without` have yet to begin it."""
         self.round = self.round + 1 if round_id is None else round_id
         group = group if group is not None else Ring(64)
         transcript = setup_transcript(
@@ -158,6 +179,7 @@ class Federation:
         clients = {
             party: begun.begin(RoundId(self.round), purpose, self.clients, parameters, group, length, model=model)
             for party, begun in self.sessions.items()
+            if party not in without
         }
         return Sum(terms, server, clients, {party: random_input(group, length, self._rng) for party in self.clients})
 
@@ -227,6 +249,15 @@ class Watched:
         memory = reachable_bytes(self.client)
         return {name for name, secret in self.secrets.items() if any(secret in piece for piece in memory)}
 
+    def shares_shown(self) -> dict[str, set[str]]:
+        """For each client of which a share was shown, of which of its two secrets."""
+        shares: dict[str, set[str]] = {}
+        for name in self.shown():
+            what, _, owner = name.partition(" share of ")
+            if owner:
+                shares.setdefault(owner, set()).add(what)
+        return shares
+
     def _calling(self, method: Callable[[], wire.Message]) -> wire.Message:
         answer = method()
         self._note(answer)
@@ -236,6 +267,91 @@ class Watched:
         self.secrets |= secrets_in(self.client)
         if answer is not None:
             self.sent.append(answer)
+
+
+EVERYONE: Final = everyone(4)
+ME: Final = PartyId(2)
+OTHERS: Final = [party for party in EVERYONE if party != ME]
+PARAMETERS: Final = complete(4, 3)
+
+
+class Script:
+    """One whole sum as client 2 lives it, up to any of its states. The server and all others are honest."""
+
+    def __init__(
+        self, signed: bool = False, begun: Sum | None = None, silent_at: Mapping[PartyId, Step] | None = None
+    ) -> None:
+        self.sum = begun if begun is not None else Federation(EVERYONE, signed=signed).begin(PARAMETERS)
+        self.me = Watched(self.sum.clients[ME])
+        self.signed = signed
+        self._silent_at = silent_at or {}
+        self._moves = [self._start, self._answering, self._shares, self._input, self._answering]
+        if signed:
+            self._moves.append(self._answering)
+        self.due: dict[type[wire.Message], wire.Message] = {}
+        """The honest server's message of each kind, once it has come that far."""
+
+    def reach(self, state: type[State]) -> "Script":
+        while self._moves and not isinstance(self.me.client.state, state):
+            self._moves.pop(0)()
+        if state is Aborted and not isinstance(self.me.client.state, Aborted):
+            self.me.client.abort("over")
+        assert isinstance(self.me.client.state, state)
+        return self
+
+    def _others(self) -> None:
+        step = self.sum.server.step
+        for party in sorted(self.sum.server.awaited - {ME}):
+            if self._silent_at.get(party) is step:
+                continue
+            self.sum.server.receive(party, self.sum.answer(party))
+
+    def _close(self) -> None:
+        self.sum.inbox = self.sum.server.close()
+        if ME in self.sum.inbox:
+            self.due[type(self.sum.inbox[ME])] = self.sum.inbox[ME]
+
+    def _start(self) -> None:
+        self._others()
+        self.sum.server.receive(ME, self.me.start())
+        self._close()
+
+    def _answering(self) -> None:
+        self._others()
+        answer = self.me.receive(self.sum.inbox[ME])
+        assert answer is not None
+        self.sum.server.receive(ME, answer)
+        self._close()
+
+    def _shares(self) -> None:
+        assert self.me.receive(self.sum.inbox[ME]) is None
+
+    def _input(self) -> None:
+        self._others()
+        self.sum.server.receive(ME, self.me.set_input(self.sum.inputs[ME].copy()))
+        self._close()
+
+
+def assert_over(watched: Watched) -> None:
+    """The reason is kept, no secret is, and nothing is answered any more."""
+    client = watched.client
+    assert isinstance(client.state, Aborted)
+    assert client.state.reason
+    assert watched.kept() == set()
+    sent = list(watched.sent)
+    attempts: list[Callable[[], object]] = [
+        watched.start,
+        lambda: watched.set_input(Ring(64).zeros(LENGTH)),
+        *[lambda dropped=dropped: watched.receive(Survivors(PURPOSE, dropped)) for dropped in ([], [1])],
+        lambda: watched.receive(KeyDirectory(PURPOSE, {}, {})),
+        lambda: watched.receive(EncryptedShares(PURPOSE, {})),
+        lambda: watched.receive(SignedSurvivors(PURPOSE, {})),
+    ]
+    for attempt in attempts:
+        with pytest.raises(ProtocolError):
+            attempt()
+    assert watched.sent == sent
+    assert isinstance(client.state, Aborted)
 
 
 _CODE: Final = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType)

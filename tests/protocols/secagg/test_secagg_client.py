@@ -1,15 +1,12 @@
 """The client's states: one message is taken in each, everything else ends the sum for good and leaves no secret."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
-from sessions import LENGTH, PURPOSE, Federation, Sum, Watched, complete, everyone, reachable_bytes
+from sessions import EVERYONE, LENGTH, ME, OTHERS, PARAMETERS, PURPOSE, Federation, Script, assert_over, reachable_bytes
 
 from protocols import wire
 from protocols.conversation import Abort
-from protocols.errors import PeerMisbehaved, ProtocolError, UnexpectedMessage
-from protocols.identifiers import PartyId
+from protocols.errors import PeerMisbehaved, UnexpectedMessage
 from protocols.primitives.group import GroupVector, PrimeField, Ring
 from protocols.primitives.keys import AgreementKey
 from protocols.primitives.shamir import recombine
@@ -29,71 +26,7 @@ from protocols.secagg.messages import (
 )
 from protocols.secagg.server import Step
 
-EVERYONE = everyone(4)
-ME = PartyId(2)
-OTHERS = [party for party in EVERYONE if party != ME]
-PARAMETERS = complete(4, 3)
 STATES: list[type[State]] = [New, Advertised, Shared, Ready, Masked, Signed, Answered, Aborted]
-
-
-class Script:
-    """One whole sum as client 2 lives it: in front of each state, what brings it there. All others are honest."""
-
-    def __init__(self, signed: bool) -> None:
-        self.sum: Sum = Federation(EVERYONE, signed=signed).begin(PARAMETERS)
-        self.me = Watched(self.sum.clients[ME])
-        self.signed = signed
-        self.due: dict[type[wire.Message], wire.Message] = {}
-        """The honest server's message of each kind, once it has come that far."""
-
-    def reach(self, state: type[State]) -> "Script":
-        for move in (self._start, self._directory, self._shares, self._input, self._survivors, self._signatures):
-            if isinstance(self.me.client.state, state):
-                return self
-            move()
-        if state is Aborted:
-            self.me.client.abort("over")
-        assert isinstance(self.me.client.state, state)
-        return self
-
-    def _others(self) -> None:
-        for party in OTHERS:
-            self.sum.server.receive(party, self.sum.answer(party))
-
-    def _close(self) -> None:
-        self.sum.inbox = self.sum.server.close()
-        if ME in self.sum.inbox:
-            self.due[type(self.sum.inbox[ME])] = self.sum.inbox[ME]
-
-    def _start(self) -> None:
-        self._others()
-        self.sum.server.receive(ME, self.me.start())
-        self._close()
-
-    def _answering(self) -> None:
-        self._others()
-        answer = self.me.receive(self.sum.inbox[ME])
-        assert answer is not None
-        self.sum.server.receive(ME, answer)
-        self._close()
-
-    def _directory(self) -> None:
-        self._answering()
-
-    def _shares(self) -> None:
-        assert self.me.receive(self.sum.inbox[ME]) is None
-
-    def _input(self) -> None:
-        self._others()
-        self.sum.server.receive(ME, self.me.set_input(self.sum.inputs[ME].copy()))
-        self._close()
-
-    def _survivors(self) -> None:
-        self._answering()
-
-    def _signatures(self) -> None:
-        if self.signed:
-            self._answering()
 
 
 def any_of(kind: type[wire.Message], script: Script) -> wire.Message:
@@ -140,28 +73,6 @@ def happen(script: Script, event: Event) -> object:
         return script.me.set_input(script.sum.inputs[ME].copy())
     assert isinstance(event, type)
     return script.me.receive(any_of(event, script))
-
-
-def assert_over(watched: Watched) -> None:
-    """The reason is kept, no secret is, and nothing is answered any more."""
-    client = watched.client
-    assert isinstance(client.state, Aborted)
-    assert client.state.reason
-    assert watched.kept() == set()
-    sent = list(watched.sent)
-    attempts: list[Callable[[], object]] = [
-        watched.start,
-        lambda: watched.set_input(Ring(64).zeros(LENGTH)),
-        *[lambda dropped=dropped: watched.receive(Survivors(PURPOSE, dropped)) for dropped in ([], [1])],
-        lambda: watched.receive(KeyDirectory(PURPOSE, {}, {})),
-        lambda: watched.receive(EncryptedShares(PURPOSE, {})),
-        lambda: watched.receive(SignedSurvivors(PURPOSE, {})),
-    ]
-    for attempt in attempts:
-        with pytest.raises(ProtocolError):
-            attempt()
-    assert watched.sent == sent
-    assert isinstance(client.state, Aborted)
 
 
 # There is no consistency check against a semi-honest server.
