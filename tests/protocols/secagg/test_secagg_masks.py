@@ -195,13 +195,11 @@ def hkdf(secret: bytes, salt: bytes, info: bytes) -> bytes:
     return hmac.new(extracted, info + b"\x01", "sha256").digest()
 
 
-def key_for(
-    secret: bytes, session: SessionId, round_id: int, first: int, second: int, use: str, binding: bytes
-) -> bytes:
+def key_for(secret: bytes, round_id: int, first: int, second: int, use: str, binding: bytes) -> bytes:
     info = prefixed(
         b"secure-kg/secagg",
-        use.encode(),
-        session,
+        f"{use}/{PURPOSE}".encode(),
+        SESSION,
         struct.pack("<4Q", 2, round_id, first, second),
         binding,
         width="<I",
