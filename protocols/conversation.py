@@ -90,13 +90,18 @@ class Conversation:
     def send(self, to: PartyId, message: wire.Message, round_id: RoundId) -> None:
         self.transport.send(to, wire.encode(message, self.session, round_id))
 
-    def broadcast(self, to: Collection[PartyId], message: wire.Message, round_id: RoundId) -> None:
-        """The same message to several parties, serialised once."""
+    def broadcast(self, to: Collection[PartyId], message: wire.Message, round_id: RoundId) -> set[PartyId]:
+        """The same message to several parties, serialised once; returns those that have stopped taking any."""
+        lost = set[PartyId]()
         if not to:
-            return
+            return lost
         frame = wire.encode(message, self.session, round_id)
         for party in sorted(to):
-            self.transport.send(party, frame)
+            try:
+                self.transport.send(party, frame)
+            except PeerLost:
+                lost.add(party)
+        return lost
 
     def deliver(self, messages: dict[PartyId, M], round_id: RoundId) -> set[PartyId]:
         """To each party its own message; returns those that do not take it because they have stopped taking any."""
@@ -154,15 +159,20 @@ class Conversation:
         missing, answered = set(senders), list[float]()
         while missing:
             limits = {party: patience.limit(step, party, answered, len(senders)) for party in missing}
+            answer, late = None, set[PartyId]()
             try:
-                sender, message = self._next(missing, expected, round_id, Deadline(started + min(limits.values())))
+                answer = self._next(missing, expected, round_id, Deadline(started + min(limits.values())))
             except DeadlineExpired:
                 elapsed = time.monotonic() - started
-                missing = {party for party in missing if limits[party] > elapsed}
-                continue
+                late = {party for party in missing if limits[party] <= elapsed}
             except PeerLost as problem:  # it stopped in the middle of a message
-                missing -= set(problem.parties)
+                late = {PartyId(party) for party in problem.parties}
+            if answer is None:
+                missing -= late
+                for party in late:
+                    patience.give_up(step, party, started)
                 continue
+            sender, message = answer
             seconds = time.monotonic() - started
             answered.append(seconds)
             patience.note(step, sender, seconds)

@@ -9,6 +9,7 @@ Misuse: a limit decides who counts as silent and nothing else. It is a party's o
 """
 
 import statistics
+import time
 from collections import defaultdict, deque
 from collections.abc import Sequence
 from typing import Final
@@ -25,6 +26,7 @@ class Patience:
     def __init__(self, longest: float, grace: float, factor: float = FACTOR) -> None:
         self._longest, self._grace, self._factor = longest, min(grace, longest), factor
         self._seen: dict[tuple[str, PartyId], deque[float]] = defaultdict(lambda: deque(maxlen=_REMEMBERED))
+        self._given_up: dict[PartyId, tuple[str, float]] = {}
 
     @classmethod
     def fixed(cls, seconds: float) -> "Patience":
@@ -43,3 +45,13 @@ class Patience:
     def note(self, step: str, party: PartyId, seconds: float) -> None:
         """Remember how long an answer took."""
         self._seen[step, party].append(seconds)
+
+    def give_up(self, step: str, party: PartyId, started: float) -> None:
+        """Remember since when (on the monotonic clock) the answer of `party` has been due."""
+        self._given_up[party] = step, started
+
+    def returned(self, party: PartyId) -> None:
+        """A party that was given up is back: it took until now, and may take as long the next time."""
+        step, started = self._given_up.pop(party, (None, 0.0))
+        if step is not None:
+            self.note(step, party, time.monotonic() - started)

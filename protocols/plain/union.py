@@ -12,6 +12,8 @@ from protocols import wire
 from protocols.conversation import Conversation
 from protocols.errors import PeerMisbehaved
 from protocols.identifiers import SERVER, SETUP, PartyId
+from protocols.patience import Patience
+from protocols.sums import Silent
 from protocols.transport.deadline import Deadline
 from protocols.unions import Positions
 
@@ -45,15 +47,21 @@ def join(conversation: Conversation, names: Collection[str], deadline: Deadline)
     return Positions.checked(answer.union_size, answer.positions, len(names))
 
 
-def serve(conversation: Conversation, clients: Collection[PartyId], deadline: Deadline) -> int:
-    """The server's side; returns the size of the union."""
-    with conversation.transport.phase(SETUP, "union"):
-        lists = conversation.gather_all(clients, ClearNames, SETUP, deadline)
+def serve(conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent) -> int:
+    """The server's side; returns the size of the union of those who answered."""
+    step = "union"
+    with conversation.transport.phase(SETUP, step):
+        lists = dict(conversation.gather_each(present, ClearNames, SETUP, patience, step))
+        if missing := set(present) - lists.keys():
+            silent(missing, step)
         union = sorted({name for answer in lists.values() for name in answer.names})
         if not union:
             raise PeerMisbehaved("no client has any name to align")
         position = {name: index for index, name in enumerate(union)}
-        for party, answer in sorted(lists.items()):
-            own = np.array([position[name] for name in answer.names], dtype=np.int64)
-            conversation.send(party, ClearPositions(len(union), own), SETUP)
+        answers = {
+            party: ClearPositions(len(union), np.array([position[name] for name in answer.names], dtype=np.int64))
+            for party, answer in lists.items()
+        }
+        if lost := conversation.deliver(answers, SETUP):
+            silent(lost, step)
     return len(union)

@@ -1,10 +1,13 @@
 """Checkpoints in safetensors: named arrays and one JSON record, no pickle.
 
-A checkpoint of round R is complete when `checkpoint.json` names R, which the server writes after every client has
-said that its own part is on disk. Each party keeps its last two parts, so that the one named there always exists.
+A checkpoint of round R is complete when `checkpoint.json` names R, which the server writes after every client that is
+there has said that its own part is on disk; the file names them. Each party keeps its last two parts, so that the one
+named there always exists. A client that was absent goes on from its own last part before R, or from the start.
 """
 
 import json
+from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -46,19 +49,35 @@ def load_part(folder: Path, round_id: int) -> tuple[Arrays, dict[str, Any]]:
     return load_arrays(_part(folder, round_id))
 
 
-def mark_complete(run: Path, round_id: int) -> None:
-    write_json(run / "checkpoint.json", {"round": round_id})
+def latest_before(folder: Path, round_id: int) -> int | None:
+    """The last round up to `round_id` of which this party has a part."""
+    rounds = [int(path.stem.rpartition("-")[2]) for path in folder.glob("checkpoint-*.safetensors")]
+    return max((number for number in rounds if number <= round_id), default=None)
 
 
-def last_complete(run: Path) -> int:
-    """The round to go on from; 0 if there is no checkpoint yet."""
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """The checkpoint to go on from; round 0 if there is none yet."""
+
+    round: int
+    saved_by: tuple[int, ...]
+
+
+def mark_complete(run: Path, round_id: int, saved_by: Collection[int]) -> None:
+    write_json(run / "checkpoint.json", {"round": round_id, "clients": sorted(int(number) for number in saved_by)})
+
+
+def last_complete(run: Path) -> Complete:
     path = run / "checkpoint.json"
     if not path.exists():
-        return 0
-    round_id = read_json(path).get("round")
+        return Complete(0, ())
+    content = read_json(path)
+    round_id, clients = content.get("round"), content.get("clients")
     if not isinstance(round_id, int) or round_id < 0:
         raise UserError(f"{path}: names no round")
-    return round_id
+    if not isinstance(clients, list) or not all(isinstance(number, int) for number in clients):
+        raise UserError(f"{path}: names no clients")
+    return Complete(round_id, tuple(clients))
 
 
 def _part(folder: Path, round_id: int) -> Path:

@@ -2,6 +2,9 @@
 
 The client knows its own graph, settings and number. It answers the server's requests in the order a round allows,
 computes itself who takes part in a round, and sends nothing but contributions to sums and acknowledgements.
+
+If it was too slow and the others have gone on, it says that it is back and waits for the next round it is asked for;
+its rows of the missed round are used by nobody, and their masks by no other sum.
 """
 
 from dataclasses import dataclass
@@ -12,10 +15,11 @@ import numpy as np
 import torch
 
 from protocols import wire
-from protocols.conversation import MAX_REASON, Conversation, Failed
-from protocols.errors import PeerMisbehaved, UnexpectedMessage
+from protocols.conversation import MAX_REASON, Abandon, Back, Conversation, Failed
+from protocols.errors import LeftOut, PeerMisbehaved, SumAbandoned, UnexpectedMessage
 from protocols.identifiers import NO_SESSION, SERVER, SETUP, PartyId, RoundId, SessionId
-from protocols.sums import Contribution, SumLayout
+from protocols.secagg.terms import Credentials
+from protocols.sums import Contribution, ContributionReport, SumTask
 from protocols.transport.base import Transport
 from protocols.transport.deadline import Deadline
 from protocols.unions import Positions
@@ -27,6 +31,7 @@ from secure_kg.federation.messages import (
     Done,
     Evaluate,
     Finish,
+    Goodbye,
     Hello,
     Ready,
     SaveCheckpoint,
@@ -36,7 +41,7 @@ from secure_kg.federation.messages import (
     Welcome,
 )
 from secure_kg.federation.metric_sum import ClientMetrics, metric_contribution, metric_layout
-from secure_kg.federation.row_sum import Rows, row_contribution, row_layout
+from secure_kg.federation.row_sum import Rows, row_contribution, row_layout, table_digest
 from secure_kg.federation.run_folder import write_json
 from secure_kg.federation.sampling import participants
 from secure_kg.federation.stopwatch import Stopwatch
@@ -57,9 +62,14 @@ class Losses:
 class FederationClient:
     """One run from a client's side. `greet()` opens the session, `run()` lasts until the results are written."""
 
-    def __init__(self, config: RunConfig, transport: Transport, clients: int) -> None:
-        """`clients`: how many there are, from this client's own knowledge of the federation."""
-        self._config, self._transport = config, transport
+    def __init__(
+        self, config: RunConfig, transport: Transport, clients: int, credentials: Credentials | None = None
+    ) -> None:
+        """`clients`: how many there are, from this client's own knowledge of the federation.
+
+        `credentials`: its signing key and the others' pinned identities, against an active server.
+        """
+        self._config, self._transport, self._credentials = config, transport, credentials
         self._strategy = STRATEGIES[config.strategy]
         self._clients = tuple(PartyId(number) for number in range(1, clients + 1))
         self._watch = Stopwatch()
@@ -68,6 +78,9 @@ class FederationClient:
         self._last = TrainStats(0.0, 0, 0)
         self._conversation = Conversation(transport, NO_SESSION)
         self._done = SETUP
+        self._saved_by: tuple[int, ...] = ()
+        self._table_digest = b""
+        """Of the shared rows as this client was last sent them."""
 
     def say_failed(self, reason: str) -> None:
         """Tell the server that this client cannot go on. The reason must name places, never contents."""
@@ -82,37 +95,49 @@ class FederationClient:
         if welcome.digest != self._config.digest():
             raise UserError("the server was started with other settings than this client")
         self._done = RoundId(welcome.rounds_done)
+        self._saved_by = tuple(welcome.saved_by)
         return welcome.run_name
 
-    def run(self, graph: ClientGraph, trainer: LocalTrainer, folder: Path) -> None:
-        """Take part until the results are written; `folder` is this client's own."""
+    def run(self, graph: ClientGraph, trainer: LocalTrainer, folder: Path) -> bool:
+        """Take part until the results are written; `folder` is this client's own. Whether all clients are there."""
         self._graph, self._trainer, self._folder = graph, trainer, folder
-        self._sums = twins.sum_client(self._config, self._clients)
+        self._sums = twins.sum_client(self._config, self._clients, self._credentials)
         self._conversation.send(SERVER, Ready(), SETUP)
         self._sums.setup(self._conversation, self._deadline())
         self._positions = self._align()
         if self._done:
             self._restore()
         while True:
-            round_id, message = self._conversation.receive_any(SERVER, self._done, self._deadline())
-            match message:
-                case TrainRound() if round_id > self._done:
-                    self._train(round_id, message)
-                case Evaluate() if round_id >= self._done:
-                    self._evaluate(round_id, message)
-                case Verdict() if round_id == self._done:
-                    if message.improved:
-                        self._best = self._trainer.parameters_state()
-                case SaveCheckpoint() if round_id >= self._done:
-                    self._done = round_id  # a client that was not drawn may hear of the round only here
-                    self._save(round_id)
-                case Finish() if round_id > self._done:
-                    self._finish(round_id)
-                    return
-                case _:
-                    raise UnexpectedMessage(
-                        f"the server sent {type(message).__name__} of round {round_id} after round {self._done}"
-                    )
+            try:
+                round_id, message = self._conversation.receive_any(SERVER, self._done, self._deadline())
+                if isinstance(message, Goodbye):
+                    return message.complete
+                self._handle(round_id, message)
+            except LeftOut:
+                self._conversation.send(SERVER, Back(), self._done)
+            except SumAbandoned:
+                continue  # the server has said why; what this client trained stays its own
+
+    def _handle(self, round_id: RoundId, message: wire.Message) -> None:
+        match message:
+            case TrainRound() if round_id > self._done:
+                self._train(round_id, message)
+            case Evaluate() if round_id >= self._done:
+                self._evaluate(round_id, message)
+            case Verdict() if round_id == self._done:
+                if message.improved:
+                    self._best = self._trainer.parameters_state()
+            case SaveCheckpoint() if round_id >= self._done:
+                self._done = round_id  # a client that was not drawn may hear of the round only here
+                self._save(round_id)
+            case Abandon():
+                pass  # of a sum to which this client has contributed already
+            case Finish() if round_id > self._done:
+                self._finish(round_id)
+            case _:
+                raise UnexpectedMessage(
+                    f"the server sent {type(message).__name__} of round {round_id} after round {self._done}"
+                )
 
     def _deadline(self) -> Deadline:
         # A client waits for the slowest of the others, in starting up, training and evaluation; the server notices a
@@ -132,24 +157,32 @@ class FederationClient:
         return positions
 
     def _train(self, round_id: RoundId, message: TrainRound) -> None:
-        """Line 9-13: local epochs, then the shared rows into the sum."""
+        """Line 9-13: local epochs, then the shared rows into the sum. Keys are agreed on before the epochs."""
         config = self._config
         chosen = participants(self._clients, config.client_fraction, config.min_participants, config.seed, round_id)
         if self._transport.party not in chosen:
             raise PeerMisbehaved(f"the server asks for round {round_id}, for which this client is not drawn")
         self._done = round_id
         self._take_rows(message.rows)
+        task = self._row_task(round_id, chosen)
+        if task is not None:
+            self._sums.prepare(self._conversation, task, self._deadline())
         with self._watch.measure("train"):
             self._last = self._trainer.train_round(round_id)
-        if self._positions is None or self._strategy.shared is None:
+        if task is None or self._positions is None or self._strategy.shared is None:
             return
-        size = self._positions.union_size
         rows = self._trainer.rows(self._strategy.shared)
-        layout = row_layout(size, rows.shape[1], config.clip, len(self._clients), config.ring_bits)
-        contribution = row_contribution(rows, self._positions.own, size)
-        clipped, error = self._contribute(round_id, "rows", chosen, layout, contribution)
-        self._losses.clipped += clipped
-        self._losses.max_error = max(self._losses.max_error, error)
+        report = self._contribute(task, row_contribution(rows, self._positions.own, self._positions.union_size))
+        self._losses.clipped += report.clipped
+        self._losses.max_error = max(self._losses.max_error, report.max_error)
+
+    def _row_task(self, round_id: RoundId, chosen: tuple[PartyId, ...]) -> SumTask | None:
+        if self._positions is None:
+            return None
+        config = self._config
+        width = self._strategy.row_width(config.training.model, config.training.dim)
+        layout = row_layout(self._positions.union_size, width, config.clip, len(self._clients), config.ring_bits)
+        return SumTask(round_id, "rows", chosen, layout, self._table_digest)
 
     def _take_rows(self, rows: Rows) -> None:
         """Put the means of this client's own rows into its model; an empty table means that it has them already."""
@@ -159,25 +192,24 @@ class FederationClient:
         width = self._strategy.row_width(training.model, training.dim)
         if rows.shape != (self._positions.union_size, width):
             raise PeerMisbehaved("the server's table has another shape than the union")
+        self._table_digest = table_digest(rows)
         self._trainer.set_rows(self._strategy.shared, rows[self._positions.own])
 
-    def _contribute(
-        self,
-        round_id: RoundId,
-        purpose: str,
-        chosen: tuple[PartyId, ...],
-        layout: SumLayout,
-        contribution: Contribution,
-    ) -> tuple[int, float]:
-        report = self._sums.contribute(self._conversation, round_id, purpose, chosen, layout, contribution)
+    def _contribute(self, task: SumTask, contribution: Contribution) -> ContributionReport:
+        report = self._sums.contribute(self._conversation, task, contribution, self._deadline())
         self._watch.add("encode", report.encode_seconds)
         self._watch.add("mask", report.mask_seconds)
-        return report.clipped, report.max_error
+        return report
 
     def _evaluate(self, round_id: RoundId, message: Evaluate) -> None:
         self._done = round_id  # a client that was not drawn hears of the round only here
         self._take_rows(message.rows)
-        self._contribute_metrics(round_id, "valid", self._rank("valid"))
+        task = self._metric_task(round_id, "valid", self._table_digest)
+        self._sums.prepare(self._conversation, task, self._deadline())
+        self._contribute(task, metric_contribution(self._rank("valid")))
+
+    def _metric_task(self, round_id: RoundId, purpose: str, model: bytes) -> SumTask:
+        return SumTask(round_id, purpose, self._clients, metric_layout(len(self._clients)), model)
 
     def _rank(self, part: Part) -> ClientMetrics:
         with self._watch.measure("evaluate"):
@@ -186,15 +218,14 @@ class FederationClient:
         stats = self._last
         return ClientMetrics(tail, both, loss_sum=stats.loss * stats.triples, loss_triples=stats.triples)
 
-    def _contribute_metrics(self, round_id: RoundId, purpose: str, metrics: ClientMetrics) -> None:
-        layout = metric_layout(len(self._clients))
-        self._contribute(round_id, purpose, self._clients, layout, metric_contribution(metrics))
-
     def _finish(self, round_id: RoundId) -> None:
+        self._done = round_id
+        task = self._metric_task(round_id, "test", b"")
+        self._sums.prepare(self._conversation, task, self._deadline())
         if self._best:
             self._trainer.load_parameters(self._best)
         metrics = self._rank("test")
-        self._contribute_metrics(round_id, "test", metrics)
+        self._contribute(task, metric_contribution(metrics))
         checkpoint.save_arrays(self._folder / "model.safetensors", _numpy(self._trainer.parameters_state()), {})
         write_json(self._folder / "result.json", self._result(metrics))
         self._conversation.send(SERVER, Done(), round_id)
@@ -236,7 +267,12 @@ class FederationClient:
         self._conversation.send(SERVER, Saved(), round_id)
 
     def _restore(self) -> None:
-        arrays, record = checkpoint.load_part(self._folder, self._done)
+        part: int | None = self._done
+        if self._transport.party not in self._saved_by:  # it was absent then
+            part = checkpoint.latest_before(self._folder, self._done)
+        if part is None:
+            return
+        arrays, record = checkpoint.load_part(self._folder, part)
         tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
         fits = self._trainer.parameters_state()
         if any(f"model/{name}" not in tensors or tensors[f"model/{name}"].shape != p.shape for name, p in fits.items()):

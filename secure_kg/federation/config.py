@@ -10,6 +10,8 @@ from typing import Any, Final, Literal, get_args
 
 import tomli_w
 
+from protocols.errors import ProtocolError
+from protocols.secagg.params import SumParameters, ThreatModel, complete_parameters, sparse_parameters
 from secure_kg.data.partition import RULES, By
 from secure_kg.errors import UserError
 from secure_kg.federation.strategy import STRATEGIES
@@ -17,13 +19,18 @@ from secure_kg.training.config import TrainingConfig
 
 Aggregation = Literal["secagg", "plain"]
 Alignment = Literal["plain"]
+Adversary = Literal["semi-honest", "active"]
 Device = Literal["auto", "cpu", "cuda"]
 
 SETUP_SECONDS: Final = 600.0
 """For starting up: a client imports torch and reads or downloads its data, which is no sign of trouble."""
 
 # These concern one party only; parties of one job may differ in them, and they do not change the result.
-_LOCAL_FIELDS: Final = frozenset({"client_data", "device", "deadline", "transcript", "checkpoint_every"})
+_LOCAL_FIELDS: Final = frozenset(
+    {"client_data", "device", "deadline", "grace", "transcript", "checkpoint_every", "keys"}
+)
+# The share of clients that may fall silent in a sum unless told otherwise; an active server leaves room for fewer.
+_USUAL_DROPOUT: Final = {"semi-honest": 0.4, "active": 0.25}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +52,17 @@ class RunConfig:
     ring_bits: Literal[32, 64] = 32
     clip: float = 16.0
     min_participants: int = 2
+    adversary: Adversary = "semi-honest"
+    max_corrupt: float = 0.25
+    max_dropout: float | None = None
+    """None: 40 % (against an active server 25 %), or what `min_participants` leaves room for."""
+    keys: str | None = None
     seed: int = 0
     checkpoint_every: int = 10
     transcript: bool = False
     device: Device = "auto"
     deadline: float = 600.0
+    grace: float = 10.0
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
     def __post_init__(self) -> None:
@@ -58,6 +71,7 @@ class RunConfig:
             "strategy": tuple(STRATEGIES),
             "aggregation": get_args(Aggregation),
             "alignment": get_args(Alignment),
+            "adversary": get_args(Adversary),
             "ring_bits": (32, 64),
             "device": get_args(Device),
         }
@@ -72,9 +86,33 @@ class RunConfig:
                 raise UserError(f"{flag(name)} must not be negative")
         if not 0 < self.client_fraction <= 1:
             raise UserError("--client-fraction must lie above 0 and at most at 1")
-        for name in ("clip", "deadline"):
+        for name in ("max_corrupt", "max_dropout"):
+            share = getattr(self, name)
+            if share is not None and not 0 <= share < 1:
+                raise UserError(f"{flag(name)} must be at least 0 and below 1")
+        if self.adversary == "active" and self.aggregation != "secagg":
+            raise UserError("--adversary active needs --aggregation secagg: the plain sum protects nothing")
+        for name in ("clip", "deadline", "grace"):
             if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
                 raise UserError(f"{flag(name)} must be a positive number")
+
+    @property
+    def threat_model(self) -> ThreatModel:
+        """What is declared: the same for every sum of the run."""
+        dropout = self.max_dropout
+        if dropout is None:
+            dropout = _USUAL_DROPOUT[self.adversary]
+            if self.clients is not None and dropout * self.clients > self.clients - self.min_participants:
+                dropout = max(0, self.clients - self.min_participants) / self.clients
+        return ThreatModel(self.max_corrupt, dropout, self.adversary)
+
+    def sum_parameters(self, participants: int) -> SumParameters:
+        """Graph and threshold of a sum of so many clients; `UserError` where nothing can be justified."""
+        choose = complete_parameters if self.adversary == "active" else sparse_parameters
+        try:
+            return choose(participants, self.threat_model, self.min_participants)
+        except ProtocolError as problem:
+            raise UserError(f"--max-corrupt, --max-dropout, --min-participants: {problem}") from None
 
     def digest(self) -> bytes:
         """A fingerprint of everything the parties of a job must agree on."""

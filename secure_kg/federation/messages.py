@@ -28,6 +28,8 @@ class Welcome(wire.Message, frozen=True):
     session: bytes
     digest: bytes
     rounds_done: int
+    saved_by: list[int]
+    """Which clients have written their part of that round's checkpoint; another one was absent then."""
     run_name: str
     """Name of the run's folder; a client that was not told a folder keeps its own files under this name."""
 
@@ -90,6 +92,13 @@ class Finish(wire.Message, frozen=True):
 @wire.message(0x1009)
 class Done(wire.Message, frozen=True):
     """Client to server: my results are written."""
+
+
+@wire.message(0x100B)
+class Goodbye(wire.Message, frozen=True):
+    """Server to every client: the job is over. `complete`: nobody is missing."""
+
+    complete: bool
 
 
 def _require_rows(rows: np.ndarray[Any, Any]) -> None:

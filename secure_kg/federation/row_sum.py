@@ -5,6 +5,7 @@ holds; rows and counts travel in one vector. The mean of a row is its sum divide
 this round keeps its value.
 """
 
+import hashlib
 from typing import Literal
 
 import numpy as np
@@ -41,3 +42,9 @@ def mean_rows(total: Total, table: Rows) -> Rows:
     counts = total.counts[:, None]
     sums = total.real.reshape(table.shape)
     return np.where(counts > 0, sums / np.maximum(counts, 1), table).astype(np.float32)
+
+
+def table_digest(table: Rows) -> bytes:
+    """What every participant must have been sent alike: it enters the keys of the round's masks."""
+    shape = ",".join(map(str, table.shape)).encode()
+    return hashlib.sha256(shape + b":" + np.ascontiguousarray(table, dtype="<f4").tobytes()).digest()

@@ -32,6 +32,8 @@ def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> d
         "number_of_clients": len(outcome.bytes_up),
         "shared_rows": outcome.union_size,
         "single_holder_rows": outcome.single_holder_rows,
+        "dropouts": outcome.dropouts,
+        "abandoned_sums": outcome.abandoned_sums,
         "seconds": _phase_seconds(clients, outcome),
         "seconds_total": outcome.elapsed,
         "seconds_server": outcome.seconds,

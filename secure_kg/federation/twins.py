@@ -4,29 +4,31 @@ from collections.abc import Collection
 
 from protocols.conversation import Conversation
 from protocols.identifiers import PartyId
+from protocols.patience import Patience
 from protocols.plain import union as plain_union
 from protocols.plain.sums import PlainSumClient, PlainSumServer
 from protocols.secagg.sums import SecAggSumClient, SecAggSumServer
-from protocols.sums import SumClient, SumServer
+from protocols.secagg.terms import Credentials
+from protocols.sums import Silent, SumClient, SumServer
 from protocols.transport.deadline import Deadline
 from protocols.unions import Positions
 from secure_kg.federation.config import RunConfig
 
 
-def sum_client(config: RunConfig, clients: Collection[PartyId]) -> SumClient:
+def sum_client(config: RunConfig, clients: Collection[PartyId], credentials: Credentials | None) -> SumClient:
     match config.aggregation:
         case "plain":
             return PlainSumClient()
         case "secagg":
-            return SecAggSumClient(clients, config.min_participants)
+            return SecAggSumClient(clients, config.threat_model, config.min_participants, credentials)
 
 
 def sum_server(config: RunConfig, clients: Collection[PartyId]) -> SumServer:
     match config.aggregation:
         case "plain":
-            return PlainSumServer()
+            return PlainSumServer(config.min_participants)
         case "secagg":
-            return SecAggSumServer(clients)
+            return SecAggSumServer(config.threat_model, config.min_participants)
 
 
 def align_as_client(
@@ -38,8 +40,8 @@ def align_as_client(
 
 
 def align_as_server(
-    config: RunConfig, conversation: Conversation, clients: Collection[PartyId], deadline: Deadline
+    config: RunConfig, conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent
 ) -> int:
     match config.alignment:
         case "plain":
-            return plain_union.serve(conversation, clients, deadline)
+            return plain_union.serve(conversation, present, patience, silent)

@@ -71,9 +71,21 @@ def test_a_damaged_checkpoint_is_one_line(tmp_path: Path, content: bytes) -> Non
 
 
 def test_last_complete_round(tmp_path: Path) -> None:
-    assert checkpoint.last_complete(tmp_path) == 0
-    checkpoint.mark_complete(tmp_path, 7)
-    assert checkpoint.last_complete(tmp_path) == 7
+    assert checkpoint.last_complete(tmp_path) == checkpoint.Complete(0, ())
+    checkpoint.mark_complete(tmp_path, 7, {3, 1})
+    assert checkpoint.last_complete(tmp_path) == checkpoint.Complete(7, (1, 3))
     (tmp_path / "checkpoint.json").write_text('{"round": "8"}')
     with pytest.raises(UserError, match="names no round"):
         checkpoint.last_complete(tmp_path)
+    (tmp_path / "checkpoint.json").write_text('{"round": 8}')
+    with pytest.raises(UserError, match="names no clients"):
+        checkpoint.last_complete(tmp_path)
+
+
+def test_a_party_that_was_absent_finds_its_last_part_before(tmp_path: Path) -> None:
+    assert checkpoint.latest_before(tmp_path, 5) is None
+    for round_id in (2, 4, 8):
+        checkpoint.save_part(tmp_path, round_id, {}, {})
+    assert checkpoint.latest_before(tmp_path, 8) == 8
+    assert checkpoint.latest_before(tmp_path, 7) == 4
+    assert checkpoint.latest_before(tmp_path, 3) is None  # the last two parts are kept

@@ -14,10 +14,12 @@ from protocols import wire
 from protocols.conversation import Conversation
 from protocols.errors import Aborted, PeerFailed
 from protocols.identifiers import NO_SESSION, SETUP, PartyId, RoundId
+from protocols.patience import Patience
 from protocols.plain import union as plain_union
 from protocols.plain.sums import ClearInput
 from protocols.plain.union import ClearNames, ClearPositions
 from protocols.secagg.messages import MaskedInput
+from protocols.sums import Silent
 from protocols.transport.deadline import Deadline
 from protocols.transport.tap import read_transcript
 from secure_kg.data.graph import ClientGraph
@@ -141,7 +143,7 @@ def test_only_drawn_clients_train(tmp_path: Path) -> None:
     run_federation(config, nations(4), tmp_path / "run").done()
     seen: dict[int, set[int]] = {}
     for record in read_transcript(next((tmp_path / "run").glob("transcript-*.bin"))):
-        if record.direction == "received" and record.phase == "input/rows":
+        if record.direction == "received" and record.phase == "masked input/rows":
             seen.setdefault(record.round, set()).add(record.peer)
     clients = [PartyId(number) for number in range(1, 5)]
     assert seen == {
@@ -224,8 +226,8 @@ def test_values_beyond_the_clip_are_counted(tmp_path: Path) -> None:
 def test_a_union_too_large_to_exist_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that announces 2^40 names must not make a client allocate their rows."""
 
-    def lie(conversation: Conversation, clients: Collection[PartyId], deadline: Deadline) -> int:
-        for party, names in conversation.gather_all(clients, ClearNames, SETUP, deadline).items():
+    def lie(conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent) -> int:
+        for party, names in conversation.gather_all(present, ClearNames, SETUP, Deadline.after(30)).items():
             own = np.arange(len(names.names), dtype=np.int64)
             conversation.send(party, ClearPositions(2**40, own), SETUP)
         return 1
