@@ -155,12 +155,12 @@ class Bent(Conversation):
 
     def __init__(self, straight: Conversation, bend: Bend) -> None:
         super().__init__(straight.transport, straight.session)
-        self._bend = bend
+        self._straight, self._bend = straight, bend
 
     def send(self, to: PartyId, message: wire.Message, round_id: RoundId) -> None:
         said = self._bend(message, round_id)
         if isinstance(said, wire.Message):
-            super().send(to, said, round_id)
+            self._straight.send(to, said, round_id)
         else:
             self.transport.send(to, said)
 

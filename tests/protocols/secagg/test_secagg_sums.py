@@ -8,7 +8,7 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 import pytest
-from in_threads import SESSION, SHORT, converse, soon
+from in_threads import SESSION, SHORT, Part, converse, soon
 from sum_conversations import (
     ACTIVE,
     PURPOSE,
@@ -16,6 +16,7 @@ from sum_conversations import (
     SECOND,
     SEMI_HONEST,
     SIGNED,
+    Bend,
     Foreseen,
     Silences,
     Twin,
@@ -323,10 +324,12 @@ def test_a_server_cannot_lower_what_the_clients_declare() -> None:
 
 # --- other terms ----------------------------------------------------------------------------------------------------
 
+AGREED = replace(TASK, model=bytes(32))
 OTHER_TERMS: dict[str, SumTask] = {
-    "model": replace(TASK, model=b"\x01" * 32),
-    "length": replace(TASK, layout=layout_for(4, real=21)),
-    "ring": replace(TASK, layout=layout_for(4, 32)),
+    "model": replace(AGREED, model=b"\x01" * 32),
+    "no model": replace(AGREED, model=b""),
+    "length": replace(AGREED, layout=layout_for(4, real=21)),
+    "ring": replace(AGREED, layout=layout_for(4, 32)),
 }
 
 
@@ -334,14 +337,13 @@ OTHER_TERMS: dict[str, SumTask] = {
 @pytest.mark.parametrize("difference", OTHER_TERMS)
 def test_clients_that_were_told_different_things_cannot_add_up(twin: Twin, difference: str) -> None:
     """Nobody sends an input: with shares that do not open, or adverts that are signed on other terms, all abort."""
-    task, silent = replace(TASK, model=bytes(32)), Silences()
-    other = OTHER_TERMS[difference]
+    other, silent = OTHER_TERMS[difference], Silences()
     at = "share keys" if twin is SIGNED else "masked input"
     match = "not signed by its pinned identity" if twin is SIGNED else "it was told other terms or another model"
 
     def take_part(conversation: Conversation) -> None:
         me = conversation.transport.party
-        own = other if me == FOUR else task
+        own = other if me == FOUR else AGREED
         contribution = random_inputs(own.layout, CLIENTS)[me]
         said: list[type[wire.Message]] = []
 
@@ -354,8 +356,9 @@ def test_clients_that_were_told_different_things_cannot_add_up(twin: Twin, diffe
         assert said == [AdvertiseChannel, AdvertiseKeys, ShareKeys][: 2 if twin is SIGNED else 3]
 
     def serve(conversation: Conversation) -> None:
+        patience = Foreseen(*((step_of(at), party) for party in CLIENTS))
         with pytest.raises(SumAbandoned, match=r"no client has|0 clients have"):
-            serving(twin, CLIENTS, [task], Foreseen(*((step_of(at), party) for party in CLIENTS)), silent)(conversation)
+            serving(twin, CLIENTS, [AGREED], patience, silent)(conversation)
 
     converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))
     assert silent.seen == [(set(CLIENTS), step_of(at))]
@@ -364,9 +367,8 @@ def test_clients_that_were_told_different_things_cannot_add_up(twin: Twin, diffe
 @both
 def test_the_same_model_adds_up(twin: Twin) -> None:
     """Without this the test above would not notice that a model makes every sum fail."""
-    task = replace(TASK, model=bytes(32))
-    parts = {SERVER: serving(twin, CLIENTS, [task])}
-    (collected,) = converse(parts | dict.fromkeys(CLIENTS, taking_part(twin, CLIENTS, [(task, INPUTS)])))[SERVER]
+    parts = {SERVER: serving(twin, CLIENTS, [AGREED])}
+    (collected,) = converse(parts | dict.fromkeys(CLIENTS, taking_part(twin, CLIENTS, [(AGREED, INPUTS)])))[SERVER]
     assert is_sum_of(collected, LAYOUT, INPUTS, CLIENTS)
 
 
@@ -613,22 +615,53 @@ def test_a_server_that_tells_clients_different_survivors_opens_nothing_against_s
     converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))
 
 
-@both
-def test_false_shares_end_the_sum_instead_of_spoiling_it(twin: Twin) -> None:
-    """Client 3 answers the unmasking with damaged shares, which the server needs because client 4 has dropped out."""
+def zeros(entries: dict[int, bytes]) -> dict[int, bytes]:
+    return {party: bytes(len(entry)) for party, entry in entries.items()}
+
+
+def damaged(message: wire.Message, round_id: RoundId) -> wire.Message:
+    if not isinstance(message, UnmaskShares):
+        return message
+    return UnmaskShares(PURPOSE, zeros(message.mask_key_shares), zeros(message.seed_shares))
+
+
+def uncommitted(message: wire.Message, round_id: RoundId) -> wire.Message:
+    return changed(message, seed_commitment=bytes(32)) if isinstance(message, ShareKeys) else message
+
+
+def advertised_otherwise(message: wire.Message, round_id: RoundId) -> wire.Message:
+    return changed(message, mask_key=AgreementKey().public) if isinstance(message, AdvertiseKeys) else message
+
+
+@pytest.mark.parametrize(
+    ("name", "step", "bends", "match"),
+    [
+        ("secagg", "unmasking", {THREE: damaged}, "the shares of the self mask of client 1 are false"),
+        ("signed", "unmasking", {THREE: damaged}, "the shares of the self mask of client 1 are false"),
+        ("secagg", "masked input", {THREE: damaged}, "the shares of the mask key of client 4 are false"),
+        ("signed", "masked input", {THREE: damaged}, "the shares of the mask key of client 4 are false"),
+        ("secagg", "unmasking", {TWO: uncommitted}, "the shares of the self mask of client 2 are false"),
+        ("signed", "unmasking", {TWO: uncommitted}, "the shares of the self mask of client 2 are false"),
+        # Against signatures nobody shares keys with a client that advertises one key and signs another.
+        ("secagg", "masked input", {FOUR: advertised_otherwise}, "the shares of the mask key of client 4 are false"),
+    ],
+)
+def test_false_shares_end_the_sum_instead_of_spoiling_it(
+    name: str, step: str, bends: dict[PartyId, Bend], match: str
+) -> None:
+    """Client 4 falls silent in `step`, so that the shares of all the others are needed."""
+    twin = SECURE[name]
     honest = taking_part(twin, CLIENTS, [(TASK, INPUTS)])
 
-    def damage(message: wire.Message, round_id: RoundId) -> wire.Message:
-        if not isinstance(message, UnmaskShares):
-            return message
-        return changed(message, seed_shares={party: bytes(len(share)) for party, share in message.seed_shares.items()})
-
     def serve(conversation: Conversation) -> None:
-        with pytest.raises(SumAbandoned, match="the shares of the self mask of client 1 are false"):
-            serving(twin, CLIENTS, [TASK], Foreseen((step_of("unmasking"), FOUR)))(conversation)
+        with pytest.raises(SumAbandoned, match=match):
+            serving(twin, CLIENTS, [TASK], Foreseen((step_of(step), FOUR)))(conversation)
 
-    stopped = bent(honest, stopping_at(UnmaskShares))
-    converse({SERVER: serve, ONE: honest, TWO: honest, THREE: bent(honest, damage), FOUR: stopped})
+    parts: dict[PartyId, Part] = {SERVER: serve} | dict.fromkeys(CLIENTS, honest)
+    parts[FOUR] = bent(honest, stopping_at(twin.says[step]))
+    for party, bend in bends.items():
+        parts[party] = bent(parts[party], bend)
+    converse(parts)
 
 
 # --- the wire -------------------------------------------------------------------------------------------------------
