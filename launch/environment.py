@@ -1,5 +1,6 @@
 """What the process manager says about this process, before MPI is started."""
 
+import contextlib
 import os
 import shutil
 import sys
@@ -36,3 +37,18 @@ def mpirun_command(module: str, ranks: int, argv: Sequence[str]) -> list[str]:
 def _number(names: Sequence[str]) -> int | None:
     values = [os.environ[name] for name in names if name in os.environ]
     return int(values[0]) if values else None
+
+
+def unlink_shared_memory() -> None:
+    """Remove the names of MPI's shared memory once every rank has it: then it goes with the last process that uses it.
+
+    Otherwise a job that ends without finalizing would leave megabytes in /dev/shm for every run.
+    """
+    try:
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8")
+    except OSError:
+        return
+    names = {line.split()[-1] for line in maps.splitlines() if "/dev/shm/mpich_shm" in line}
+    for name in names:
+        with contextlib.suppress(OSError):
+            os.unlink(name)

@@ -4,10 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from launch import environment
-from launch.options import parse
-from secure_kg.console import fail
-from secure_kg.errors import UserError
+from launch import environment, supervisor
 
 MODULE = "launch.fedr_secagg"
 _DESCRIPTION = """\
@@ -15,7 +12,7 @@ Train knowledge-graph embeddings together without showing each other any triple.
 
 One server and N-1 clients, each its own MPI process with its own data and trainer. Clients share only relation
 embeddings (FedR, Zhang et al. 2022), and the server reads only their sum: every client adds masks that it shares
-with each other client and that cancel in the sum."""
+with each other client and that cancel in the sum. A client that is slow, stopped or dies costs that client only."""
 _EPILOG = """\
 examples:
   mpirun -n 6 python -m launch.fedr_secagg                          5 clients on UMLS, secure aggregation
@@ -23,6 +20,7 @@ examples:
   mpirun -n 6 python -m launch.fedr_secagg --strategy local         nobody shares anything, to compare
   python -m launch.fedr_secagg -n 4 --dataset nations               started without mpirun: it starts mpirun itself
   python -m launch.fedr_secagg --resume runs/NAME                   go on after an interruption
+  python -m launch.fedr_secagg --adversary active --keys keys       with identities from python -m launch.keygen
 
 The run folder gets config.toml, metrics.jsonl, summary.json, checkpoints and, in clients/K, what client K keeps."""
 
@@ -32,6 +30,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     rank = environment.rank()
     quiet = rank not in (None, 0)
+    if rank is not None:
+        supervisor.stand_by(rank)  # forks, and so comes before anything that may start threads
+    from launch.options import parse
+    from secure_kg.console import fail
+    from secure_kg.errors import UserError
+
     # Six ranks share the cores of one machine; a thread pool in each would only make them wait for each other.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     try:

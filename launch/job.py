@@ -1,8 +1,12 @@
 """A training job as a set of MPI processes: rank 0 serves, every other rank is a client with its own data and trainer.
 
-A failure anywhere ends the whole job with one line on standard error and a non-zero exit code. A client that cannot go
-on tells the server, which prints the line and ends all ranks with `MPI_Abort`: a rank that merely exits leaves the rest
-to the process manager, which kills them with a banner and an exit code of its own.
+A client that falls silent (slow, stopped, killed) is left out and the job goes on. A client that *says* that it cannot
+go on has found a mistake, in its data or in what it was sent; that ends the job with one line on standard error and
+exit code 2. The server prints the line and ends all ranks with `MPI_Abort`: a rank that merely exits leaves the rest to
+the process manager, which kills them with a banner and an exit code of its own.
+
+At the end, if everybody is there, all finalize MPI together. Otherwise that would wait for the missing for ever: the
+clients leave without, and the server ends the job with `MPI_Abort` and exit code 0.
 """
 
 import os
@@ -15,17 +19,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from launch import environment
+from launch import environment, supervisor
+from launch.keygen import load_credentials
 from launch.options import DEFAULT_RANKS, RUNS, Plan, for_clients, new_run_path
 from launch.results import show_results
-from protocols.errors import Aborted, ProtocolError
+from protocols.errors import Aborted, LeftOut, ProtocolError
 from protocols.identifiers import SERVER
+from protocols.secagg.terms import Credentials
 from protocols.transport.base import Transport
 from protocols.transport.deadline import Deadline
 from secure_kg.console import fail, say
 from secure_kg.data.sources import check_source_name
 from secure_kg.errors import UserError
-from secure_kg.federation.run_folder import RunFolder
+from secure_kg.federation.config import RunConfig
+from secure_kg.federation.run_folder import RunFolder, write_whole
 from secure_kg.federation.server import FederationServer
 from secure_kg.federation.summary import summarise
 from secure_kg.report.page import run_report
@@ -75,12 +82,19 @@ def start_under_mpirun(module: str, plan: Plan, argv: Sequence[str]) -> int:
 
 def run_rank(plan: Plan) -> int:
     """This rank's part of the job; called in every process that mpirun started."""
+    import mpi4py
+
+    mpi4py.rc.finalize = False  # done by hand, and only if everybody is still there
     from mpi4py import MPI
 
     from protocols.transport.mpi import MpiTransport
 
     world = MPI.COMM_WORLD
+    world.Barrier()
     serving = world.Get_rank() == SERVER
+    if serving:
+        environment.unlink_shared_memory()
+    supervisor.report_initialised()
     try:
         _check_ranks(world.Get_size())
         if plan.ranks is not None and plan.ranks != world.Get_size():
@@ -89,15 +103,25 @@ def run_rank(plan: Plan) -> int:
     except UserError as problem:
         if serving:
             fail(str(problem))
+        _finalize()
         return 2 if serving else 0
-    with MpiTransport(world, send_seconds=plan.config.deadline) as transport:
-        if serving:
-            _serve(plan, transport)
-        else:
-            _take_part(plan, transport, clients=world.Get_size() - 1)
-        transport.flush(Deadline.after(_GRACE_SECONDS))
-    MPI.Finalize()
+    with MpiTransport(world, send_seconds=plan.config.grace) as transport:
+        complete = _serve(plan, transport) if serving else _take_part(plan, transport, clients=world.Get_size() - 1)
+        transport.flush(Deadline.after(_GRACE_SECONDS if complete else _SECONDS_TO_FORWARD))
+    if complete:
+        _finalize()
+    elif serving:
+        _end_all(0)
+    else:
+        os._exit(0)
     return 0
+
+
+def _finalize() -> None:
+    from mpi4py import MPI
+
+    MPI.Finalize()
+    supervisor.report_finished()
 
 
 def _check_ranks(ranks: int) -> None:
@@ -106,7 +130,8 @@ def _check_ranks(ranks: int) -> None:
         raise UserError(f"{started}: a job needs at least {MIN_RANKS}, 1 server and 2 clients")
 
 
-def _serve(plan: Plan, transport: Transport) -> None:
+def _serve(plan: Plan, transport: Transport) -> bool:
+    """The server's part; whether every client is there at the end."""
     config = plan.config
     out = plan.out if plan.out is not None else new_run_path(config)
     try:
@@ -114,7 +139,8 @@ def _serve(plan: Plan, transport: Transport) -> None:
             check_source_name(config.dataset)
         folder = RunFolder.reopen(out, config) if plan.resume else RunFolder.create(out, config)
         try:
-            outcome = FederationServer(config, transport, folder, say).run()
+            server = FederationServer(config, transport, folder, say)
+            outcome = server.run()
         except (UserError, ProtocolError):
             folder.discard_if_unused()
             raise
@@ -122,13 +148,15 @@ def _serve(plan: Plan, transport: Transport) -> None:
         folder.write_report(run_report(summary, folder.metrics(), folder.settings()))
         folder.write_summary(summary)
         show_results(summary, out)
+        return server.complete
     except (UserError, ProtocolError) as problem:
         _leave(str(problem))
     except Exception as problem:  # a fault of ours: the user gets one line, we get the trace
         _leave(_internal(problem, out / "server" / "error.log"))
 
 
-def _take_part(plan: Plan, transport: Transport, clients: int) -> None:
+def _take_part(plan: Plan, transport: Transport, clients: int) -> bool:
+    """A client's part; whether every client is there at the end."""
     # Only clients train: the server's process never imports torch.
     from launch.trainer import load_graph, make_trainer
     from secure_kg.federation.client import FederationClient
@@ -139,8 +167,13 @@ def _take_part(plan: Plan, transport: Transport, clients: int) -> None:
     try:
         run_name = client.greet()
         own = RunFolder(plan.out if plan.out is not None else RUNS / run_name).client(number)
+        write_whole(own / "pid", f"{os.getpid()}\n".encode())
+        credentials = _credentials(plan.config, number, clients)
         graph = load_graph(plan.config, clients, number)
-        client.run(graph, make_trainer(plan.config, graph, number, environment.local_rank()), own)
+        trainer = make_trainer(plan.config, graph, number, environment.local_rank())
+        return client.run(graph, trainer, own, credentials)
+    except LeftOut:  # during set-up: the others have begun without this client
+        return False
     except Aborted as problem:  # the server has said why, and ends the job
         time.sleep(_GRACE_SECONDS)
         _leave(f"client {number}: the server ended the job: {problem}")
@@ -148,6 +181,17 @@ def _take_part(plan: Plan, transport: Transport, clients: int) -> None:
         _tell_server(client, str(problem))
     except Exception as problem:
         _tell_server(client, _internal(problem, own / "error.log"))
+
+
+def _credentials(config: RunConfig, number: int, clients: int) -> Credentials | None:
+    """Against an active server: this client's signing key and everybody's pinned identity."""
+    if config.adversary != "active" or config.keys is None:
+        return None
+    loaded = load_credentials(Path(config.keys), number)
+    unknown = [client for client in range(1, clients + 1) if client not in loaded.directory]
+    if unknown:
+        raise UserError(f"--keys {config.keys}: the key directory has no client {unknown[0]}")
+    return loaded
 
 
 def _tell_server(client: "FederationClient", reason: str) -> NoReturn:
@@ -158,14 +202,22 @@ def _tell_server(client: "FederationClient", reason: str) -> NoReturn:
 
 
 def _leave(reason: str) -> NoReturn:
+    fail(reason)
+    _end_all(2)
+
+
+def _end_all(code: int) -> NoReturn:
+    """End every rank, those that hang or are stopped too."""
     from mpi4py import MPI
 
-    fail(reason)
     sys.stdout.flush()
+    sys.stderr.flush()
     time.sleep(_SECONDS_TO_FORWARD)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())  # MPI's own line would only repeat ours
-    MPI.COMM_WORLD.Abort(2)
-    os._exit(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.dup2(nowhere, sys.stderr.fileno())  # MPI's own line would only repeat ours
+    MPI.COMM_WORLD.Abort(code)
+    os._exit(code)
 
 
 def _internal(problem: Exception, log: Path) -> str:

@@ -40,7 +40,13 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "patience": "stop after so many evaluations without a better validation MRR",
         "ring_bits": "width of the masked sum's ring: 32 costs as many bytes as clear floats, 64 rounds finer",
         "clip": "shared values are clipped to ± this; clipped values are counted in the summary",
-        "min_participants": "a client refuses to add its vector to a sum of fewer clients",
+        "min_participants": "a client refuses to take part in a sum of fewer clients",
+        "adversary": "semi-honest: the server follows the protocol; active: it may not, so clients sign keys and "
+        "survivors with identities they know of each other (--keys)",
+        "max_corrupt": "share of the clients that may be on the server's side; sets the threshold of the sums",
+        "max_dropout": "share of the clients that may fall silent in one sum [0.4, active 0.25]; more end it without "
+        "a result",
+        "keys": "folder with the client's own private key and the key directory (python -m launch.keygen makes both)",
     },
     "local training": {
         "model": "embedding model",
@@ -59,7 +65,9 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "checkpoint_every": "write a checkpoint every so many rounds; 0: never",
         "transcript": "record every message the server receives and sends in the run folder",
         "device": "auto: the rank's share of the GPUs, else the CPU with one thread",
-        "deadline": "seconds a client may take for a round before the server ends the job (starting up is allowed 600)",
+        "deadline": "seconds after which a silent client is left out in any case (starting up is allowed 600)",
+        "grace": "a client is left out earlier if it takes 5 times as long as it usually does or as the others do, but "
+        "never before so many seconds",
     },
 }
 _HELP: Final = {name: text for group in GROUPS.values() for name, text in group.items()}
@@ -179,7 +187,8 @@ def _resumed(folder: Path, given: dict[str, Any]) -> RunConfig:
     saved = read_config(folder)
     flat = dataclasses.asdict(saved)
     flat |= flat.pop("training")
-    changeable = {"rounds", "patience", "checkpoint_every", "transcript", "device", "deadline", "client_data"}
+    local = {"checkpoint_every", "transcript", "device", "deadline", "grace", "client_data", "keys"}
+    changeable = {"rounds", "patience", *local}
     for name, value in given.items():
         if name not in changeable and flat[name] != value:
             raise UserError(f"{flag(name)} {value}: the run in {folder} was started with {flat[name]}")

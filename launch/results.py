@@ -29,9 +29,19 @@ def show_results(summary: dict[str, Any], folder: Path) -> None:
     )
     phases = ", ".join(f"{phase} {seconds:.2f}" for phase, seconds in summary["seconds"].items())
     say(f"seconds per client: {phases}; with start-up {summary['seconds_total']:.1f} in all")
+    _say_dropouts(summary)
     _say_privacy(summary)
     _compare(summary, folder)
     say(f"run folder: {folder}  (report: {folder / 'report.html'})")
+
+
+def _say_dropouts(summary: dict[str, Any]) -> None:
+    for dropout in summary["dropouts"]:
+        when = f"in round {dropout['round']}" if dropout["round"] else "during set-up"
+        end = f"came back in round {dropout['returned']}" if "returned" in dropout else "did not come back"
+        say(f"dropout: client {dropout['client']} fell silent {when} ({dropout['step']}) and {end}")
+    for given_up in summary["abandoned_sums"]:
+        say(f"no sum of {given_up['purpose']} in round {given_up['round']}: {given_up['reason']}")
 
 
 def _say_privacy(summary: dict[str, Any]) -> None:

@@ -56,7 +56,7 @@ class Attendance:
         self._tell(conversation, round_id)
 
     def look_for_returned(self, conversation: Conversation, round_id: RoundId) -> set[PartyId]:
-        """Take in again who has said that it is back; one lost during set-up lacks what was agreed there, and is not."""
+        """Take in again who has said that it is back; but not who was lost during set-up, and so lacks keys."""
         self._tell(conversation, round_id)
         returned = {
             party

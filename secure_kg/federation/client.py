@@ -62,14 +62,9 @@ class Losses:
 class FederationClient:
     """One run from a client's side. `greet()` opens the session, `run()` lasts until the results are written."""
 
-    def __init__(
-        self, config: RunConfig, transport: Transport, clients: int, credentials: Credentials | None = None
-    ) -> None:
-        """`clients`: how many there are, from this client's own knowledge of the federation.
-
-        `credentials`: its signing key and the others' pinned identities, against an active server.
-        """
-        self._config, self._transport, self._credentials = config, transport, credentials
+    def __init__(self, config: RunConfig, transport: Transport, clients: int) -> None:
+        """`clients`: how many there are, from this client's own knowledge of the federation."""
+        self._config, self._transport = config, transport
         self._strategy = STRATEGIES[config.strategy]
         self._clients = tuple(PartyId(number) for number in range(1, clients + 1))
         self._watch = Stopwatch()
@@ -98,10 +93,15 @@ class FederationClient:
         self._saved_by = tuple(welcome.saved_by)
         return welcome.run_name
 
-    def run(self, graph: ClientGraph, trainer: LocalTrainer, folder: Path) -> bool:
-        """Take part until the results are written; `folder` is this client's own. Whether all clients are there."""
+    def run(
+        self, graph: ClientGraph, trainer: LocalTrainer, folder: Path, credentials: Credentials | None = None
+    ) -> bool:
+        """Take part until the results are written; `folder` is this client's own. Whether all clients are there.
+
+        `credentials`: its signing key and the others' pinned identities, against an active server.
+        """
         self._graph, self._trainer, self._folder = graph, trainer, folder
-        self._sums = twins.sum_client(self._config, self._clients, self._credentials)
+        self._sums = twins.sum_client(self._config, self._clients, credentials)
         self._conversation.send(SERVER, Ready(), SETUP)
         self._sums.setup(self._conversation, self._deadline())
         self._positions = self._align()

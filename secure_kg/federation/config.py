@@ -92,6 +92,8 @@ class RunConfig:
                 raise UserError(f"{flag(name)} must be at least 0 and below 1")
         if self.adversary == "active" and self.aggregation != "secagg":
             raise UserError("--adversary active needs --aggregation secagg: the plain sum protects nothing")
+        if self.adversary == "active" and self.keys is None:
+            raise UserError("--adversary active needs --keys DIR: identities made with python -m launch.keygen")
         for name in ("clip", "deadline", "grace"):
             if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
                 raise UserError(f"{flag(name)} must be a positive number")

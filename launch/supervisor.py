@@ -1,0 +1,91 @@
+"""A tiny parent for every rank, so that the death of one rank is not the death of all.
+
+MPICH's process manager kills a whole job when one of the processes it started dies by a signal. So the process it
+starts does nothing but wait: it forks at once, before anything heavy is imported; the child is the worker that runs the
+job, and the parent becomes this file, without the rank's environment, so that whoever looks for a rank's process finds
+its worker. What the parent does when the worker ends:
+
+    the worker finished MPI                        exit with its code
+    a client died or left after MPI was up         wait: the process manager hears nothing and the others go on, until
+                                                   the server ends the job with MPI_Abort
+    it ended before MPI was up, in good order      exit with its code (a mistake on the command line, say)
+    it died before MPI was up, or it was rank 0    die by a signal, so that the job ends at once: the other ranks would
+                                                   wait for it without end
+
+Misuse: this file must run by its path in a bare interpreter; it imports the standard library only.
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import time
+
+_PR_SET_PDEATHSIG = 1
+_INITIALISED, _FINISHED = b"1", b"F"
+_SECONDS_FOR_LAST_LINES = 0.25  # the process manager drops what it has not read from a process that is gone
+
+_status_pipe: int | None = None
+
+
+def stand_by(rank: int) -> None:
+    """Called by a process that mpirun started. Returns in the worker; the caller's process becomes its supervisor."""
+    global _status_pipe
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # the process manager's way of telling survivors of a death
+    read_end, write_end = os.pipe()
+    worker = os.fork()
+    if worker:
+        os.close(write_end)
+        os.set_inheritable(read_end, True)
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PMI", "MPI", "HYD"))}
+        own_file = os.path.abspath(__file__)
+        os.execve(
+            sys.executable, [sys.executable, "-I", "-S", own_file, str(worker), str(read_end), str(rank)], kept
+        )
+    os.close(read_end)
+    _status_pipe = write_end
+    # A supervisor that is killed takes its worker along.
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def report_initialised() -> None:
+    """MPI is up: from now on this rank's death need not end the job."""
+    _report(_INITIALISED)
+
+
+def report_finished() -> None:
+    """MPI was finalised together with everybody else."""
+    _report(_FINISHED)
+
+
+def _report(status: bytes) -> None:
+    if _status_pipe is not None:
+        os.write(_status_pipe, status)
+
+
+def supervise(worker: int, status_pipe: int, rank: int) -> int:
+    """Wait for the worker and give back the exit code, unless there is reason to wait on or to die."""
+    _, ended = os.waitpid(worker, 0)
+    reports = b""
+    while chunk := os.read(status_pipe, 16):
+        reports += chunk
+    code = os.waitstatus_to_exitcode(ended)
+    if _FINISHED in reports or (_INITIALISED not in reports and code >= 0):
+        return max(code, 0)
+    if rank == 0 or _INITIALISED not in reports:
+        _die_by_signal()
+    while True:
+        signal.pause()
+
+
+def _die_by_signal() -> None:
+    if os.fork() == 0:  # keeps the output open until the process manager has read it
+        time.sleep(_SECONDS_FOR_LAST_LINES)
+        os._exit(0)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    sys.exit(supervise(*(int(argument) for argument in sys.argv[1:4])))
