@@ -51,8 +51,18 @@ def any_of(kind: type[wire.Message], script: Script) -> wire.Message:
 
 
 KINDS: list[type[wire.Message]] = [
-    *[AdvertiseChannel, ChannelDirectory, AdvertiseKeys, KeyDirectory, ShareKeys, EncryptedShares],
-    *[MaskedInput, Survivors, SurvivorSignature, SignedSurvivors, UnmaskShares, Abort],
+    AdvertiseChannel,
+    ChannelDirectory,
+    AdvertiseKeys,
+    KeyDirectory,
+    ShareKeys,
+    EncryptedShares,
+    MaskedInput,
+    Survivors,
+    SurvivorSignature,
+    SignedSurvivors,
+    UnmaskShares,
+    Abort,
 ]
 Event = type[wire.Message] | str
 TAKEN: dict[tuple[type[State], Event], type[State]] = {

@@ -111,8 +111,15 @@ def set_up(channel: Channel, signed: bool) -> Federation:
 FEDERATIONS = {signed: Federation(EVERYONE, signed=signed) for signed in (False, True)}
 SET_UP: list[type[wire.Message]] = [AdvertiseChannel, ChannelDirectory]
 KINDS: list[type[wire.Message]] = [
-    *[AdvertiseKeys, KeyDirectory, ShareKeys, EncryptedShares, MaskedInput, Survivors, UnmaskShares],
-    *[SurvivorSignature, SignedSurvivors],
+    AdvertiseKeys,
+    KeyDirectory,
+    ShareKeys,
+    EncryptedShares,
+    MaskedInput,
+    Survivors,
+    UnmaskShares,
+    SurvivorSignature,
+    SignedSurvivors,
 ]
 CASES = [
     pytest.param(kind, signed, id=f"{kind.__name__}-{'active' if signed else 'semi-honest'}")
@@ -186,7 +193,7 @@ def bits_to_flip(kind: type[wire.Message], signed: bool) -> list[int]:
     if not signed:
         left_out |= places_of(frame, mask_keys(message))
     rng = random.Random(kind.__name__)
-    bits = []
+    bits: list[int] = []
     for place in set(range(len(frame))) - left_out:
         bits += [8 * place + (rng.randrange(8))] if place in dense else range(8 * place, 8 * place + 8)
     return [bit for bit in bits if decoded(flip(bit)(frame)) is not None and not names_fewer(frame, bit)]

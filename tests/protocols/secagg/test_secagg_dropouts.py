@@ -187,6 +187,21 @@ def test_a_neighbourhood_that_is_too_thin_ends_the_sum_and_is_named() -> None:
         begun.run(dict.fromkeys(gone, Step.MASKED_INPUT))
 
 
+@pytest.mark.parametrize(("row", "due"), [(7, True), (8, False)])
+def test_a_row_of_silent_neighbours_is_recovered_as_long_as_a_threshold_holds_each_secret(row: int, due: bool) -> None:
+    """Seven in a row leave the middle ones exactly four surviving neighbours: the threshold, below `min_survivors`.
+
+    That is enough for a silent client; a survivor insists on five, and those on either side still have six.
+    """
+    begun = Federation(everyone(40)).begin(SPARSE)
+    gone = begun.terms.graph._ring[10 : 10 + row]
+    left = [len(set(begun.terms.graph.neighbours(party)).difference(gone)) for party in gone]
+    assert min(left) == (SPARSE.threshold if due else SPARSE.threshold - 1)
+    fates = dict.fromkeys(gone, Step.MASKED_INPUT)
+    assert is_due_in_a_graph(begun, fates) == due
+    assert outcome(begun, fates) == due
+
+
 @pytest.mark.parametrize("group", [Ring(32), Ring(64), PrimeField()], ids=lambda group: group.name)
 def test_a_sparse_graph_is_exact_in_every_group(group: Group) -> None:
     begun = Federation(everyone(12)).begin(SumParameters(12, 6, 3, 3), group)
