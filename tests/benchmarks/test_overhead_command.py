@@ -17,7 +17,7 @@ def test_measures_a_real_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         assert report[setting]["round_seconds"] > 0
         assert report[setting]["bytes_up"] > 0
     assert report["plain"]["seconds"]["mask"] == 0 < report["secagg"]["seconds"]["mask"]
-    assert report["secagg"]["bytes_ratio"] == pytest.approx(1, abs=0.05)
+    assert 1 < report["secagg"]["bytes_ratio"] < 1.5  # keys and shares beside sixteen numbers per row
     assert report["mrr_difference"] == 0
     assert "ratio_to_plain" in capsys.readouterr().out
 

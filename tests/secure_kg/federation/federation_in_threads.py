@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from protocols.errors import Aborted
+from protocols.errors import Aborted, LeftOut
 from protocols.identifiers import SERVER, PartyId
+from protocols.secagg.terms import Credentials
+from protocols.transport.base import Transport
 from protocols.transport.in_process import InProcessNetwork
 from secure_kg.data.graph import ClientGraph
 from secure_kg.data.partition import partition
@@ -35,12 +37,17 @@ def nations(clients: int, by: Any = "triples", seed: int = 0) -> list[ClientGrap
     return partition(load_source("nations"), clients, by, seed)
 
 
+class Vanished(Exception):
+    """A client is gone without a word, as if killed."""
+
+
 @dataclass
 class Run:
     outcome: ServerOutcome | None = None
     server_error: BaseException | None = None
     client_errors: dict[int, BaseException] = field(default_factory=dict)
     trainers: dict[int, LocalTrainer] = field(default_factory=dict)
+    gone: set[int] = field(default_factory=set)
 
     def done(self) -> ServerOutcome:
         assert self.server_error is None, self.server_error
@@ -57,6 +64,8 @@ def run_federation(
     resume: bool = False,
     client_config: dict[int, RunConfig] | None = None,
     trainer_of: Callable[[ClientGraph, RunConfig, int], LocalTrainer] | None = None,
+    transport_of: Callable[[InProcessNetwork, int], Transport] | None = None,
+    credentials: dict[int, Credentials] | None = None,
     report: Callable[[str], None] = lambda line: None,
 ) -> Run:
     torch.set_num_threads(1)
@@ -72,12 +81,15 @@ def run_federation(
 
     def take_part(number: int, graph: ClientGraph) -> None:
         own = (client_config or {}).get(number, config)
-        client = FederationClient(own, network.endpoint(PartyId(number)), len(graphs))
+        transport = transport_of(network, number) if transport_of else network.endpoint(PartyId(number))
+        client = FederationClient(own, transport, len(graphs))
         try:
             client.greet()
             make = trainer_of or _trainer
             run.trainers[number] = make(graph, own, number)
-            client.run(graph, run.trainers[number], folder.client(number))
+            client.run(graph, run.trainers[number], folder.client(number), (credentials or {}).get(number))
+        except (Vanished, LeftOut):
+            run.gone.add(number)
         except Aborted as problem:
             run.client_errors[number] = problem
         except Exception as problem:

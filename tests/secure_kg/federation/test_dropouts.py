@@ -1,0 +1,233 @@
+"""Clients that die, sleep or dawdle at every point of a run: the others go on, and the summary says who was missing."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from federation_in_threads import Run, Vanished, nations, relation_rows, run_federation, small_config
+
+from protocols.identifiers import PartyId, RoundId
+from protocols.identities import PublicIdentity, credentials, directory_text, new_identity
+from protocols.transport.base import Transport
+from protocols.transport.in_process import InProcessNetwork, InProcessTransport
+from protocols.wire import Frame
+from secure_kg.data.graph import ClientGraph
+from secure_kg.errors import UserError
+from secure_kg.federation import checkpoint, server
+from secure_kg.federation.config import RunConfig
+from secure_kg.training.trainer import LocalTrainer, TrainStats
+
+VICTIM = 2
+GRACE = 1.0
+"""Seconds; what the others need for a step of these tiny runs is far less."""
+
+
+def quick(**changes: Any) -> RunConfig:
+    return small_config(**{"rounds": 3, "eval_every": 2, "checkpoint_every": 2, "grace": GRACE, **changes})
+
+
+@pytest.fixture(autouse=True)
+def _short_setup(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_SETUP_GRACE", 3.0)
+
+
+class DyingTransport(InProcessTransport):
+    """Delivers so many messages; at the next one its party is gone."""
+
+    def __init__(self, network: InProcessNetwork, party: PartyId, messages: int) -> None:
+        super().__init__(network, party, [PartyId(0)])
+        self._left = messages
+
+    def _post(self, to: PartyId, frame: Frame) -> None:
+        if self._left == 0:
+            raise Vanished
+        self._left -= 1
+        super()._post(to, frame)
+
+
+def dying_after(messages: int) -> Callable[[InProcessNetwork, int], Transport]:
+    def transport(network: InProcessNetwork, number: int) -> Transport:
+        party = PartyId(number)
+        return DyingTransport(network, party, messages) if number == VICTIM else network.endpoint(party)
+
+    return transport
+
+
+def survivors_agree(run: Run) -> None:
+    """Who is still there has the same mean in every row that all of them hold."""
+    assert run.server_error is None, run.server_error
+    assert not run.client_errors, run.client_errors
+    assert run.outcome is not None
+
+
+# Hello, Ready, AdvertiseChannel, ClearNames; then per sum AdvertiseKeys, ShareKeys, MaskedInput, UnmaskShares: rows of
+# rounds 1, 2 (and its evaluation and Saved), 3 (and its evaluation and Saved); test and Done.
+MESSAGES_OF_A_RUN = 4 + 4 + (4 + 4 + 1) + (4 + 4 + 1) + (4 + 1)
+
+
+@pytest.mark.parametrize("messages", range(MESSAGES_OF_A_RUN))
+def test_a_client_that_dies_at_any_message_costs_that_client_only(tmp_path: Path, messages: int) -> None:
+    run = run_federation(quick(), nations(4), tmp_path / "run", transport_of=dying_after(messages))
+    survivors_agree(run)
+    assert run.gone == {VICTIM}
+    assert run.outcome is not None
+    (dropout,) = run.outcome.dropouts
+    assert dropout["client"] == VICTIM
+    assert "returned" not in dropout
+    assert dropout["round"] == _round_of(messages)
+    assert run.outcome.abandoned_sums == []
+    assert run.outcome.rounds == 3
+    everybody = sum(len(graph.test) for graph in nations(4))
+    counted = run.outcome.test.tail.count
+    # Its results are in the sum if its input arrived, whatever became of it afterwards.
+    assert counted == (everybody if messages >= MESSAGES_OF_A_RUN - 2 else everybody - len(nations(4)[VICTIM - 1].test))
+
+
+def _round_of(messages: int) -> int:
+    ends = [4, 8, 17, 26, 31]  # set-up, rounds 1 to 3, results
+    return next(number for number, end in enumerate(ends) if messages < end)
+
+
+def test_a_run_has_as_many_messages_as_the_test_above_believes(tmp_path: Path) -> None:
+    run = run_federation(quick(), nations(4), tmp_path / "run", transport_of=dying_after(MESSAGES_OF_A_RUN))
+    run.done()
+    assert run.gone == set()
+
+
+def test_plain_and_secure_go_on_alike(tmp_path: Path) -> None:
+    """A client that dies while training leaves the same federation behind, with masks and without."""
+
+    def mortal(graph: ClientGraph, config: RunConfig, number: int) -> LocalTrainer:
+        return _trainer_that(graph, config, number, at=2, act=_vanish if number == VICTIM else None)
+
+    rows = {}
+    for aggregation in ("plain", "secagg"):
+        config = quick(aggregation=aggregation, rounds=4)
+        run = run_federation(config, nations(4), tmp_path / aggregation, trainer_of=mortal)
+        survivors_agree(run)
+        rows[aggregation] = relation_rows(run)
+    for number in (1, 3, 4):
+        np.testing.assert_array_equal(rows["plain"][number], rows["secagg"][number])
+
+
+def test_a_slow_client_comes_back(tmp_path: Path) -> None:
+    """It misses round 2, and its rows of that round are used by nobody; later it takes part and is evaluated again."""
+
+    def dawdling(graph: ClientGraph, config: RunConfig, number: int) -> LocalTrainer:
+        if number == VICTIM:
+            return _trainer_that(graph, config, number, at=2, act=lambda: time.sleep(2.5 * GRACE))
+        return _trainer_that(graph, config, number, at=None, act=lambda: time.sleep(GRACE / 4))
+
+    lines: list[str] = []
+    config = quick(rounds=16, eval_every=16, patience=100)
+    run = run_federation(config, nations(4), tmp_path / "run", trainer_of=dawdling, report=lines.append)
+    survivors_agree(run)
+    assert run.gone == set()
+    assert run.outcome is not None
+    (dropout,) = run.outcome.dropouts
+    assert (dropout["client"], dropout["round"], dropout["step"]) == (VICTIM, 2, "masked input/rows")
+    assert 2 < dropout["returned"] <= 16
+    assert run.outcome.test.tail.count == sum(len(graph.test) for graph in nations(4))
+    assert any("client 2 fell silent in round 2" in line for line in lines)
+    assert any("client 2 is back" in line for line in lines)
+
+
+def test_too_few_left_ends_the_job_with_a_line_and_a_checkpoint(tmp_path: Path) -> None:
+    def mortal(graph: ClientGraph, config: RunConfig, number: int) -> LocalTrainer:
+        return _trainer_that(graph, config, number, at=3, act=_vanish if number in (1, 2) else None)
+
+    config = quick(rounds=6, deadline=1.0)
+    run = run_federation(config, nations(4), tmp_path / "run", trainer_of=mortal)
+    assert isinstance(run.server_error, UserError)
+    assert "2 of 4 clients are left in round 4, 3 are needed" in str(run.server_error)
+    assert checkpoint.last_complete(tmp_path / "run") == checkpoint.Complete(2, (1, 2, 3, 4))
+    again = run_federation(quick(rounds=6), nations(4), tmp_path / "run", resume=True)
+    assert again.done().rounds == 6
+
+
+def test_a_sum_with_too_few_survivors_is_given_up_and_nothing_else(tmp_path: Path) -> None:
+    """Two of four are slow in round 2, one more than declared: no sum in that round, but in the next ones."""
+    config = quick(rounds=4, eval_every=4)
+    slow = 3 * GRACE
+
+    def dawdling(graph: ClientGraph, settings: RunConfig, number: int) -> LocalTrainer:
+        return _trainer_that(graph, settings, number, at=2, act=(lambda: time.sleep(slow)) if number <= 2 else None)
+
+    run = run_federation(config, nations(4), tmp_path / "run", trainer_of=dawdling)
+    survivors_agree(run)
+    assert run.outcome is not None
+    (given_up,) = run.outcome.abandoned_sums
+    assert (given_up["round"], given_up["purpose"]) == (2, "rows")
+    assert "2 clients have sent their input, 3 are needed" in given_up["reason"]
+    assert {dropout["client"] for dropout in run.outcome.dropouts} == {1, 2}
+    assert all("returned" in dropout for dropout in run.outcome.dropouts)
+
+
+def test_a_client_absent_at_the_checkpoint_can_resume(tmp_path: Path) -> None:
+    """It goes on from its own last part, or from the start if it has none; a client that lost its part may not."""
+    config = quick(rounds=4)
+    run = run_federation(config, nations(4), tmp_path / "run", transport_of=dying_after(9))  # in round 2
+    survivors_agree(run)
+    assert checkpoint.last_complete(tmp_path / "run") == checkpoint.Complete(4, (1, 3, 4))
+    resumed = run_federation(quick(rounds=6), nations(4), tmp_path / "run", resume=True)
+    assert resumed.done().rounds == 6
+    assert resumed.done().dropouts[0]["client"] == VICTIM  # that of the first part of the run
+    for part in (tmp_path / "run/clients/1").glob("checkpoint-*"):
+        part.unlink()
+    broken = run_federation(quick(rounds=8), nations(4), tmp_path / "run", resume=True)
+    assert "not a readable checkpoint" in str(broken.client_errors[1])
+
+
+def test_identities_against_an_active_server(tmp_path: Path) -> None:
+    """The same result as without them, dropouts included."""
+    pairs = {number: new_identity() for number in range(1, 6)}
+    directory = _directory({number: pair.public for number, pair in pairs.items()})
+    own = {number: credentials(pair.private_pem, directory, number) for number, pair in pairs.items()}
+    active = quick(adversary="active", keys="keys", rounds=4)
+    signed = run_federation(active, nations(5), tmp_path / "active", transport_of=dying_after(11), credentials=own)
+    survivors_agree(signed)
+    plain = run_federation(quick(rounds=4), nations(5), tmp_path / "trusting", transport_of=dying_after(10))
+    survivors_agree(plain)
+    assert signed.outcome is not None
+    assert plain.outcome is not None
+    assert signed.outcome.test == plain.outcome.test
+
+
+def test_a_false_identity_ends_the_job_before_any_row_leaves(tmp_path: Path) -> None:
+    pairs = {number: new_identity() for number in range(1, 4)}
+    directory = _directory({number: pair.public for number, pair in pairs.items()})
+    own = {number: credentials(pair.private_pem, directory, number) for number, pair in pairs.items()}
+    impostor = new_identity()
+    changed = _directory({1: pairs[1].public, 2: impostor.public, 3: pairs[3].public})
+    own[2] = credentials(impostor.private_pem, changed, 2)
+    run = run_federation(quick(adversary="active", keys="keys"), nations(3), tmp_path / "run", credentials=own)
+    assert any("not signed by its pinned identity" in str(error) for error in run.client_errors.values())
+    assert run.outcome is None
+
+
+def _directory(publics: dict[int, str]) -> str:
+    return directory_text([PublicIdentity(PartyId(number), public) for number, public in publics.items()])
+
+
+def _vanish() -> None:
+    raise Vanished
+
+
+def _trainer_that(
+    graph: ClientGraph, config: RunConfig, number: int, *, at: int | None, act: Callable[[], None] | None
+) -> LocalTrainer:
+    """A trainer that does something before it trains round `at`, or before every round."""
+    trainer = LocalTrainer(graph, config.training, torch.device("cpu"), config.seed, number)
+    train = trainer.train_round
+
+    def act_and_train(round_id: RoundId) -> TrainStats:
+        if act is not None and at in (None, round_id):
+            act()
+        return train(round_id)
+
+    trainer.train_round = act_and_train  # type: ignore[assignment,method-assign]
+    return trainer
