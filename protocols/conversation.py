@@ -166,7 +166,7 @@ class Conversation:
                 elapsed = time.monotonic() - started
                 late = {party for party in missing if limits[party] <= elapsed}
             except PeerLost as problem:  # it stopped in the middle of a message
-                late = {PartyId(party) for party in problem.parties}
+                late = {PartyId(party) for party in problem.parties} or set(missing)
             if answer is None:
                 missing -= late
                 for party in late:
@@ -229,8 +229,8 @@ class Conversation:
             # The real sender always stands in front, and its words cannot steer a terminal.
             name = party_names([sender])
             raise PeerFailed(f"{name}: {_printable(envelope.message.reason).removeprefix(f'{name}: ')}")
-        if isinstance(envelope.message, Abort):
-            raise Aborted(envelope.message.reason)
+        if isinstance(envelope.message, Abort) and sender == SERVER:
+            raise Aborted(_printable(envelope.message.reason))
         if isinstance(envelope.message, LeaveOut) and sender == SERVER:
             raise LeftOut("the server has gone on without this client")
         return envelope

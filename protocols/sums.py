@@ -111,7 +111,8 @@ class SumTask:
     participants: tuple[PartyId, ...]
     layout: SumLayout
     model: bytes = b""
-    """Digest of what the server sent for this sum; parties that were sent different things cannot add up."""
+    """Digest of what the server sent for this sum. In a secure sum, parties that were sent different things cannot add
+    up; the plain twin does not look at it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ The sum is either the exact sum of the survivors' inputs or none at all: every r
 public half and every rebuilt seed with its commitment.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import Enum
 
 from protocols import wire
@@ -116,6 +116,10 @@ class SecAggServer:
             case UnmaskShares():
                 self._take_shares(party, message)
         self._answered.add(party)
+
+    def give_up(self, parties: Collection[PartyId]) -> None:
+        """Expect nothing more from `parties`: they can no longer be reached."""
+        self.awaited -= frozenset(parties) - self._answered
 
     def close(self) -> dict[PartyId, wire.Message]:
         """End the current step with those who have answered. Raises `SumAbandoned` if they are too few."""

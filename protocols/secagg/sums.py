@@ -77,6 +77,7 @@ class SecAggSumClient(SumClient):
             self._answer(conversation, task, f"share keys/{task.purpose}", directory)
         except ProtocolError as problem:
             running.abort(str(problem))
+            self._running = None
             raise
 
     def contribute(
@@ -210,4 +211,5 @@ class SecAggSumServer(SumServer):
             messages: Mapping[PartyId, wire.Message] = running.close()
             self.unmask_seconds += time.perf_counter() - started
             if lost := conversation.deliver(dict(messages), task.round):
+                running.give_up(lost)
                 silent(lost, step)

@@ -189,6 +189,27 @@ def test_the_server_can_end_the_session_at_any_time(ends: Ends, round_id: int) -
             listen(ends.clients[party])
 
 
+def test_only_the_server_ends_a_session(ends: Ends) -> None:
+    ends.say(ONE, Abort("because I say so"))
+    with pytest.raises(UnexpectedMessage, match="client 1 sent Abort"):
+        ends.server.receive(ONE, ClearNames, ROUND, PAST)
+
+
+def test_reasons_cannot_steer_a_terminal(ends: Ends) -> None:
+    ends.server.broadcast([ONE], Abort("gone\x1b[2J"), ROUND)
+    with pytest.raises(Aborted, match=r"^gone \[2J$"):
+        ends.clients[ONE].receive_any(SERVER, ROUND, PAST)
+
+
+def test_a_transport_that_loses_nobody_in_particular_loses_all(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(*_: object) -> Any:
+        raise PeerLost("the network is gone")
+
+    monkeypatch.setattr(ends.server.transport, "receive", lost)
+    patience = Patience.fixed(PATIENCE)
+    assert list(ends.server.gather_each(CLIENTS, ClearNames, ROUND, patience, "step")) == []
+
+
 def test_reasons_have_a_limit() -> None:
     for kind in (Failed, Abort):
         assert len(kind("x" * MAX_REASON).reason) == MAX_REASON
