@@ -48,8 +48,10 @@ def _say_privacy(summary: dict[str, Any]) -> None:
     config = summary["config"]
     if config["strategy"] != "local":
         if config["aggregation"] == "secagg":
+            active = config["adversary"] == "active"
+            trust = "even if it breaks the protocol" if active else "if it follows the protocol"
             say(
-                f"aggregation was secure: the server read sums only; fixed-point error at most "
+                f"aggregation was secure: the server read sums only, {trust}; fixed-point error at most "
                 f"{summary['max_fixed_point_error']:.1e}, {summary['clipped_values']} values clipped"
             )
             if summary["single_holder_rows"]:

@@ -1,5 +1,13 @@
 """The sum in clear: twin of `protocols.secagg`. The server sees each client's vector.
 
+Parties:     n clients, 1 server.
+Adversary:   none.
+Reveals:     every client's vector, to the server.
+Assumes:     authentic channels.
+Not covered: any privacy.
+Reference:   FedR (Zhang et al., Findings of EMNLP 2022), algorithm 1, line 8, as its public code does it.
+Deviations:  fixed point instead of floats, see below.
+
 Everything but the masks is the same, fixed-point encoding included. So a run and its twin give the same result to the
 last bit, any difference is a fault, and what the twins cost differs by cryptography alone. What the encoding itself
 loses is measured by every client against its own values (`ContributionReport.max_error`).

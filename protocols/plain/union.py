@@ -1,6 +1,12 @@
 """The union in clear: twin of a private set union. The server sees each client's names, and so who holds what.
 
-The client learns the size of the union and the positions of its own names in it, nothing else.
+Parties:     n clients, 1 server.
+Adversary:   none.
+Reveals:     every client's names, to the server; the size of the union and the positions of its own names, to a client.
+Assumes:     authentic channels.
+Not covered: any privacy of names.
+Reference:   FedR (Zhang et al., Findings of EMNLP 2022), algorithm 1, line 1.
+Deviations:  in clear, where the paper assumes a private set union.
 """
 
 from collections.abc import Collection

@@ -1,15 +1,30 @@
-"""Pairwise-masked sums: the server learns the sum of the clients' vectors and no single one of them.
+"""Masked sums that survive dropouts: the server learns the sum of the survivors' vectors and no single one of them.
 
-Parties:     n >= 2 clients, 1 server that relays all messages.
-Adversary:   a semi-honest server together with all but two of a sum's participants, semi-honest too.
-Reveals:     the sum over the round's participants (to the server), and who took part. With all but two participants on
-             the server's side the sum still hides how those two share it; with all but one, nothing, as in any sum.
-Assumes:     authentic channels, computational Diffie-Hellman on Curve25519, HKDF-SHA256 as a random oracle,
-             AES-256 as a pseudorandom permutation.
-Not covered: a server that replaces public keys or tells clients different things; a participant that falls silent
-             (the round ends without a sum); wrong inputs; what the sums themselves give away, in particular a row to
-             which one client alone contributes, and sums over nearly equal sets of clients.
-Reference:   FedR (Zhang et al., Findings of EMNLP 2022), appendix C, after Bonawitz et al., CCS 2017.
-Deviations:  the mask s_{u,v} is not drawn and sent but derived: X25519 agreement once per session, then a fresh
-             AES-256-CTR keystream per round, pair and purpose; the modulus is 2^32 or 2^64 instead of a prime.
+Parties:     n >= 2 clients of one sum, 1 server that relays all messages.
+Adversary:   the server together with at most a declared fraction of the clients (`ThreatModel.corrupt`).
+             semi-honest: they follow the protocol and pool what they see.
+             active: they deviate at will; the clients hold pinned Ed25519 identities (`Credentials`).
+Reveals:     the sum over the survivors, and who survived, to the server. Nothing to the clients but the neighbours'
+             public keys and which of them dropped out. If the declared bounds are exceeded by dropouts: no sum at all.
+Assumes:     computational Diffie-Hellman on Curve25519, HKDF-SHA256 as a random oracle, AES-256 as a pseudorandom
+             permutation, AES-GCM as authenticated encryption; against an active server also Ed25519 unforgeability
+             and a key directory that the clients have compared over another channel. Against a semi-honest server:
+             authentic channels.
+Not covered: wrong inputs; what the sums themselves give away, in particular an entry to which one client alone
+             contributes, and sums over nearly equal sets of clients; denial of service: any party can end a sum, and a
+             client that sends false shares is not identified, only noticed. More corruption than declared. An active
+             server that gives all honest clients the same wrong thing, e.g. a poisoned model.
+Reference:   Bonawitz et al., CCS 2017, figure 4; Bell et al., CCS 2020, for the k-regular graph.
+Deviations:  - Two kinds of keys: a channel key per session, which encrypts shares, and a mask key per *sum*. Sharing
+               out a long-lived mask key would be unsafe: rebuilding it after a dropout would also open that client's
+               earlier vectors, whose self masks the server had been given then.
+             - A client holds a share of its own self-mask seed.
+             - The server checks each rebuilt secret (mask key against its public half, seed against a commitment), so
+               that a false share ends the sum instead of spoiling it.
+             - All keys, shares and signatures are bound to the terms of the sum: session transcript, round, purpose,
+               participants, parameters, group, length, and the digest of the global model the client was sent. A server
+               that sends clients different models cannot even have their shares opened, and masks would not cancel.
+             - The graph is computed by every client from its own record, not sent by the server; sparse only against a
+               semi-honest server, complete otherwise (`params` says why).
+             - The modulus is 2^32, 2^64 or the prime 2^61 - 1; masks are AES-256-CTR keystreams.
 """

@@ -68,9 +68,12 @@ def run_report(summary: dict[str, Any], evaluations: Sequence[dict[str, Any]], s
             f"<figure class='bars'>{phases}<figcaption>seconds per client; unmask: server</figcaption></figure>",
             "<h2>Results</h2><div class='scroll'>",
             _results(summary),
-            "</div><h2>Who learned what in this run</h2><div class='scroll'>",
+            "</div>",
+            *_absences(summary),
+            "<h2>Who learned what in this run</h2><div class='scroll'>",
             _privacy(summary),
-            f"</div><details><summary>All settings</summary><pre>{escape(settings)}</pre></details></body></html>\n",
+            f"</div><p class='quiet'>{escape(_adversary(config))}</p>",
+            f"<details><summary>All settings</summary><pre>{escape(settings)}</pre></details></body></html>\n",
         ]
     )
 
@@ -103,6 +106,39 @@ def _results(summary: dict[str, Any]) -> str:
     return _table("", head, body)
 
 
+def _absences(summary: dict[str, Any]) -> list[str]:
+    """Nothing, if nobody was missing and every sum succeeded."""
+    parts = []
+    if summary["dropouts"]:
+        body = [
+            [
+                f"client {dropout['client']}",
+                str(dropout["round"]) if dropout["round"] else "set-up",
+                dropout["step"],
+                f"round {dropout['returned']}" if "returned" in dropout else "no",
+            ]
+            for dropout in summary["dropouts"]
+        ]
+        head: tuple[str, ...] = ("", "fell silent in round", "step", "came back")
+        parts += ["<h2>Dropouts</h2><div class='scroll'>", _table("text", head, body), "</div>"]
+    if summary["abandoned_sums"]:
+        body = [[str(one["round"]), one["purpose"], one["reason"]] for one in summary["abandoned_sums"]]
+        head = ("round", "sum of", "why")
+        parts += ["<h2>Sums given up</h2><div class='scroll'>", _table("text", head, body), "</div>"]
+    return parts
+
+
+def _adversary(config: dict[str, Any]) -> str:
+    if config["aggregation"] != "secagg":
+        return "Plain sums protect nothing; they are there to be measured against."
+    server = (
+        "a server that may break the protocol (clients signed keys and survivors)"
+        if config["adversary"] == "active"
+        else "a server that follows the protocol but is curious"
+    )
+    return f"Against {server}, together with up to {config['max_corrupt']:.0%} of a sum's participants."
+
+
 def _privacy(summary: dict[str, Any]) -> str:
     config = summary["config"]
     rows = []
@@ -114,6 +150,8 @@ def _privacy(summary: dict[str, Any]) -> str:
         rows.append(["relation names, and so who holds which", "every client's (plain alignment)", "none but its own"])
     rows.append(["validation and test metrics", "their sums only" if secure else "every client's", "none"])
     rows.append(["triples, entity names, entity rows", "none", "none but its own"])
+    took_part = "who of its neighbours dropped out" if secure else "nothing"
+    rows.append(["who took part in which sum", "yes", took_part])
     if config["strategy"] != "local":
         lost = f"at most {summary['max_fixed_point_error']:.1e} per value; {summary['clipped_values']:,} values clipped"
         rows.append(["what fixed-point encoding lost", lost, ""])

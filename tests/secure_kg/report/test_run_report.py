@@ -29,7 +29,9 @@ def summary(**config: Any) -> dict[str, Any]:
         "max_fixed_point_error": 3e-8,
         "clipped_values": 0,
         "single_holder_rows": 3,
-        "config": {**base, "seed": 0, "training": {"model": "TransE"}, **config},
+        "dropouts": [],
+        "abandoned_sums": [],
+        "config": {**base, "adversary": "semi-honest", "max_corrupt": 0.25, "seed": 0, "training": {"model": "TransE"}, **config},
     }
 
 
@@ -40,6 +42,19 @@ def test_the_page_is_self_contained_and_whole() -> None:
     page = run_report(summary(), LINES, "seed = 0\n")
     assert not re.search(r"(?i)<script|https?://|src=|@import", page)
     for expected in ("0.2500", "client 1", "so who holds which", "3 rows were sums of one", "seed = 0", "<svg"):
+        assert expected in page
+
+
+def test_dropouts_are_named() -> None:
+    assert "Dropouts" not in run_report(summary(), LINES, "")
+    shown = summary(adversary="active")
+    shown["dropouts"] = [
+        {"client": 3, "round": 6, "step": "masked input/rows"},
+        {"client": 4, "round": 7, "step": "unmasking/rows", "returned": 9},
+    ]
+    shown["abandoned_sums"] = [{"round": 8, "purpose": "rows", "reason": "2 clients, 3 are needed"}]
+    page = run_report(shown, LINES, "")
+    for expected in ("client 3", "masked input/rows", "round 9", "2 clients, 3 are needed", "signed keys and survivors"):
         assert expected in page
 
 
