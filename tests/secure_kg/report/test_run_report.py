@@ -31,7 +31,14 @@ def summary(**config: Any) -> dict[str, Any]:
         "single_holder_rows": 3,
         "dropouts": [],
         "abandoned_sums": [],
-        "config": {**base, "adversary": "semi-honest", "max_corrupt": 0.25, "seed": 0, "training": {"model": "TransE"}, **config},
+        "config": {
+            **base,
+            "adversary": "semi-honest",
+            "max_corrupt": 0.25,
+            "seed": 0,
+            "training": {"model": "TransE"},
+            **config,
+        },
     }
 
 
@@ -54,7 +61,13 @@ def test_dropouts_are_named() -> None:
     ]
     shown["abandoned_sums"] = [{"round": 8, "purpose": "rows", "reason": "2 clients, 3 are needed"}]
     page = run_report(shown, LINES, "")
-    for expected in ("client 3", "masked input/rows", "round 9", "2 clients, 3 are needed", "signed keys and survivors"):
+    for expected in (
+        "client 3",
+        "masked input/rows",
+        "round 9",
+        "2 clients, 3 are needed",
+        "signed keys and survivors",
+    ):
         assert expected in page
 
 
@@ -92,5 +105,3 @@ def test_ticks_cover_the_range() -> None:
         assert ticks[0] <= low
         assert ticks[-1] >= high
         assert 2 <= len(ticks) <= 9
-
-
