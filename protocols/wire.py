@@ -11,8 +11,9 @@ A frame is a fixed header followed by a MessagePack body (little endian througho
 
 The body is the message's fields in order. Arrays are MessagePack extension values: dtype, shape, raw little-endian
 bytes. Decoding is strict: an unknown version or kind, another session, a wrong length, a missing, surplus or mistyped
-field, an array whose bytes do not match its shape, or a frame over the size limit raises `DecodeError`, and no part of
-the message reaches the caller. The text of the error is for the local log; a peer is only told that decoding failed.
+field, a map with one key twice, an array whose bytes do not match its shape, or a frame over the size limit raises
+`DecodeError`, and no part of the message reaches the caller. The text of the error is for the local log; a peer is only
+told that decoding failed.
 
 Misuse: the wire neither encrypts nor authenticates. Secrets must be encrypted before they become fields.
 """
@@ -20,7 +21,7 @@ Misuse: the wire neither encrypts nor authenticates. Secrets must be encrypted b
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
@@ -62,6 +63,7 @@ class Message(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
 M = TypeVar("M", bound=Message)
 _KINDS: dict[int, type[Message]] = {}
 _NUMBERS: dict[type[Message], int] = {}
+_WITH_MAPS: set[type[Message]] = set()
 _DECODERS: dict[type[Message], "msgspec.msgpack.Decoder[Message]"] = {}
 
 
@@ -73,6 +75,8 @@ def message(kind: int) -> Callable[[type[M]], type[M]]:
             raise TypeError(f"message kind {kind:#06x} is out of range or taken")
         _KINDS[kind] = message_type
         _NUMBERS[message_type] = kind
+        if any(get_origin(annotation) is dict for annotation in get_type_hints(message_type).values()):
+            _WITH_MAPS.add(message_type)
         return message_type
 
     return register
@@ -139,6 +143,9 @@ def decode(frame: Frame, *, session: SessionId, max_bytes: int = MAX_FRAME_BYTES
         payload = _decoder(message_type).decode(memoryview(frame)[HEADER.size :])
     except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
         raise DecodeError(f"{message_type.__name__}: {problem}") from None
+    # Of a key that stands twice in a map the last entry would win silently. What we would not have sent so is refused.
+    if message_type in _WITH_MAPS and _ENCODER.encode(payload) != memoryview(frame)[HEADER.size :]:
+        raise DecodeError(f"{message_type.__name__}: not in canonical form")
     return Envelope(session=session, round=RoundId(round_id), message=payload)
 
 

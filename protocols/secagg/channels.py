@@ -6,6 +6,7 @@ would cost far more than the sum. The private key therefore lives as long as the
 
 from collections.abc import Mapping
 
+from protocols.errors import UnexpectedMessage
 from protocols.identifiers import PartyId
 from protocols.primitives.keys import AgreementKey
 
@@ -27,7 +28,7 @@ class Channels:
     def secret(self, peer: PartyId) -> bytes:
         """The secret shared with `peer`, input to `derive_key` only. `PeerMisbehaved` for a key of small order."""
         if self._key is None:
-            raise RuntimeError("the session has ended")
+            raise UnexpectedMessage("the session has ended")
         if peer not in self._secrets:
             self._secrets[peer] = self._key.agree(self._public_keys[peer])
         return self._secrets[peer]

@@ -68,9 +68,10 @@ class Advertised:
 @dataclass(frozen=True, slots=True)
 class Shared:
     name = "share keys"
-    mask_key: AgreementKey
     mask_keys: dict[PartyId, bytes]
     """Public mask keys of the neighbours that advertised, and its own."""
+    agreed: dict[PartyId, bytes] = field(repr=False)
+    """The secret that each of them and this client's mask key, now forgotten, agree on."""
     seed: bytes = field(repr=False)
     own_seed_share: bytes = field(repr=False)
 
@@ -185,7 +186,7 @@ class SecAggClient:
         self._channels = None  # the session's own record; other sums go on with it
 
     def _share_keys(self, state: Advertised, directory: KeyDirectory) -> ShareKeys:
-        """Figure 4, round 1. Cost: one encryption per neighbour."""
+        """Figure 4, round 1. Cost: one agreement and one encryption per neighbour."""
         keys = {PartyId(party): key for party, key in directory.mask_keys.items()}
         if not keys.keys() <= self._neighbours:
             raise PeerMisbehaved("the key directory names a client that is no neighbour")
@@ -197,14 +198,15 @@ class SecAggClient:
         if self._credentials is not None:
             for peer, key in keys.items():
                 self._credentials.check(self._terms.advert_statement(peer, key), directory.signatures.get(peer, b""))
+        agreed = {peer: state.mask_key.agree(key) for peer, key in keys.items()}
+        keys[self.party] = state.mask_key.public
         seed = secrets.token_bytes(KEY_BYTES)
-        holders = sorted({*keys, self.party})
+        holders = sorted(keys)
         threshold = self._terms.parameters.threshold
         mask_shares = split(state.mask_key.secret_for_sharing(), holders, threshold)
         seed_shares = split(seed, holders, threshold)
-        sealed = {int(peer): self._seal(peer, mask_shares[peer] + seed_shares[peer]) for peer in keys}
-        keys[self.party] = state.mask_key.public
-        self.state = Shared(state.mask_key, keys, seed, seed_shares[self.party])
+        sealed = {int(peer): self._seal(peer, keys, mask_shares[peer] + seed_shares[peer]) for peer in agreed}
+        self.state = Shared(keys, agreed, seed, seed_shares[self.party])
         return ShareKeys(self._terms.purpose, sealed, self._terms.seed_commitment(self.party, seed))
 
     def _keep_shares(self, state: Shared, message: EncryptedShares) -> None:
@@ -213,12 +215,9 @@ class SecAggClient:
         if self.party in sealed or not sealed.keys() <= state.mask_keys.keys():
             raise PeerMisbehaved("shares of a client that has advertised no key")
         self._require_enough(len(sealed) + 1, "shared keys")
-        held = {peer: self._open(peer, entry) for peer, entry in sealed.items()}
+        held = {peer: self._open(peer, state.mask_keys, entry) for peer, entry in sealed.items()}
         masks = {
-            peer: derive_key(
-                state.mask_key.agree(state.mask_keys[peer]),
-                self._terms.pairwise_context(self.party, peer, state.mask_keys),
-            )
+            peer: derive_key(state.agreed[peer], self._terms.pairwise_context(self.party, peer, state.mask_keys))
             for peer in held
         }
         self_mask = derive_key(state.seed, self._terms.self_mask_context(self.party))
@@ -276,18 +275,18 @@ class SecAggClient:
             raise UnexpectedMessage("the sum is over for this client")
         return self._channels
 
-    def _seal(self, peer: PartyId, shares: bytes) -> bytes:
-        context = self._terms.share_context(self.party, peer)
+    def _seal(self, peer: PartyId, mask_keys: dict[PartyId, bytes], shares: bytes) -> bytes:
+        context = self._terms.share_context(self.party, peer, mask_keys)
         return seal(derive_key(self._session_channels().secret(peer), context), shares, context.encode())
 
-    def _open(self, peer: PartyId, sealed: bytes) -> HeldShares:
-        context = self._terms.share_context(peer, self.party)
+    def _open(self, peer: PartyId, mask_keys: dict[PartyId, bytes], sealed: bytes) -> HeldShares:
+        context = self._terms.share_context(peer, self.party, mask_keys)
         try:
             key = derive_key(self._session_channels().secret(peer), context)
             shares = open_sealed(key, sealed, context.encode())
         except PeerMisbehaved:
             raise PeerMisbehaved(
-                f"the shares of client {peer} cannot be opened: forged, or it was told other terms or another model"
+                f"the shares of client {peer} cannot be opened: forged, or it was told other keys, terms or model"
             ) from None
         return HeldShares(shares[:SHARE_BYTES], shares[SHARE_BYTES:])
 

@@ -195,10 +195,11 @@ class SecAggServer:
 
     def _take_shares(self, party: PartyId, message: UnmaskShares) -> None:
         holders = self._neighbours[party] | {party}
-        if message.mask_key_shares.keys() != holders - self._survivors:
-            raise PeerMisbehaved(f"{party_names([party])} does not answer for exactly the dropped clients")
-        if message.seed_shares.keys() != holders & self._survivors:
-            raise PeerMisbehaved(f"{party_names([party])} does not answer for exactly the survivors")
+        dropped, survivors = holders - self._survivors, holders & self._survivors
+        if message.mask_key_shares.keys() != dropped or message.seed_shares.keys() != survivors:
+            # It holds other shares than were sent to it, so its input may lack a mask: no sum can come of this.
+            self._abandoned("")
+            raise PeerMisbehaved(f"{party_names([party])} does not answer for exactly its neighbours")
         for owner, share in message.mask_key_shares.items():
             self._mask_key_shares.setdefault(PartyId(owner), {})[party] = share
         for owner, share in message.seed_shares.items():

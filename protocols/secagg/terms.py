@@ -105,9 +105,13 @@ class Terms:
             self.model,
         )
 
-    def share_context(self, sender: PartyId, receiver: PartyId) -> KeyContext:
-        """For the key under which `sender` encrypts shares for `receiver`, and their associated data."""
-        return self._context(sender, receiver, "shares", self.digest)
+    def share_context(self, sender: PartyId, receiver: PartyId, mask_keys: Mapping[PartyId, bytes]) -> KeyContext:
+        """For the key under which `sender` encrypts shares for `receiver`, and their associated data.
+
+        It holds both mask keys: shares open only between clients that have each other's true key, so that a mask that
+        would not cancel is noticed before any input is given.
+        """
+        return self._context(sender, receiver, "shares", digest(self.digest, mask_keys[sender], mask_keys[receiver]))
 
     def pairwise_context(self, party: PartyId, peer: PartyId, mask_keys: Mapping[PartyId, bytes]) -> KeyContext:
         """For the mask of a pair; the same for both of them."""
