@@ -8,6 +8,7 @@ same work if the package `flwr` is installed. Ratios are medians over neighbours
 
 import argparse
 import json
+import random
 import secrets
 import statistics
 import sys
@@ -25,7 +26,7 @@ from benchmarks import flower_peer
 from launch.command_line import OneLineParser, run_command
 from protocols.errors import ProtocolError
 from protocols.identifiers import PartyId, new_session
-from protocols.primitives.group import Group, GroupVector, PrimeField, Ring
+from protocols.primitives.group import MODULUS, Group, GroupVector, PrimeField, Ring
 from protocols.primitives.keys import AgreementKey
 from protocols.primitives.prg import KEY_BYTES
 from protocols.primitives.shamir import recombine, split
@@ -33,7 +34,7 @@ from protocols.secagg.channels import Channels
 from protocols.secagg.client import Ready, SecAggClient
 from protocols.secagg.params import SumParameters, ThreatModel, complete_parameters, sparse_parameters
 from protocols.secagg.server import Step
-from protocols.secagg.simulation import PURPOSE, ROUND, SimulationResult, Spread, StepCost, random_inputs, simulate
+from protocols.secagg.simulation import PURPOSE, ROUND, Inputs, SimulationResult, Spread, StepCost, simulate
 from protocols.secagg.terms import Terms
 from protocols.sums import Contribution, SumLayout
 from secure_kg.console import fail, say, table
@@ -165,6 +166,24 @@ def bare_keystream(streams: int, length: int) -> float:
     return time.perf_counter() - started
 
 
+def random_inputs(group: Group, length: int, seed: int) -> Inputs:
+    """Uniform inputs, the same for the same seed."""
+    limit = 1 << group.bits if isinstance(group, Ring) else MODULUS
+
+    def input_of(party: PartyId) -> GroupVector:
+        vector: GroupVector = np.random.default_rng((seed, party)).integers(0, limit, length, dtype=group.dtype)
+        return vector
+
+    return input_of
+
+
+def drop_out(clients: int, fraction: float, seed: int) -> dict[Step, frozenset[PartyId]]:
+    """floor(fraction n) clients that share their keys and then fall silent: the place that costs the server most."""
+    silent = ThreatModel(corrupt=0.0, dropout=fraction).silent_of(clients)
+    drawn = random.Random(seed).sample(range(1, clients + 1), silent)
+    return {Step.MASKED_INPUT: frozenset(PartyId(number) for number in drawn)}
+
+
 class _Sum:
     """One simulated sum with its plain twin, and the bare keystream just before and after the server unmasks."""
 
@@ -188,10 +207,9 @@ class _Sum:
             options.dim,
             model=model,
             group=group,
-            dropped=options.dropout,
+            dropped=drop_out(options.clients, options.dropout, options.seed),
             inputs=self._input,
             parameters=parameters,
-            seed=options.seed,
             progress=self._progress,
         )
         self._measure_bare()

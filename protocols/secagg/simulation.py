@@ -11,7 +11,6 @@ The set-up is once per session and is reported apart from the sum: signing on, a
 neighbours (a real client does that when a channel is first needed; here it is done, and timed, just before).
 """
 
-import random
 import statistics
 import time
 from collections import defaultdict
@@ -20,11 +19,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, TypeVar
 
-import numpy as np
-
 from protocols import wire
 from protocols.identifiers import SETUP, PartyId, RoundId, new_session
-from protocols.primitives.group import MODULUS, Group, GroupVector, Ring
+from protocols.primitives.group import Group, GroupVector, Ring
 from protocols.primitives.identity import IdentityKey
 from protocols.secagg.channels import Channels
 from protocols.secagg.client import SecAggClient
@@ -115,41 +112,24 @@ class SimulationResult:
         return sum(step.bytes_down.mean for step in self.steps)
 
 
-def random_inputs(group: Group, length: int, seed: int) -> Inputs:
-    """Uniform inputs, the same for the same seed: a caller can make them again to check a sum."""
-
-    def input_of(party: PartyId) -> GroupVector:
-        generator = np.random.default_rng((seed, party))
-        limit = 1 << group.bits if isinstance(group, Ring) else MODULUS
-        return generator.integers(0, limit, length, dtype=group.dtype)
-
-    return input_of
-
-
-def drop_out(clients: int, fraction: float, seed: int) -> dict[Step, frozenset[PartyId]]:
-    """floor(fraction n) clients that share their keys and then fall silent: the place that costs the server most."""
-    silent = ThreatModel(corrupt=0.0, dropout=fraction).silent_of(clients)
-    return {Step.MASKED_INPUT: frozenset(PartyId(p) for p in random.Random(seed).sample(range(1, clients + 1), silent))}
-
-
 def simulate(
     clients: int,
     length: int,
     *,
     model: ThreatModel,
+    inputs: Inputs,
+    dropped: Mapping[Step, Collection[PartyId]] | None = None,
     group: Group | None = None,
-    dropped: Mapping[Step, Collection[PartyId]] | float = 0.0,
-    inputs: Inputs | None = None,
     parameters: SumParameters | None = None,
     credentials: Mapping[PartyId, Credentials] | None = None,
-    seed: int = 0,
     progress: Progress | None = None,
 ) -> SimulationResult:
     """Clients 1 to `clients` add up vectors of `length` entries.
 
-    `dropped`: who sends nothing in which step and from then on, or a fraction for `drop_out`. `seed` chooses who drops
-    out and random inputs, never keys. Against an active server identities are made if no `credentials` are given.
-    Raises `ParametersRefused` for a declaration without parameters, `SumAbandoned` if more drop out than it allows.
+    `dropped`: who sends nothing in which step and from then on. `Step.MASKED_INPUT` costs the server most: it has to
+    remove every mask that such a client shares. Unless given, `group` is Z_2^32, `parameters` are those of a real job,
+    and `credentials` are made where they are needed, against an active server. Raises `ParametersRefused` for a
+    declaration without parameters, `SumAbandoned` if more drop out than it allows.
     """
     if length < 1:
         raise ValueError(f"a sum of {length} entries")
@@ -158,15 +138,13 @@ def simulate(
     parties = tuple(PartyId(number) for number in range(1, clients + 1))
     if model.server == "active" and credentials is None:
         credentials = _identities(parties)
-    group = Ring(32) if group is None else group
-    silent = dropped if isinstance(dropped, Mapping) else drop_out(clients, dropped, seed)
     return _Simulation(
         parties,
         length,
         parameters,
-        group,
-        {step: frozenset(who) for step, who in silent.items()},
-        random_inputs(group, length, seed) if inputs is None else inputs,
+        Ring(32) if group is None else group,
+        {step: frozenset(who) for step, who in (dropped or {}).items()},
+        inputs,
         credentials,
         progress,
     ).run()

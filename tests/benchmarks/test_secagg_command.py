@@ -11,6 +11,8 @@ import pytest
 
 from benchmarks import flower_peer, secagg
 from benchmarks.flower_peer import FlowerPeer
+from protocols.identifiers import PartyId
+from protocols.secagg.server import Step
 from protocols.secagg.simulation import SimulationResult, simulate
 
 SMALL = ["--clients", "5", "--dim", "50", "--dropout", "0.2", "--repeat", "2"]
@@ -149,3 +151,13 @@ def test_without_flower_there_is_no_peer(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "flwr", None)  # as if it were not installed
     assert flower_peer.load() is None
+
+
+def test_the_seed_decides_who_drops_out_and_what_is_added() -> None:
+    group, party = secagg.GROUPS["field"], PartyId(1)
+    vectors = [secagg.random_inputs(group, 8, seed)(party) for seed in (1, 1, 2)]
+    assert np.array_equal(vectors[0], vectors[1])
+    assert not np.array_equal(vectors[0], vectors[2])
+    dropped = [secagg.drop_out(20, 0.2, seed)[Step.MASKED_INPUT] for seed in (1, 1, 2)]
+    assert dropped[0] == dropped[1] != dropped[2]
+    assert {len(who) for who in dropped} == {4}

@@ -1,6 +1,8 @@
 """The simulated sum is the real one: exact, with the bytes of the wire, whoever falls silent wherever."""
 
 import weakref
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,14 +10,15 @@ import pytest
 from protocols import wire
 from protocols.errors import SumAbandoned
 from protocols.identifiers import SETUP, PartyId, new_session
-from protocols.primitives.group import Group, GroupVector, PrimeField, Ring
+from protocols.primitives.group import MODULUS, Group, GroupVector, PrimeField, Ring
 from protocols.secagg.messages import SEALED_SHARES_BYTES as SEALED
 from protocols.secagg.messages import AdvertiseChannel, AdvertiseKeys, ChannelDirectory, MaskedInput, ShareKeys
 from protocols.secagg.params import ParametersRefused, ThreatModel, complete_parameters
 from protocols.secagg.server import Step
-from protocols.secagg.simulation import PURPOSE, ROUND, SimulationResult, Spread, drop_out, random_inputs, simulate
+from protocols.secagg.simulation import PURPOSE, ROUND, SimulationResult, Spread, simulate
 
-GROUPS = [Ring(32), Ring(64), PrimeField()]
+RING = Ring(32)
+GROUPS = [RING, Ring(64), PrimeField()]
 STEPS = ["advertise keys", "share keys", "masked input", "unmasking"]
 
 
@@ -23,24 +26,45 @@ def parties(*numbers: int) -> frozenset[PartyId]:
     return frozenset(PartyId(number) for number in numbers)
 
 
-def plain_sum(result: SimulationResult, seed: int = 0) -> GroupVector:
+def input_of(party: PartyId, group: Group, length: int) -> GroupVector:
+    """Some elements from everywhere in the group."""
+    limit = 1 << group.bits if isinstance(group, Ring) else MODULUS
+    return np.array([pow(3, 40 * party + place, limit) for place in range(length)], dtype=group.dtype)
+
+
+def plain_sum(result: SimulationResult) -> GroupVector:
     total = result.group.zeros(result.length)
     for party in result.survivors:
-        result.group.add_into(total, random_inputs(result.group, result.length, seed)(party))
+        result.group.add_into(total, input_of(party, result.group, result.length))
     return total
 
 
+def simulated(
+    clients: int,
+    length: int,
+    model: ThreatModel,
+    dropped: Mapping[Step, Collection[PartyId]] | None = None,
+    group: Group = RING,
+    **options: Any,
+) -> SimulationResult:
+    """With inputs that `plain_sum` knows."""
+    inputs = options.pop("inputs", lambda party: input_of(party, group, length))
+    return simulate(clients, length, model=model, inputs=inputs, dropped=dropped, group=group, **options)
+
+
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)
-@pytest.mark.parametrize(("clients", "dropout"), [(2, 0.0), (3, 0.0), (10, 0.2), (60, 0.1)])
-def test_the_sum_is_exact(clients: int, dropout: float, group: Group) -> None:
-    result = simulate(clients, 37, model=ThreatModel(0.2, dropout), group=group, dropped=dropout, seed=5)
-    assert len(result.survivors) == clients - int(clients * dropout)
-    assert np.array_equal(result.total, plain_sum(result, seed=5))
+@pytest.mark.parametrize(("clients", "silent"), [(2, ()), (3, ()), (10, (1, 7)), (60, (2, 3, 30, 60))])
+def test_the_sum_is_exact(clients: int, silent: tuple[int, ...], group: Group) -> None:
+    dropped = {Step.MASKED_INPUT: parties(*silent)}
+    result = simulated(clients, 37, ThreatModel(0.2, len(silent) / clients), dropped, group)
+    assert result.survivors == parties(*range(1, clients + 1)) - parties(*silent)
+    assert np.array_equal(result.total, plain_sum(result))
     assert [step.name for step in result.steps] == STEPS
 
 
 def test_a_sparse_graph() -> None:
-    result = simulate(200, 5, model=ThreatModel(0.05, 0.05, security_bits=20, correctness_bits=10), dropped=0.05)
+    model = ThreatModel(0.05, 0.05, security_bits=20, correctness_bits=10)
+    result = simulated(200, 5, model, {Step.MASKED_INPUT: parties(*range(1, 200, 20))})
     assert not result.parameters.complete
     assert np.array_equal(result.total, plain_sum(result))
     assert result.steps[1].bytes_down.total < 200 * 199 * SEALED
@@ -48,7 +72,7 @@ def test_a_sparse_graph() -> None:
 
 @pytest.mark.parametrize("step", [Step.ADVERTISE_KEYS, Step.SHARE_KEYS, Step.MASKED_INPUT, Step.UNMASKING])
 def test_silent_in_any_step(step: Step) -> None:
-    result = simulate(10, 8, model=ThreatModel(0.2, 0.3), dropped={step: parties(1, 5, 10)})
+    result = simulated(10, 8, ThreatModel(0.2, 0.3), {step: parties(1, 5, 10)})
     gone = frozenset() if step is Step.UNMASKING else parties(1, 5, 10)
     assert result.survivors == parties(*range(1, 11)) - gone
     assert np.array_equal(result.total, plain_sum(result))
@@ -59,7 +83,7 @@ def test_silent_in_any_step(step: Step) -> None:
 def test_silent_one_after_the_other_against_an_active_server() -> None:
     steps = [Step.ADVERTISE_KEYS, Step.SHARE_KEYS, Step.MASKED_INPUT, Step.CONSISTENCY_CHECK, Step.UNMASKING]
     dropped = {step: parties(number) for number, step in enumerate(steps, start=3)}
-    result = simulate(20, 8, model=ThreatModel(0.1, 0.3, server="active"), dropped=dropped)
+    result = simulated(20, 8, ThreatModel(0.1, 0.3, server="active"), dropped)
     assert result.survivors == parties(*range(1, 21)) - parties(3, 4, 5)
     assert np.array_equal(result.total, plain_sum(result))
     assert [step.name for step in result.steps] == [step.value for step in steps]
@@ -67,21 +91,19 @@ def test_silent_one_after_the_other_against_an_active_server() -> None:
 
 def test_too_many_silent_clients_leave_no_sum() -> None:
     with pytest.raises(SumAbandoned):
-        simulate(10, 8, model=ThreatModel(0.2, 0.1), dropped={Step.MASKED_INPUT: parties(1, 2)})
+        simulated(10, 8, ThreatModel(0.2, 0.1), {Step.MASKED_INPUT: parties(1, 2)})
 
 
 def test_refuses_what_no_sum_can_be() -> None:
     with pytest.raises(ParametersRefused):
-        simulate(1, 8, model=ThreatModel(0.0, 0.0))
-    with pytest.raises(ParametersRefused):
-        simulate(10, 8, model=ThreatModel(0.0, 0.0), dropped=1.5)
+        simulated(1, 8, ThreatModel(0.0, 0.0))
     with pytest.raises(ValueError, match="0 entries"):
-        simulate(2, 0, model=ThreatModel(0.0, 0.0))
+        simulated(2, 0, ThreatModel(0.0, 0.0))
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)
 def test_bytes_are_those_of_the_wire(group: Group) -> None:
-    result = simulate(10, 1000, model=ThreatModel(0.2, 0.2), group=group, dropped=0.2)
+    result = simulated(10, 1000, ThreatModel(0.2, 0.2), {Step.MASKED_INPUT: parties(4, 5)}, group)
     session = new_session()
     advertise, share, masked, _ = result.steps
     assert result.setup.bytes_up.mean == len(wire.encode(AdvertiseChannel(bytes(32), b""), session, SETUP))
@@ -98,7 +120,7 @@ def test_bytes_are_those_of_the_wire(group: Group) -> None:
 def test_counts_the_keystreams_the_server_removes() -> None:
     model = ThreatModel(0.2, 0.2)
     parameters = complete_parameters(10, model)
-    result = simulate(10, 8, model=model, parameters=parameters, dropped=drop_out(10, 0.2, seed=1))
+    result = simulated(10, 8, model, {Step.MASKED_INPUT: parties(4, 5)}, parameters=parameters)
     assert result.expansions == 8 + 2 * 8
 
 
@@ -111,21 +133,15 @@ def test_only_survivors_are_asked_for_an_input_and_none_is_kept() -> None:
         given[party] = weakref.ref(vector)
         return vector
 
-    result = simulate(10, 8, model=ThreatModel(0.2, 0.2), dropped=0.2, inputs=inputs)
+    result = simulated(10, 8, ThreatModel(0.2, 0.2), {Step.MASKED_INPUT: parties(4, 5)}, inputs=inputs)
     assert given.keys() == result.survivors
     assert (result.total == sum(result.survivors)).all()
 
 
-def test_the_seed_decides_who_drops_out_and_what_is_added() -> None:
-    runs = [simulate(20, 8, model=ThreatModel(0.2, 0.2), dropped=0.2, seed=seed) for seed in (1, 1, 2)]
-    assert runs[0].survivors == runs[1].survivors != runs[2].survivors
-    assert np.array_equal(runs[0].total, runs[1].total)
-    assert not np.array_equal(runs[0].total, runs[2].total)
-
-
 def test_tells_how_far_it_is() -> None:
     told: list[tuple[str, int, int]] = []
-    simulate(5, 8, model=ThreatModel(0.0, 0.2), dropped=0.2, progress=lambda *what: told.append(what))
+    dropped = {Step.MASKED_INPUT: parties(3)}
+    simulated(5, 8, ThreatModel(0.0, 0.2), dropped, progress=lambda *what: told.append(what))
     ends = [(step, of) for step, done, of in told if done == of]
     assert ends == [("set-up", 5), ("advertise keys", 5), ("share keys", 5), ("masked input", 4), ("unmasking", 4)]
 
