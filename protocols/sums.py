@@ -59,14 +59,19 @@ class SumLayout:
     def entries(self) -> int:
         return self.real_entries + self.count_entries
 
-    def encode(self, contribution: "Contribution") -> Encoded:
-        """One ring vector: the real part in fixed point, then the counts."""
+    def encode(self, contribution: "Contribution", into: GroupVector | None = None) -> Encoded:
+        """One ring vector: the real part in fixed point, then the counts.
+
+        `into`: a vector that is no longer needed. Fresh memory costs as much as the encoding itself.
+        """
         contribution.check(self)
-        counts = contribution.counts.astype(self.ring.dtype)
+        vector: GroupVector = np.empty(self.entries, dtype=self.ring.dtype) if into is None else into
+        self.ring.require(vector, self.entries)
+        vector[self.real_entries :] = contribution.counts.astype(self.ring.dtype)
         if not self.real_entries:
-            return Encoded(vector=counts, clipped=0, max_error=0.0)
-        real = self.codec.encode(contribution.real)
-        return Encoded(np.concatenate([real.vector, counts]), real.clipped, real.max_error)
+            return Encoded(vector=vector, clipped=0, max_error=0.0)
+        real = self.codec.encode_into(contribution.real, vector[: self.real_entries])
+        return Encoded(vector, real.clipped, real.max_error)
 
     def decode(self, total: GroupVector) -> "Total":
         """The sum of encoded contributions as numbers. `SumAbandoned` for a vector that is no such sum."""
@@ -90,8 +95,6 @@ class Contribution:
             raise EncodingOverflow("a contribution does not have the shape of its sum")
         if layout.count_entries and not (int(self.counts.min()) >= 0 and int(self.counts.max()) <= layout.max_count):
             raise EncodingOverflow(f"a count lies outside 0..{layout.max_count}")
-        if not np.isfinite(self.real).all():
-            raise EncodingOverflow("a value to be summed is not finite")
 
 
 @dataclass(frozen=True, slots=True)

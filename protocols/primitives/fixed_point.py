@@ -7,12 +7,15 @@ took; clipped values are counted, never silent.
 """
 
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from protocols.errors import EncodingOverflow
 from protocols.primitives.group import Ring, RingVector
+
+_BLOCK: Final = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +77,58 @@ class FixedPoint:
 
     def encode(self, values: npt.NDArray[np.floating]) -> Encoded:
         """Encode a flat vector. Values that are not finite raise `EncodingOverflow`: they have no place in a sum."""
+        vector = np.empty(len(values), dtype=self.ring.dtype)
+        return self.encode_into(values, vector)
+
+    def encode_into(self, values: npt.NDArray[np.floating], vector: RingVector) -> Encoded:
+        """The same into a given vector of the same length, block by block so that the work stays in the cache."""
+        self.ring.require(vector, len(values))
+        # Scaling by a power of two, rounding and their difference are exact in the precision the values have already.
+        if values.dtype not in (np.float32, np.float64):
+            values = values.astype(np.float64)
+        signed: npt.NDArray[np.signedinteger] = vector.view(np.int64 if self.ring.bits == 64 else np.int32)
+        scratch = np.empty((2, min(_BLOCK, len(values))), dtype=values.dtype)
+        clipped, error = 0, 0.0
+        with np.errstate(over="ignore", invalid="ignore"):  # whatever is not finite is looked at below
+            for start in range(0, len(values), _BLOCK):
+                block = slice(start, start + _BLOCK)
+                block_clipped, block_error = self._encode_block(values[block], signed[block], scratch)
+                clipped += block_clipped
+                error = max(error, block_error)
+        return Encoded(vector=vector, clipped=clipped, max_error=error * self.unit)
+
+    def _encode_block(
+        self,
+        values: npt.NDArray[np.floating],
+        signed: npt.NDArray[np.signedinteger],
+        scratch: npt.NDArray[np.floating],
+    ) -> tuple[int, float]:
+        """How many values were clipped, and the largest rounding error of the others in units."""
+        scaled, rounded = scratch[0, : len(values)], scratch[1, : len(values)]
+        np.multiply(values, values.dtype.type(self.scale), out=scaled)
+        np.rint(scaled, out=rounded)
+        # Strictly below, so that it does not matter whether the limit itself has a place in this precision. Values that
+        # are not finite fail the comparison too.
+        if max(rounded.max(), -rounded.min()) < self._largest:
+            np.copyto(signed, rounded, casting="unsafe")
+            np.subtract(rounded, scaled, out=scaled)
+            return 0, float(max(scaled.max(), -scaled.min()))
+        return self._encode_beyond(values.astype(np.float64), signed)
+
+    def _encode_beyond(
+        self, values: npt.NDArray[np.float64], signed: npt.NDArray[np.signedinteger]
+    ) -> tuple[int, float]:
+        """The same for a block with values at or beyond the bound."""
         if not np.isfinite(values).all():
             raise EncodingOverflow("a value to be summed is not finite")
-        with np.errstate(over="ignore"):  # a finite value that scales to infinity is clipped like any other
-            scaled = values.astype(np.float64) * self.scale
+        scaled = values * self.scale  # a finite value that scales to infinity is clipped like any other
         rounded = np.rint(scaled)
+        outside = np.abs(rounded) > self._largest
         limit = float(self._largest)
-        outside = np.abs(rounded) > limit
-        clipped = int(np.count_nonzero(outside))
-        if clipped:
-            np.clip(rounded, -limit, limit, out=rounded)
-        np.subtract(rounded, scaled, out=scaled)
-        if clipped:
-            scaled[outside] = 0.0
-        error = float(np.abs(scaled).max(initial=0.0)) * self.unit
-        signed = rounded.astype(np.int64 if self.ring.bits == 64 else np.int32)
-        return Encoded(vector=signed.view(self.ring.dtype), clipped=clipped, max_error=error)
+        np.copyto(signed, np.clip(rounded, -limit, limit), casting="unsafe")
+        inside = ~outside
+        error = np.abs(rounded[inside] - scaled[inside]).max(initial=0.0)
+        return int(np.count_nonzero(outside)), float(error)
 
     def decode(self, total: RingVector) -> npt.NDArray[np.float64]:
         """The sum as real numbers (float64, exact below 2^53 units)."""

@@ -16,7 +16,7 @@ class Channels:
 
     def __init__(self, key: AgreementKey, public_keys: Mapping[PartyId, bytes]) -> None:
         self._key: AgreementKey | None = key
-        self._public_keys = dict(public_keys)
+        self._public_keys = public_keys
         self._secrets: dict[PartyId, bytes] = {}
 
     def __repr__(self) -> str:

@@ -26,7 +26,7 @@ from protocols.identifiers import PartyId
 from protocols.primitives.aead import open_sealed, seal
 from protocols.primitives.group import GroupVector
 from protocols.primitives.keys import AgreementKey, derive_key
-from protocols.primitives.prg import KEY_BYTES, add_keystream, subtract_keystream
+from protocols.primitives.prg import KEY_BYTES, combine_keystreams
 from protocols.primitives.shamir import SHARE_BYTES, split
 from protocols.secagg.channels import Channels
 from protocols.secagg.messages import (
@@ -172,12 +172,9 @@ class SecAggClient:
         group = self._terms.group
         group.require(vector, self._terms.length)
         self.state = Masked(state.own_seed_share, state.held)
-        add_keystream(state.self_mask, vector, group)
-        for peer, key in sorted(state.masks.items()):
-            if self.party < peer:
-                add_keystream(key, vector, group)
-            else:
-                subtract_keystream(key, vector, group)
+        added = [state.self_mask, *(key for peer, key in state.masks.items() if self.party < peer)]
+        subtracted = [key for peer, key in state.masks.items() if self.party > peer]
+        combine_keystreams(vector, group, added, subtracted)
         return MaskedInput(self._terms.purpose, vector)
 
     def abort(self, reason: str) -> None:

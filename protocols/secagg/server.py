@@ -13,13 +13,14 @@ public half and every rebuilt seed with its commitment.
 
 from collections.abc import Collection, Mapping
 from enum import Enum
+from typing import Final
 
 from protocols import wire
 from protocols.errors import PeerMisbehaved, SumAbandoned, UnexpectedMessage
 from protocols.identifiers import PartyId
-from protocols.primitives.group import GroupVector
+from protocols.primitives.group import Group, GroupVector
 from protocols.primitives.keys import AgreementKey, derive_key
-from protocols.primitives.prg import add_keystream, subtract_keystream
+from protocols.primitives.prg import combine_keystreams
 from protocols.primitives.shamir import recombine
 from protocols.secagg.messages import (
     AdvertiseKeys,
@@ -34,6 +35,8 @@ from protocols.secagg.messages import (
 )
 from protocols.secagg.terms import Terms
 from protocols.transport.base import party_names
+
+_MASKS_AT_A_TIME: Final = 64
 
 
 class Step(Enum):
@@ -92,7 +95,8 @@ class SecAggServer:
     def receive(self, party: PartyId, message: wire.Message) -> None:
         """Take the answer of `party` to the current step. Inputs are added as they arrive and not kept."""
         expected = EXPECTED.get(self.step)
-        if expected is None or not isinstance(message, expected) or party not in self.missing:
+        due = party in self.awaited and party not in self._answered
+        if expected is None or not isinstance(message, expected) or not due:
             raise UnexpectedMessage(f"{type(message).__name__} of {party_names([party])} in step '{self.step.value}'")
         match message:
             case AdvertiseKeys() | ShareKeys() | MaskedInput() | SurvivorSignature() | UnmaskShares():
@@ -127,9 +131,8 @@ class SecAggServer:
         messages: dict[PartyId, wire.Message] = {}
         match self.step:
             case Step.ADVERTISE_KEYS:
-                self._neighbours = {
-                    party: frozenset(self._terms.graph.neighbours(party)) & answered for party in answered
-                }
+                graph = self._terms.graph
+                self._neighbours = {party: frozenset(graph.neighbours(party)) & answered for party in answered}
                 self._require_enough(answered, "advertised keys")
                 messages = {party: self._directory(party) for party in answered}
                 self.step = Step.SHARE_KEYS
@@ -216,12 +219,14 @@ class SecAggServer:
         for party, seed in seeds.items():
             if self._terms.seed_commitment(party, seed) != self._shares[party].seed_commitment:
                 raise self._abandoned(f"the shares of the self mask of client {party} are false")
-            key = derive_key(seed, self._terms.self_mask_context(party))
-            subtract_keystream(key, self._sum, self._terms.group)
+        left = _LeftMasks(self._sum, self._terms.group)
+        for party, seed in seeds.items():
+            left.subtract(derive_key(seed, self._terms.self_mask_context(party)))
         for party, secret in secrets.items():
-            self._remove_pairwise(party, AgreementKey.from_secret(secret))
+            self._remove_pairwise(party, AgreementKey.from_secret(secret), left)
+        left.remove()
 
-    def _remove_pairwise(self, dropped: PartyId, mask_key: AgreementKey) -> None:
+    def _remove_pairwise(self, dropped: PartyId, mask_key: AgreementKey, left: "_LeftMasks") -> None:
         if mask_key.public != self._adverts[dropped].mask_key:
             raise self._abandoned(f"the shares of the mask key of client {dropped} are false")
         for peer in sorted(self._neighbours[dropped] & self._survivors):
@@ -230,9 +235,9 @@ class SecAggServer:
             key = derive_key(mask_key.agree(keys[peer]), context)
             # The peer added the mask if it has the lower number, else it subtracted it.
             if peer < dropped:
-                subtract_keystream(key, self._sum, self._terms.group)
+                left.subtract(key)
             else:
-                add_keystream(key, self._sum, self._terms.group)
+                left.add(key)
 
     def _rebuild(self, shares: dict[PartyId, dict[int, bytes]], party: PartyId, what: str) -> bytes:
         threshold = self._terms.parameters.threshold
@@ -252,3 +257,28 @@ class SecAggServer:
         self.step = Step.ABANDONED
         self._sum = self._terms.group.zeros(0)
         return SumAbandoned(reason)
+
+
+class _LeftMasks:
+    """Masks to be removed from the sum, many at a time: it then passes through the cache once for all of them."""
+
+    def __init__(self, total: GroupVector, group: Group) -> None:
+        self._total, self._group = total, group
+        self._added: list[bytes] = []
+        self._subtracted: list[bytes] = []
+
+    def add(self, key: bytes) -> None:
+        self._added.append(key)
+        self._remove_if_many()
+
+    def subtract(self, key: bytes) -> None:
+        self._subtracted.append(key)
+        self._remove_if_many()
+
+    def _remove_if_many(self) -> None:
+        if len(self._added) + len(self._subtracted) >= _MASKS_AT_A_TIME:
+            self.remove()
+
+    def remove(self) -> None:
+        combine_keystreams(self._total, self._group, self._added, self._subtracted)
+        self._added, self._subtracted = [], []

@@ -7,6 +7,7 @@ recovering a dropped client opens the mask key of one sum, not what protects the
 """
 
 from collections.abc import Collection
+from typing import cast
 
 from protocols.errors import PeerMisbehaved, ProtocolError, UnexpectedMessage
 from protocols.identifiers import SETUP, PartyId, RoundId, SessionId
@@ -58,7 +59,7 @@ class ClientSession:
         """Take everybody's key. Clients that are missing take no part in this session."""
         if not self._started or self._key is None:
             raise self._ended(UnexpectedMessage("a channel directory where none is due"))
-        keys = {PartyId(party): key for party, key in directory.channel_keys.items()}
+        keys = cast("dict[PartyId, bytes]", directory.channel_keys)
         try:
             self._check(keys, directory)
         except PeerMisbehaved as problem:
@@ -92,6 +93,8 @@ class ClientSession:
             self._last_round, self._purposes_of_round = round_id, set()
         self._purposes_of_round.add(purpose)
         ordered = tuple(sorted(members))
+        if ordered == participants and isinstance(participants, tuple):
+            ordered = participants  # the caller's own: a thousand clients in one process then share it
         terms = Terms(
             self._session, self._transcript, round_id, purpose, ordered, parameters, group, length, model=model
         )

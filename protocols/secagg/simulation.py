@@ -223,11 +223,12 @@ class _Simulation:
         shared: frozenset[PartyId] = frozenset()
         while server.step is not Step.DONE:
             sharing = server.step is Step.SHARE_KEYS
-            costs.append(self._step(server, terms, channel_keys))
+            costs.append(self._step(server))
             if sharing:
                 shared = server.awaited
         lost = shared - server.survivors
-        pairs = sum(len(server.survivors.intersection(terms.graph.neighbours(party))) for party in lost)
+        graph = terms.graph
+        pairs = sum(len(server.survivors.intersection(graph.neighbours(party))) for party in lost)
         return SimulationResult(
             self._parameters,
             self._group,
@@ -261,7 +262,7 @@ class _Simulation:
         self._inbox = dict.fromkeys(self._parties, frame)
         return keys
 
-    def _step(self, server: SecAggServer, terms: Terms, channel_keys: dict[PartyId, bytes]) -> StepCost:
+    def _step(self, server: SecAggServer) -> StepCost:
         step = server.step
         tally = _Tally(step.value)
         silent = self._silent.get(step, frozenset())
@@ -269,10 +270,7 @@ class _Simulation:
         for party in silent:
             self._clients.pop(party, None)
         for done, party in enumerate(answering, start=1):
-            if step is Step.ADVERTISE_KEYS:
-                answer = self._begin(tally, party, terms, channel_keys)
-            else:
-                answer = self._answer(tally, party, step)
+            answer = self._begin(tally, party) if step is Step.ADVERTISE_KEYS else self._answer(tally, party, step)
             message = self._up(tally, party, answer, ROUND)
             with _measured(tally.server, "receive"):
                 server.receive(party, message)
@@ -287,7 +285,7 @@ class _Simulation:
             tally.down.append(len(self._inbox[party]))
         return tally.cost()
 
-    def _begin(self, tally: _Tally, party: PartyId, terms: Terms, channel_keys: dict[PartyId, bytes]) -> wire.Message:
+    def _begin(self, tally: _Tally, party: PartyId) -> wire.Message:
         session = self._sessions.pop(party)
         directory = self._read_directory(party)
         with _measured(self._setup.client, party):
@@ -295,7 +293,6 @@ class _Simulation:
         with _measured(tally.client, party):
             client = session.begin(ROUND, PURPOSE, self._parties, self._parameters, self._group, self._length)
             advert = client.start()
-        _share_public_parts(client, terms, channel_keys)
         self._clients[party] = client
         return advert
 
@@ -342,17 +339,6 @@ class _Simulation:
         directory, seconds = self._directory
         self._setup.client_codec[party] += seconds
         return directory
-
-
-def _share_public_parts(client: SecAggClient, terms: Terms, channel_keys: dict[PartyId, bytes]) -> None:
-    """Let all clients hold one copy of what each has reckoned for itself: terms, graph and directory.
-
-    They are public and O(n) for each of n clients: 10,000 of them would need more than 10 gigabytes.
-    """
-    channels = _channels_of(client)
-    if client._terms != terms or channels._public_keys != channel_keys:
-        raise AssertionError("an honest client has reckoned other terms")
-    client._terms, channels._public_keys = terms, channel_keys
 
 
 def _channels_of(client: SecAggClient) -> Channels:

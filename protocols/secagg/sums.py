@@ -8,6 +8,7 @@ from protocols.conversation import Conversation
 from protocols.errors import ProtocolError
 from protocols.identifiers import SERVER, SETUP, PartyId
 from protocols.patience import Patience
+from protocols.primitives.group import GroupVector
 from protocols.secagg.client import SecAggClient
 from protocols.secagg.messages import (
     AdvertiseChannel,
@@ -21,7 +22,16 @@ from protocols.secagg.params import SumParameters, ThreatModel, complete_paramet
 from protocols.secagg.server import EXPECTED, SecAggServer, Step
 from protocols.secagg.session import ClientSession
 from protocols.secagg.terms import Credentials, Terms, setup_transcript
-from protocols.sums import Collected, Contribution, ContributionReport, Silent, SumClient, SumServer, SumTask
+from protocols.sums import (
+    Collected,
+    Contribution,
+    ContributionReport,
+    Silent,
+    SumClient,
+    SumLayout,
+    SumServer,
+    SumTask,
+)
 from protocols.transport.deadline import Deadline
 
 
@@ -48,6 +58,7 @@ class SecAggSumClient(SumClient):
         self._session: ClientSession | None = None
         self._running: SecAggClient | None = None
         self._seconds = 0.0
+        self._vector: GroupVector | None = None
 
     def setup(self, conversation: Conversation, deadline: Deadline) -> None:
         session = ClientSession(
@@ -89,7 +100,7 @@ class SecAggSumClient(SumClient):
         self._running = None
         try:
             started = time.perf_counter()
-            encoded = task.layout.encode(contribution)
+            encoded = task.layout.encode(contribution, into=self._vector_for(task.layout))
             encode_seconds = time.perf_counter() - started
             with transport.phase(task.round, f"share keys/{task.purpose}"):
                 shares = conversation.receive(SERVER, EncryptedShares, task.round, deadline)
@@ -114,6 +125,12 @@ class SecAggSumClient(SumClient):
         finally:
             self._running = None
         return ContributionReport(encoded.clipped, encoded.max_error, encode_seconds, self._seconds)
+
+    def _vector_for(self, layout: SumLayout) -> GroupVector:
+        """The memory of the last such upload: it was copied into its message, and the next round needs as much."""
+        if self._vector is None or (self._vector.dtype, len(self._vector)) != (layout.ring.dtype, layout.entries):
+            self._vector = layout.ring.zeros(layout.entries)
+        return self._vector
 
     def _answer(self, conversation: Conversation, task: SumTask, phase: str, message: wire.Message) -> None:
         """One step: the client's answer to `message`."""

@@ -88,8 +88,9 @@ class Terms:
     model: bytes = b""
     """Digest of what the server sent everybody for this sum, e.g. the global model; empty if it sent nothing."""
 
-    @cached_property
+    @property
     def graph(self) -> MaskingGraph:
+        """Made anew: it is as large as the sum has participants, and a client needs its own neighbours only."""
         return MaskingGraph(self.participants, self.parameters.degree, self.digest)
 
     @cached_property

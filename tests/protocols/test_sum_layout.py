@@ -85,7 +85,7 @@ def test_a_contribution_that_fits_passes(value: float, count: int) -> None:
 )
 def test_a_contribution_that_does_not_fit_is_refused(wrong: Contribution, problem: str) -> None:
     with pytest.raises(EncodingOverflow, match=problem):
-        wrong.check(LAYOUT)
+        LAYOUT.encode(wrong)
 
 
 def test_contributions_do_not_show_their_values() -> None:

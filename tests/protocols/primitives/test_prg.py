@@ -16,13 +16,14 @@ from vectors import unhex, vectors
 
 from protocols.primitives import prg
 from protocols.primitives.group import MODULUS, Group, GroupVector, PrimeField, Ring
-from protocols.primitives.prg import add_keystream, subtract_keystream
+from protocols.primitives.prg import add_keystream, combine_keystreams, subtract_keystream
 
 RINGS = [Ring(32), Ring(64)]
 FIELD = PrimeField()
 GROUPS: list[Group] = [*RINGS, FIELD]
 KEY = bytes(range(32))
-CHUNK = 1 << 19
+CHUNK = 1 << 17
+FIRST = 2  # the counter block of the first keystream block: GCM keeps 0 and 1 for its tag
 """Bytes of keystream made at a time; `test_the_chunk_is_as_long_as_these_tests_think` holds it in place."""
 
 
@@ -40,11 +41,44 @@ def test_the_reference_gives_the_published_ciphertext() -> None:
 
 
 @pytest.mark.parametrize("case", vectors("aes256_ctr")["cavp_var_key_256"])
+def test_the_reference_begins_with_the_published_encryption_of_zero(case: dict[str, str]) -> None:
+    assert counter_mode(unhex(case["key"]), 0, 16).hex() == case["encrypted_zero_block"]
+
+
 @pytest.mark.parametrize("ring", RINGS)
-def test_the_first_block_is_the_published_encryption_of_zero(case: dict[str, str], ring: Ring) -> None:
+def test_the_first_block_is_the_published_one(ring: Ring) -> None:
+    """Test case 14 of the GCM specification encrypts zeros under our nonce: its ciphertext is our keystream."""
+    (case,) = [case for case in vectors("aes256_gcm")["vectors"] if case["case"] == "14"]
+    assert unhex(case["nonce"]) == bytes(12)
+    assert unhex(case["plaintext"]) == bytes(16)
     vector = ring.zeros(16 // ring.element_bytes)
     add_keystream(unhex(case["key"]), vector, ring)
-    assert vector.tobytes().hex() == case["encrypted_zero_block"]
+    assert vector.tobytes() == unhex(case["ciphertext"])
+
+
+def test_the_stream_is_that_of_the_librarys_own_counter_mode() -> None:
+    length = 3 * CHUNK // 4 + 5
+    vector = Ring(32).zeros(length)
+    add_keystream(KEY, vector, Ring(32))
+    counter = modes.CTR(FIRST.to_bytes(16, "big"))
+    assert vector.tobytes() == Cipher(algorithms.AES(KEY), counter).encryptor().update(bytes(4 * length))
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_many_keystreams_at_once_are_those_of_one_after_the_other(group: Group) -> None:
+    keys = [bytes([number]) * 32 for number in range(5)]
+    together, apart = group.zeros(CHUNK // 4 + 7), group.zeros(CHUNK // 4 + 7)
+    combine_keystreams(together, group, keys[:3], keys[3:])
+    for key in keys[:3]:
+        add_keystream(key, apart, group)
+    for key in keys[3:]:
+        subtract_keystream(key, apart, group)
+    assert np.array_equal(together, apart)
+    combine_keystreams(together, group, keys[3:], keys[:3])
+    assert not together.any()
+    combine_keystreams(together, group)
+    assert not together.any()
+    combine_keystreams(group.zeros(0), group, keys)
 
 
 def test_own_vector() -> None:
@@ -70,7 +104,7 @@ def lengths(ring: Group) -> list[int]:
 
 @pytest.mark.parametrize(("ring", "length"), [(ring, length) for ring in RINGS for length in lengths(ring)])
 def test_equals_the_reference_on_both_sides_of_a_chunk(ring: Ring, length: int) -> None:
-    stream = np.frombuffer(counter_mode(KEY, 0, length * ring.element_bytes), dtype=ring.dtype)
+    stream = np.frombuffer(counter_mode(KEY, FIRST, length * ring.element_bytes), dtype=ring.dtype)
     start = np.arange(length, dtype=np.uint64).astype(ring.dtype) * ring.dtype.type(0x9E3779B1)
     added, taken = start.copy(), start.copy()
     add_keystream(KEY, added, ring)
@@ -87,7 +121,7 @@ def test_any_key_equals_the_reference_and_what_is_added_can_be_subtracted(
     start = np.random.default_rng(seed).integers(0, 2**ring.bits, length, dtype=ring.dtype)
     vector = start.copy()
     add_keystream(key, vector, ring)
-    stream = np.frombuffer(counter_mode(key, 0, length * ring.element_bytes), dtype=ring.dtype)
+    stream = np.frombuffer(counter_mode(key, FIRST, length * ring.element_bytes), dtype=ring.dtype)
     assert np.array_equal(vector, start + stream)
     subtract_keystream(key, vector, ring)
     assert np.array_equal(vector, start)
@@ -147,7 +181,7 @@ def test_a_vector_of_another_type_is_refused_and_left_alone(ring: Group, dtype: 
 
 
 def test_one_key_covers_a_limited_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert prg.MAX_STREAM_BYTES == 16 * 2**32
+    assert prg.MAX_STREAM_BYTES < 16 * (2**32 - FIRST)  # where the counter of 32 bits would begin again
     monkeypatch.setattr(prg, "MAX_STREAM_BYTES", 64)
     add_keystream(KEY, Ring(64).zeros(8), Ring(64))
     vector = Ring(64).zeros(9)
@@ -165,7 +199,7 @@ def accepted(words: list[int]) -> list[int]:
 
 
 def field_stream(key: bytes, length: int) -> list[int]:
-    return accepted(np.frombuffer(counter_mode(key, 0, 8 * length), dtype="<u8").tolist())[:length]
+    return accepted(np.frombuffer(counter_mode(key, FIRST, 8 * length), dtype="<u8").tolist())[:length]
 
 
 def test_own_vector_of_the_field() -> None:
