@@ -74,7 +74,7 @@ def test_killed_in_the_middle_and_resumed_gives_the_same_result(tmp_path: Path) 
             assert job.poll() is None, "the job ended before its first checkpoint"
             assert time.monotonic() < limit
             time.sleep(0.01)
-        victim = _client_process(job.pid)
+        victim = _process_of_rank(job.pid, 0)  # the server: a client's death would not end the job
         os.kill(victim, signal.SIGKILL)
         assert job.wait(timeout=60) != 0
     assert not (tmp_path / "broken/summary.json").exists()
@@ -121,7 +121,7 @@ def test_ending_the_launcher_ends_the_job(tmp_path: Path) -> None:
             assert job.poll() is None
             assert time.monotonic() < limit
             time.sleep(0.02)
-        rank = _client_process(job.pid)
+        rank = _process_of_rank(job.pid, 2)
         job.send_signal(signal.SIGTERM)
         assert job.wait(timeout=60) != 0
     limit = time.monotonic() + 30
@@ -196,8 +196,8 @@ def test_a_mistake_gets_one_line(
     assert {path.name for path in tmp_path.iterdir()} <= {"malformed.tsv", "tiny.tsv", "taken", "runs"}
 
 
-def _client_process(launcher: int) -> int:
-    """Some client rank below this mpirun."""
+def _process_of_rank(launcher: int, rank: int) -> int:
+    """The worker of a rank below this mpirun."""
     parents: dict[int, int] = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -215,6 +215,6 @@ def _client_process(launcher: int) -> int:
             variables = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
         except OSError:
             continue
-        if b"PMI_RANK=2" in variables:
+        if f"PMI_RANK={rank}".encode() in variables:
             return process
-    raise AssertionError("no client process found")
+    raise AssertionError(f"no process of rank {rank} found")

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from protocols.errors import EncodingOverflow
-from protocols.primitives.fixed_point import FixedPoint
+from protocols.primitives.fixed_point import _BLOCK, FixedPoint
 from protocols.primitives.group import Ring
 
 RINGS = [Ring(32), Ring(64)]
@@ -165,3 +165,44 @@ def test_an_empty_vector_has_an_encoding() -> None:
     codec = FixedPoint.widest(Ring(32), 1.0, 2)
     encoded = codec.encode(np.empty(0))
     assert (encoded.clipped, encoded.max_error, codec.decode(encoded.vector).size) == (0, 0.0, 0)
+
+
+@pytest.mark.parametrize("ring", RINGS, ids=lambda ring: f"{ring.bits} bits")
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("bound", [4.0, 3.3])
+@pytest.mark.parametrize("spread", [0.5, 5.0], ids=["all inside", "some clipped"])
+def test_long_vectors_of_every_precision_equal_the_definition(
+    ring: Ring, dtype: type[np.floating], bound: float, spread: float
+) -> None:
+    """Across the blocks in which it is done, and in the precision the values have, which must not matter."""
+    codec = FixedPoint.widest(ring, bound, parties=5)
+    values = np.random.default_rng(0).uniform(-spread, spread, 2 * _BLOCK + 3).astype(dtype)
+    values[[0, 7, _BLOCK, -1]] = [bound, -bound, np.finfo(dtype).tiny, 0.0]
+    scaled = values.astype(np.float64) * 2.0**codec.fraction_bits
+    rounded, limit = np.rint(scaled), np.rint(bound * 2.0**codec.fraction_bits)
+    inside = np.abs(rounded) <= limit
+    encoded = codec.encode(values)
+    assert np.array_equal(encoded.vector.view(f"i{ring.bits // 8}"), np.clip(rounded, -limit, limit).astype(np.int64))
+    assert encoded.clipped == np.count_nonzero(~inside)
+    assert (encoded.clipped > 0) == (spread > bound or float(dtype(bound)) > bound)
+    assert encoded.max_error == np.abs(rounded - scaled)[inside].max() * codec.unit
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", [0, _BLOCK - 1, _BLOCK, 2 * _BLOCK + 2])
+def test_one_value_that_is_not_finite_is_found_anywhere(dtype: type[np.floating], value: float, place: int) -> None:
+    values = np.zeros(2 * _BLOCK + 3, dtype=dtype)
+    values[place] = value
+    with pytest.raises(EncodingOverflow, match="not finite"):
+        FixedPoint.widest(Ring(32), 4.0, parties=5).encode(values)
+
+
+def test_a_given_vector_must_fit() -> None:
+    codec = FixedPoint.widest(Ring(32), 4.0, parties=5)
+    for wrong in (np.zeros(2, dtype="<u4"), np.zeros(3, dtype="<u8"), np.zeros(3, dtype="<f4")):
+        with pytest.raises(ValueError, match="is not a vector"):
+            codec.encode_into(np.zeros(3), wrong)
+    vector = np.full(3, 7, dtype="<u4")
+    assert codec.encode_into(np.zeros(3), vector).vector is vector
+    assert not vector.any()
