@@ -202,8 +202,9 @@ def secrets_in(client: SecAggClient) -> dict[str, bytes]:
     match client.state:
         case Advertised(mask_key):
             known |= {"mask key": mask_key.secret_for_sharing()}
-        case Shared(mask_key, _, seed, own_seed_share):
-            known |= {"mask key": mask_key.secret_for_sharing(), "seed": seed, "seed share of me": own_seed_share}
+        case Shared(_, agreed, seed, own_seed_share):
+            known |= {"seed": seed, "seed share of me": own_seed_share}
+            known |= {f"agreed with {peer}": secret for peer, secret in agreed.items()}
         case Ready(masks, self_mask, own_seed_share, held):
             known |= {"self mask": self_mask, "seed share of me": own_seed_share, **_of_peers(held)}
             known |= {f"mask with {peer}": key for peer, key in masks.items()}

@@ -133,7 +133,7 @@ def test_the_end_of_the_script_is_the_exact_sum() -> None:
 HELD: dict[type[State], set[str]] = {
     New: set(),
     Advertised: {"mask key"},
-    Shared: {"mask key", "seed", "seed share of me"},
+    Shared: {"seed", "seed share of me", *(f"agreed with {peer}" for peer in OTHERS)},
     Ready: {"self mask", "seed share of me", *(f"mask with {peer}" for peer in OTHERS)},
     Masked: {"seed share of me"},
     Answered: set(),
@@ -161,11 +161,35 @@ def test_the_signed_state_holds_one_share_of_each_client() -> None:
 
 def test_the_search_for_secrets_finds_them() -> None:
     """Otherwise every test above that none is found would be empty."""
-    script = Script(signed=False).reach(Shared)
+    script = Script(signed=False).reach(Advertised)
+    assert isinstance(script.me.client.state, Advertised)
+    assert script.me.client.state.mask_key.secret_for_sharing() in reachable_bytes(script.me.client)
+    script.reach(Shared)
     assert isinstance(script.me.client.state, Shared)
     assert script.me.client.state.seed in reachable_bytes(script.me.client)
-    assert script.me.client.state.mask_key.secret_for_sharing() in reachable_bytes(script.me.client)
+    assert set(script.me.client.state.agreed.values()) <= set(reachable_bytes(script.me.client))
     assert script.me.client.state.seed not in reachable_bytes(script.sum.server)
+
+
+@pytest.mark.parametrize("signed", [False, True], ids=["semi-honest", "active"])
+def test_the_mask_key_is_gone_once_it_is_shared_and_does_what_it_was_for(signed: bool) -> None:
+    """The private half: what it agreed on with the others is kept instead, and goes when the masks are made."""
+    script = Script(signed).reach(Advertised)
+    state = script.me.client.state
+    assert isinstance(state, Advertised)
+    private = state.mask_key.secret_for_sharing()
+    public = {party: script.sum.server._adverts[party].mask_key for party in OTHERS}
+    expected = {party: AgreementKey.from_secret(private).agree(key) for party, key in public.items()}
+    del state
+    script.reach(Shared)
+    assert isinstance(script.me.client.state, Shared)
+    assert script.me.client.state.agreed == expected
+    for later in STATES[STATES.index(Shared) : -1]:
+        if later is not Signed or signed:
+            assert "mask key" not in script.reach(later).me.kept()
+            assert script.me.secrets["mask key"] == private
+            assert (set(expected.values()) <= set(reachable_bytes(script.me.client))) == (later is Shared)
+    assert "mask key" not in script.me.shown()
 
 
 @pytest.mark.parametrize("signed", [False, True], ids=["semi-honest", "active"])

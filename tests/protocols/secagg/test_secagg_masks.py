@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sessions import EVERYONE, ME, PARAMETERS, PURPOSE, SESSION, Federation, Sum, complete, everyone, parties
 from uniformity import ENTRIES, looks_uniform
 
@@ -17,7 +18,7 @@ from protocols.identifiers import PartyId
 from protocols.primitives.group import MODULUS, Group, GroupVector, PrimeField, Ring
 from protocols.primitives.shamir import recombine
 from protocols.secagg.client import Advertised, Ready, Shared
-from protocols.secagg.messages import AdvertiseKeys, MaskedInput, UnmaskShares
+from protocols.secagg.messages import AdvertiseKeys, EncryptedShares, MaskedInput, UnmaskShares
 from protocols.secagg.server import Step
 
 GROUPS: list[Group] = [Ring(32), Ring(64), PrimeField()]
@@ -195,8 +196,8 @@ def hkdf(secret: bytes, salt: bytes, info: bytes) -> bytes:
     return hmac.new(extracted, info + b"\x01", "sha256").digest()
 
 
-def key_for(secret: bytes, round_id: int, first: int, second: int, use: str, binding: bytes) -> bytes:
-    info = prefixed(
+def info_for(round_id: int, first: int, second: int, use: str, binding: bytes) -> bytes:
+    return prefixed(
         b"secure-kg/secagg",
         f"{use}/{PURPOSE}".encode(),
         SESSION,
@@ -204,7 +205,10 @@ def key_for(secret: bytes, round_id: int, first: int, second: int, use: str, bin
         binding,
         width="<I",
     )
-    return hkdf(secret, SESSION, info)
+
+
+def key_for(secret: bytes, round_id: int, first: int, second: int, use: str, binding: bytes) -> bytes:
+    return hkdf(secret, SESSION, info_for(round_id, first, second, use, binding))
 
 
 def stream(key: bytes, group: Group, length: int) -> list[int]:
@@ -277,6 +281,32 @@ def test_an_upload_is_the_input_plus_the_masks_of_the_construction(group: Group)
     answer = begun.answer(me)
     assert isinstance(answer, MaskedInput)
     assert answer.vector.tolist() == [entry % modulus for entry in expected]
+
+
+def test_shares_are_sealed_under_the_key_of_the_construction() -> None:
+    """AES-256-GCM; key and associated data are bound to the terms and to the mask keys of sender and receiver."""
+    federation = Federation(EVERYONE)
+    begun = federation.begin(PARAMETERS).until(Step.SHARE_KEYS)
+    channels = begun.clients[ME]._channels
+    assert channels is not None
+    assert channels._key is not None
+    private = X25519PrivateKey.from_private_bytes(channels._key.secret_for_sharing())
+    mask_keys = {party: begun.server._adverts[party].mask_key for party in EVERYONE}
+    begun.step()
+    for peer in EVERYONE:
+        if peer == ME:
+            continue
+        message = begun.inbox[peer]
+        assert isinstance(message, EncryptedShares)
+        secret = private.exchange(X25519PublicKey.from_public_bytes(federation.directory.channel_keys[peer]))
+        binding = sha256_of(terms_digest(begun, federation), mask_keys[ME], mask_keys[peer])
+        key = key_for(secret, begun.terms.round, ME, peer, "shares", binding)
+        nonce, sealed = message.sealed[ME][:12], message.sealed[ME][12:]
+        opened = AESGCM(key).decrypt(nonce, sealed, info_for(begun.terms.round, ME, peer, "shares", binding))
+        begun.clients[peer].receive(message)
+        ready = begun.clients[peer].state
+        assert isinstance(ready, Ready)
+        assert opened == ready.held[ME].mask_key + ready.held[ME].seed
 
 
 def test_the_seed_commitment_is_the_hash_of_the_construction() -> None:

@@ -24,6 +24,7 @@ from protocols.errors import DecodeError, PeerMisbehaved, SumAbandoned, Unexpect
 from protocols.identifiers import SERVER, PartyId, RoundId
 from protocols.primitives.group import MODULUS, GroupVector, PrimeField
 from protocols.primitives.keys import AgreementKey
+from protocols.secagg.client import Advertised
 from protocols.secagg.messages import (
     AdvertiseChannel,
     AdvertiseKeys,
@@ -180,6 +181,44 @@ def test_a_sum_that_has_ended_takes_nothing_more(end: Step) -> None:
     assert begun.server.step is end
 
 
+# --- clients that can no longer be reached --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", SIGNED_STEPS, ids=lambda step: step.value)
+def test_whoever_is_given_up_is_no_longer_waited_for(step: Step) -> None:
+    """Nor is its answer taken, should it come nevertheless. An input it has given before stays in the sum."""
+    begun = begun_at(step)
+    answer = begun.answer(FOUR)
+    begun.server.give_up([FOUR])
+    assert begun.server.awaited == begun.server.missing == {ONE, TWO, THREE}
+    with pytest.raises(UnexpectedMessage, match="of client 4"):
+        begun.server.receive(FOUR, answer)
+    begun.step()
+    assert FOUR not in begun.inbox
+    given = SIGNED_STEPS.index(step) > SIGNED_STEPS.index(Step.MASKED_INPUT)
+    assert begun.run().tolist() == begun.exact(EVERYONE if given else [ONE, TWO, THREE])
+    assert begun.server.survivors == set(EVERYONE if given else [ONE, TWO, THREE])
+
+
+@pytest.mark.parametrize("step", SIGNED_STEPS, ids=lambda step: step.value)
+def test_whoever_has_answered_keeps_its_place_in_the_step(step: Step) -> None:
+    begun = begun_at(step)
+    begun.server.receive(FOUR, begun.answer(FOUR))
+    begun.server.give_up(parties(4, 0, 9))
+    assert begun.server.awaited == set(EVERYONE)
+    assert begun.server.missing == {ONE, TWO, THREE}
+    finish(begun, FOUR)
+
+
+@pytest.mark.parametrize("step", SIGNED_STEPS, ids=lambda step: step.value)
+def test_a_sum_in_which_too_many_are_given_up_is_abandoned(step: Step) -> None:
+    begun = begun_at(step)
+    begun.server.give_up([THREE, FOUR])
+    with pytest.raises(SumAbandoned):
+        begun.step()
+    assert begun.server.step is Step.ABANDONED
+
+
 # --- what it sends --------------------------------------------------------------------------------------------------
 
 
@@ -302,14 +341,34 @@ def test_shares_of_others_than_those_asked_for_are_refused(name: str) -> None:
     begun = begun_at(Step.UNMASKING, signed=False, silent_at={FOUR: Step.MASKED_INPUT})
     right = begun.answer(TWO)
     assert isinstance(right, UnmaskShares)
-    with pytest.raises(PeerMisbehaved, match="client 2 does not answer for exactly"):
+    with pytest.raises(PeerMisbehaved, match="client 2 does not answer for exactly its neighbours"):
         begun.server.receive(TWO, WRONG_ANSWERS[name](right))
-    assert begun.server.missing == {ONE, TWO, THREE}
-    begun.server.receive(TWO, right)
-    for party in (ONE, THREE):
-        begun.server.receive(party, begun.answer(party))
-    begun.server.close()
-    assert begun.server.total().tolist() == begun.exact([ONE, TWO, THREE])
+    assert_abandoned(begun, {TWO: right, ONE: begun.answer(ONE), THREE: begun.answer(THREE)})
+
+
+@pytest.mark.parametrize("last", [ONE, TWO, THREE])
+def test_shares_of_others_than_those_asked_for_cost_the_sum_whenever_they_come(last: PartyId) -> None:
+    """Although the right answers before it may already be a threshold."""
+    begun = begun_at(Step.UNMASKING, signed=False)
+    answers = {party: begun.answer(party) for party in EVERYONE}
+    for party in sorted({ONE, TWO, THREE, FOUR} - {last}):
+        begun.server.receive(party, answers[party])
+    with pytest.raises(PeerMisbehaved, match=f"client {last} does not answer for exactly its neighbours"):
+        begun.server.receive(last, UnmaskShares(PURPOSE, {}, {}))
+    assert_abandoned(begun, answers)
+
+
+def assert_abandoned(begun: Sum, right: dict[PartyId, wire.Message]) -> None:
+    """Not even the right answers of everybody get a total out of the server, which has forgotten what it added up."""
+    assert begun.server.step is Step.ABANDONED
+    for party, answer in right.items():
+        with pytest.raises(UnexpectedMessage, match="in step 'abandoned'"):
+            begun.server.receive(party, answer)
+    with pytest.raises(UnexpectedMessage, match="the sum is abandoned"):
+        begun.server.close()
+    with pytest.raises(UnexpectedMessage, match="no sum in step 'abandoned'"):
+        begun.server.total()
+    assert len(begun.server._sum) == 0
 
 
 def test_both_shares_of_one_client_cannot_be_said() -> None:
@@ -405,17 +464,40 @@ def test_a_false_commitment_costs_the_sum() -> None:
 
 
 def test_a_client_that_advertises_another_key_than_it_shares_costs_the_sum_once_it_is_silent() -> None:
-    """Its peers mask with the advertised key; what recovery opens is the other one."""
+    """Its peers mask with the advertised key, with which it agrees; what recovery opens is another one."""
     begun = begun_at(Step.ADVERTISE_KEYS, signed=False)
     for party in EVERYONE:
         answer = begun.answer(party)
-        assert isinstance(answer, AdvertiseKeys)
         if party == TWO:
-            answer = AdvertiseKeys(PURPOSE, AgreementKey().public, b"")
+            key = TwoFaced()
+            begun.clients[TWO].state = Advertised(key)
+            answer = AdvertiseKeys(PURPOSE, key.public, b"")
         begun.server.receive(party, answer)
     begun.inbox = begun.server.close()
-    with pytest.raises(SumAbandoned, match="the mask key of client 2"):
+    with pytest.raises(SumAbandoned, match="the shares of the mask key of client 2 are false"):
         begun.until(Step.DONE, {TWO: Step.MASKED_INPUT})
+
+
+class TwoFaced(AgreementKey):
+    """Shares out another secret than its own."""
+
+    def secret_for_sharing(self) -> bytes:
+        return bytes(32)
+
+
+def test_a_client_that_advertises_another_key_than_it_has_is_noticed_before_any_input() -> None:
+    begun = begun_at(Step.ADVERTISE_KEYS, signed=False)
+    for party in EVERYONE:
+        answer = begun.answer(party)
+        begun.server.receive(party, AdvertiseKeys(PURPOSE, AgreementKey().public, b"") if party == TWO else answer)
+    begun.inbox = begun.server.close()
+    begun.until(Step.MASKED_INPUT)
+    for party in EVERYONE:
+        liar = ONE if party == TWO else TWO
+        with pytest.raises(PeerMisbehaved, match=f"client {liar} cannot be opened: forged, or it was told other keys"):
+            begun.answer(party)
+    with pytest.raises(SumAbandoned, match="0 clients have sent their input"):
+        begun.server.close()
 
 
 def test_two_hostile_clients_of_one_sum_still_cannot_bend_it() -> None:

@@ -11,6 +11,7 @@ from sessions import (
     PURPOSE,
     SESSION,
     Federation,
+    Watched,
     channel_directory,
     complete,
     credentials_for,
@@ -20,11 +21,12 @@ from sessions import (
 )
 from vectors import unhex, vectors
 
-from protocols.errors import PeerMisbehaved, ProtocolError, UnexpectedMessage
+from protocols.errors import PeerMisbehaved, UnexpectedMessage
 from protocols.identifiers import PartyId, RoundId, SessionId
 from protocols.primitives.group import Ring
 from protocols.primitives.identity import IdentityKey
 from protocols.primitives.keys import AgreementKey
+from protocols.secagg.channels import Channels
 from protocols.secagg.client import Aborted, New, SecAggClient
 from protocols.secagg.messages import AdvertiseChannel, ChannelDirectory, KeyDirectory
 from protocols.secagg.params import SumParameters
@@ -370,14 +372,33 @@ def test_a_session_that_has_forgotten_holds_no_secret_and_begins_nothing(moment:
     assert_over(session, directory)
 
 
-def test_forgetting_ends_the_sums_that_are_under_way() -> None:
+@pytest.mark.parametrize("step", [Step.SHARE_KEYS, Step.MASKED_INPUT], ids=lambda step: step.value)
+def test_forgetting_ends_the_sums_that_are_under_way(step: Step) -> None:
     federation = Federation(EVERYONE)
-    begun = federation.begin(PARAMETERS).until(Step.SHARE_KEYS)
+    begun = federation.begin(PARAMETERS).until(step)
+    me = Watched(begun.clients[ME])
     channels = begun.clients[ME]._channels
     assert channels is not None
     assert channels._key is not None
     private = channels._key.secret_for_sharing()
     federation.sessions[ME].forget()
     assert private not in reachable_bytes(begun.clients[ME])
-    with pytest.raises((ProtocolError, RuntimeError)):
-        begun.clients[ME].receive(begun.inbox[ME])
+    assert me.kept() - {"channel key"}
+    with pytest.raises(UnexpectedMessage, match=r"^the session has ended$"):
+        me.receive(begun.inbox[ME])
+    assert begun.clients[ME].state == Aborted("the session has ended")
+    assert me.sent == []
+    assert me.kept() == set()
+
+
+def test_channels_that_are_forgotten_have_no_secret_with_anybody() -> None:
+    """Neither one that was agreed on before nor a new one: an error of the protocol, so that a client ends its sum."""
+    key, peers = AgreementKey(), {ONE: AgreementKey().public, THREE: AgreementKey().public}
+    channels = Channels(key, peers)
+    agreed = channels.secret(ONE)
+    assert agreed == key.agree(peers[ONE])
+    channels.forget()
+    for peer in peers:
+        with pytest.raises(UnexpectedMessage, match=r"^the session has ended$"):
+            channels.secret(peer)
+    assert not {agreed, key.secret_for_sharing()} & set(reachable_bytes(channels))
