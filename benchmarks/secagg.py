@@ -184,6 +184,9 @@ def drop_out(clients: int, fraction: float, seed: int) -> dict[Step, frozenset[P
     return {Step.MASKED_INPUT: frozenset(PartyId(number) for number in drawn)}
 
 
+_IN_A_ROW: Final = 3
+
+
 class _Sum:
     """One simulated sum with its plain twin, and the bare keystream just before and after the server unmasks."""
 
@@ -276,29 +279,37 @@ class _Masking:
         return statistics.median(theirs / own for theirs, own in zip(self.flower_seconds, ours, strict=True))
 
     def measure(self) -> None:
+        """The best of a few in a row on each side, as is usual for short work: the first finds cold caches."""
+        own = [self._encode_and_mask() for _ in range(_IN_A_ROW)]
+        self.mask.append(min(mask for _, mask in own))
+        if self._layout is not None:
+            self.encode.append(min(encode for encode, _ in own))
+        self._measure_bare()
+        if self.flower is not None and self._layout is not None:
+            self.flower_seconds.append(min(self._flower(self.flower) for _ in range(_IN_A_ROW)))
+
+    def _encode_and_mask(self) -> tuple[float, float]:
         client = self._ready_client()
+        started = time.perf_counter()
         if self._layout is None:  # fixed point is for the rings
             vector = random_inputs(self.group, self.dim, 0)(self.party)
         else:
             contribution = Contribution(self._values, np.zeros(0, dtype=np.int64))
-            started = time.perf_counter()
             vector = self._layout.encode(contribution, into=self._vector).vector
-            self.encode.append(time.perf_counter() - started)
-        started = time.perf_counter()
+        encoded = time.perf_counter()
         client.set_input(vector)
-        self.mask.append(time.perf_counter() - started)
-        self._measure_bare()
-        if self.flower is not None and self._layout is not None:
-            keys = {peer: secrets.token_bytes(KEY_BYTES) for peer in self._peers}
-            added = [key for peer, key in keys.items() if peer < self.party]
-            subtracted = [key for peer, key in keys.items() if peer > self.party]
-            seed = secrets.token_bytes(KEY_BYTES)
-            flower = self.flower
-            seconds = _seconds(lambda: flower.encode_and_mask(self._values, seed, added, subtracted))
-            self.flower_seconds.append(seconds)
+        return encoded - started, time.perf_counter() - encoded
+
+    def _flower(self, flower: flower_peer.FlowerPeer) -> float:
+        keys = {peer: secrets.token_bytes(KEY_BYTES) for peer in self._peers}
+        added = [key for peer, key in keys.items() if peer < self.party]
+        subtracted = [key for peer, key in keys.items() if peer > self.party]
+        seed = secrets.token_bytes(KEY_BYTES)
+        return _seconds(lambda: flower.encode_and_mask(self._values, seed, added, subtracted))
 
     def _measure_bare(self) -> None:
-        self.bare.append(bare_keystream(self.streams, self.dim * self.group.element_bytes))
+        length = self.dim * self.group.element_bytes
+        self.bare.append(min(bare_keystream(self.streams, length) for _ in range(_IN_A_ROW)))
 
     def _ready_client(self) -> SecAggClient:
         """A client that waits for its input, with fresh keys in place of agreed ones."""
