@@ -212,8 +212,8 @@ def key_for(secret: bytes, round_id: int, first: int, second: int, use: str, bin
 
 
 def stream(key: bytes, group: Group, length: int) -> list[int]:
-    """The keystream as elements, one word at a time."""
-    encryptor = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+    """The keystream from counter block 2 on as elements, one word at a time."""
+    encryptor = Cipher(algorithms.AES(key), modes.CTR((2).to_bytes(16, "big"))).encryptor()
     elements: list[int] = []
     while len(elements) < length:
         word = int.from_bytes(encryptor.update(bytes(group.element_bytes)), "little")
