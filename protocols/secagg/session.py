@@ -101,7 +101,7 @@ class ClientSession:
         return SecAggClient(self.party, terms, self._channels, self._credentials)
 
     def forget(self) -> None:
-        """Drop every secret; no sum can begin or go on any more."""
+        """Drop every secret of the session; no sum can begin any more. `SecAggClient.abort` ends one under way."""
         if self._channels is not None:
             self._channels.forget()
         self._key, self._transcript, self._channels = None, None, None
