@@ -15,7 +15,7 @@ import numpy.typing as npt
 from protocols.errors import EncodingOverflow
 from protocols.primitives.group import Ring, RingVector
 
-_BLOCK: Final = 1 << 15
+_BLOCK: Final = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +109,10 @@ class FixedPoint:
         np.rint(scaled, out=rounded)
         # Strictly below, so that it does not matter whether the limit itself has a place in this precision. Values that
         # are not finite fail the comparison too.
-        if max(rounded.max(), -rounded.min()) < self._largest:
+        if max(np.maximum.reduce(rounded), -np.minimum.reduce(rounded)) < self._largest:
             np.copyto(signed, rounded, casting="unsafe")
             np.subtract(rounded, scaled, out=scaled)
-            return 0, float(max(scaled.max(), -scaled.min()))
+            return 0, float(max(np.maximum.reduce(scaled), -np.minimum.reduce(scaled)))
         return self._encode_beyond(values.astype(np.float64), signed)
 
     def _encode_beyond(
