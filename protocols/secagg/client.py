@@ -1,5 +1,7 @@
 """A client of one masked sum: Bonawitz et al. 2017, figure 4, from the client's side.
 
+Parties, adversary, what is revealed, assumed and not covered: see the package, `protocols.secagg`.
+
 One object is one sum. A handler takes a state and gives the next one; every state refuses every message it does not
 wait for; whatever contradicts the client's own record ends in `Aborted(reason)`, after which it answers nothing and
 holds no secret.

@@ -1,5 +1,7 @@
 """The server of one masked sum: Bonawitz et al. 2017, figure 4, from the server's side. It holds no secret.
 
+Parties, adversary, what is revealed, assumed and not covered: see the package, `protocols.secagg`.
+
 One object is one sum, driven step by step: `receive` takes an answer of the current step from a client `awaited`,
 `close` ends the step with whoever has answered and gives everybody's next message. A client that has not answered by
 then is out of the steps that follow, and what it sends later is refused. If too few are left, `close` raises

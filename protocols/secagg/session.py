@@ -1,5 +1,7 @@
 """A client's part of the set-up: one channel per pair and session, from which all later encryption derives.
 
+Parties, adversary, what is revealed, assumed and not covered: see the package, `protocols.secagg`.
+
 The channel key encrypts shares between clients and nothing else. It is not the mask key and is never shared out:
 recovering a dropped client opens the mask key of one sum, not what protects the others.
 

@@ -1,4 +1,8 @@
-"""The masked sum as a conversation: the secure twin of `protocols.plain.sums`."""
+"""The masked sum as a conversation: the secure twin of `protocols.plain.sums`.
+
+Parties, adversary, what is revealed, assumed and not covered: see the package, `protocols.secagg`. A party that stays
+silent in a step is reported to the caller (`Silent`) and left out of the steps that follow.
+"""
 
 import time
 from collections.abc import Collection, Mapping
