@@ -31,8 +31,9 @@ from protocols.transport.deadline import Deadline
 from secure_kg.console import fail, say
 from secure_kg.data.sources import check_source_name
 from secure_kg.errors import UserError
+from secure_kg.federation.client_folder import open_folder
 from secure_kg.federation.config import RunConfig
-from secure_kg.federation.run_folder import RunFolder, write_whole
+from secure_kg.federation.run_folder import RunFolder
 from secure_kg.federation.server import FederationServer
 from secure_kg.federation.summary import summarise
 from secure_kg.report.page import run_report
@@ -167,7 +168,7 @@ def _take_part(plan: Plan, transport: Transport, clients: int) -> bool:
     try:
         run_name = client.greet()
         own = RunFolder(plan.out if plan.out is not None else RUNS / run_name).client(number)
-        write_whole(own / "pid", f"{os.getpid()}\n".encode())
+        open_folder(own, os.getpid(), resume=plan.resume)
         credentials = _credentials(plan.config, number, clients)
         graph = load_graph(plan.config, clients, number)
         trainer = make_trainer(plan.config, graph, number, environment.local_rank())

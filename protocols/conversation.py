@@ -5,8 +5,8 @@ Rules that hold for every protocol on top of it:
 - A message of an earlier round is late and dropped (a client that was slow or stopped may still send one).
 - A message of a later round, of a kind that is not awaited, or that does not decode ends the conversation.
 - Either side may say that it cannot go on: a client with `Failed`, the server with `Abort`.
-- The server may give up one sum (`Abandon`), or go on without a client that is too slow (`LeaveOut`); the client says
-  when it is back (`Back`), and until then the server sends it nothing more and reads nothing else from it.
+- Either side may give up one sum (`Abandon`). The server may go on without a client that is too slow (`LeaveOut`); the
+  client says when it is back (`Back`), and until then the server sends it nothing more and reads nothing else from it.
 
 Not covered here: authenticity. A party that can forge frames of a session can also end it.
 """
@@ -34,6 +34,7 @@ from protocols.transport.deadline import Deadline
 
 MAX_REASON = 500
 MAX_PURPOSE = 64
+_MOST_AT_ONCE = 100
 M = TypeVar("M", bound=wire.Message)
 
 
@@ -69,7 +70,7 @@ class Back(wire.Message, frozen=True):
 
 @wire.message(0x0005)
 class Abandon(wire.Message, frozen=True):
-    """Server to client: this round's sum for `purpose` ends without a result."""
+    """Either way: this round's sum for `purpose` ends without a result. A client says so if it must not open it."""
 
     purpose: str
     reason: str
@@ -118,9 +119,19 @@ class Conversation:
         listening = [party for party in to if not self.transport.busy(party)]
         self.broadcast(listening, Abort(reason[:MAX_REASON]), round_id)
 
-    def receive(self, sender: PartyId, expected: type[M], round_id: RoundId, deadline: Deadline) -> M:
-        """The next message of this round from `sender`, which must be an `expected`."""
-        return self._next([sender], expected, round_id, deadline)[1]
+    def receive(
+        self,
+        sender: PartyId,
+        expected: type[M],
+        round_id: RoundId,
+        deadline: Deadline,
+        purpose: str | None = None,
+    ) -> M:
+        """The next message of this round from `sender`, which must be an `expected`.
+
+        `purpose`: the sum it belongs to; if that is abandoned instead, `SumAbandoned`.
+        """
+        return self._next([sender], expected, round_id, deadline, purpose)[1]
 
     def receive_any(self, sender: PartyId, round_at_least: RoundId, deadline: Deadline) -> tuple[RoundId, wire.Message]:
         """The next message from `sender`, of any kind and of any round from `round_at_least` on."""
@@ -153,15 +164,20 @@ class Conversation:
         round_id: RoundId,
         patience: Patience,
         step: str,
+        purpose: str | None = None,
     ) -> Iterator[tuple[PartyId, M]]:
-        """One `expected` message from each of `senders` as they arrive, without those that exceed their limit."""
+        """One `expected` message from each of `senders` as they arrive, without those that exceed their limit.
+
+        `purpose`: the sum it belongs to; if one of them abandons that instead, `SumAbandoned`.
+        """
         started = time.monotonic()
         missing, answered = set(senders), list[float]()
         while missing:
             limits = {party: patience.limit(step, party, answered, len(senders)) for party in missing}
             answer, late = None, set[PartyId]()
             try:
-                answer = self._next(missing, expected, round_id, Deadline(started + min(limits.values())))
+                limit = Deadline(started + min(limits.values()))
+                answer = self._next(missing, expected, round_id, limit, purpose)
             except DeadlineExpired:
                 elapsed = time.monotonic() - started
                 late = {party for party in missing if limits[party] <= elapsed}
@@ -181,7 +197,7 @@ class Conversation:
 
     def came_back(self, party: PartyId) -> bool:
         """Whether a party that was left out has said `Back`. What it sent before that is late and dropped."""
-        while True:
+        for _ in range(_MOST_AT_ONCE):  # one that sends without end must not keep us
             try:
                 _, frame = self.transport.receive([party], Deadline.after(0.0))
                 envelope = self._open(party, frame)
@@ -190,6 +206,7 @@ class Conversation:
             if isinstance(envelope.message, Back):
                 return True
             self.late_messages += 1
+        return False
 
     def gather_all(
         self, senders: Collection[PartyId], expected: type[M], round_id: RoundId, deadline: Deadline
@@ -202,17 +219,26 @@ class Conversation:
         return answers
 
     def _next(
-        self, senders: Collection[PartyId], expected: type[M], round_id: RoundId, deadline: Deadline
+        self,
+        senders: Collection[PartyId],
+        expected: type[M],
+        round_id: RoundId,
+        deadline: Deadline,
+        purpose: str | None = None,
     ) -> tuple[PartyId, M]:
         while True:
             sender, frame = self.transport.receive(senders, deadline)
             envelope = self._open(sender, frame)
-            if envelope.round < round_id:
-                self.late_messages += 1
-                continue
             message = envelope.message
-            if isinstance(message, Abandon) and envelope.round == round_id and sender == SERVER:
-                raise SumAbandoned(_printable(message.reason))
+            elsewhere = isinstance(message, Abandon) and message.purpose != purpose
+            if envelope.round < round_id or (envelope.round == round_id and elsewhere):
+                self.late_messages += 1
+                if deadline.expired:  # else one that sends without end could keep us here
+                    raise DeadlineExpired(f"no message from {party_names(senders)} in time")
+                continue
+            if isinstance(message, Abandon) and envelope.round == round_id:
+                who = "" if sender == SERVER else f"{party_names([sender])}: "
+                raise SumAbandoned(who + _printable(message.reason))
             if envelope.round > round_id or not isinstance(message, expected):
                 raise UnexpectedMessage(
                     f"{party_names([sender])} sent {type(message).__name__} of round {envelope.round} "

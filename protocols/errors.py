@@ -38,7 +38,7 @@ class Aborted(ProtocolError):
 
 
 class SumAbandoned(ProtocolError):
-    """One sum ended without a result, e.g. with too few survivors. Nothing was revealed; the session goes on."""
+    """One sum ended without a result, e.g. with too few survivors. The session goes on."""
 
 
 class LeftOut(ProtocolError):

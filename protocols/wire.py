@@ -34,6 +34,8 @@ Frame: TypeAlias = bytes | bytearray | memoryview
 
 VERSION: Final = 1
 MAX_FRAME_BYTES: Final = 1 << 30
+SMALL_FRAME_BYTES: Final = 1 << 22
+"""Unless its type says otherwise: lists and maps take many times their bytes in memory once they are decoded."""
 HEADER: Final = struct.Struct(f"<BBHI{SESSION_BYTES}sQ")
 _ARRAY_EXT: Final = 1
 _ARRAY_HEADER: Final = struct.Struct("<2sB")  # dtype code, number of dimensions
@@ -63,18 +65,20 @@ class Message(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
 M = TypeVar("M", bound=Message)
 _KINDS: dict[int, type[Message]] = {}
 _NUMBERS: dict[type[Message], int] = {}
+_LIMITS: dict[type[Message], int] = {}
 _WITH_MAPS: set[type[Message]] = set()
 _DECODERS: dict[type[Message], "msgspec.msgpack.Decoder[Message]"] = {}
 
 
-def message(kind: int) -> Callable[[type[M]], type[M]]:
-    """Class decorator: give a message type its number. Numbers are 16 bits and never reused."""
+def message(kind: int, max_bytes: int = SMALL_FRAME_BYTES) -> Callable[[type[M]], type[M]]:
+    """Class decorator: give a message type its number and largest frame. Numbers are 16 bits and never reused."""
 
     def register(message_type: type[M]) -> type[M]:
         if not 0 < kind < 1 << 16 or kind in _KINDS:
             raise TypeError(f"message kind {kind:#06x} is out of range or taken")
         _KINDS[kind] = message_type
         _NUMBERS[message_type] = kind
+        _LIMITS[message_type] = max_bytes
         if any(get_origin(annotation) is dict for annotation in get_type_hints(message_type).values()):
             _WITH_MAPS.add(message_type)
         return message_type
@@ -115,8 +119,8 @@ def encode(payload: Message, session: SessionId, round_id: RoundId) -> Frame:
         raise TypeError(f"{type(payload).__name__} has no number on the wire")
     frame = bytearray(HEADER.size)
     _ENCODER.encode_into(payload, frame, HEADER.size)
-    if len(frame) > MAX_FRAME_BYTES:
-        raise DecodeError(f"message of {len(frame)} bytes exceeds the limit of {MAX_FRAME_BYTES}")
+    if len(frame) > _LIMITS[type(payload)]:
+        raise DecodeError(f"message of {len(frame)} bytes exceeds the limit of {_LIMITS[type(payload)]}")
     HEADER.pack_into(frame, 0, VERSION, 0, _NUMBERS[type(payload)], round_id, session, len(frame) - HEADER.size)
     return frame
 
@@ -135,6 +139,8 @@ def decode(frame: Frame, *, session: SessionId, max_bytes: int = MAX_FRAME_BYTES
     message_type = _KINDS.get(kind)
     if message_type is None:
         raise DecodeError(f"unknown kind {kind:#06x}")
+    if len(frame) > _LIMITS[message_type]:
+        raise DecodeError(f"{message_type.__name__} of {len(frame)} bytes exceeds the limit of {_LIMITS[message_type]}")
     if sent_session != session:
         raise DecodeError("frame of another session")
     if length != len(frame) - HEADER.size:

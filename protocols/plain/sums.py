@@ -28,7 +28,7 @@ from protocols.sums import Collected, Contribution, ContributionReport, Silent, 
 from protocols.transport.deadline import Deadline
 
 
-@wire.message(0x0201)
+@wire.message(0x0201, wire.MAX_FRAME_BYTES)
 class ClearInput(wire.Message, frozen=True):
     """Client to server, once per round and purpose: the encoded input, unmasked."""
 

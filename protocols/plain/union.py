@@ -2,15 +2,18 @@
 
 Parties:     n clients, 1 server.
 Adversary:   none.
-Reveals:     every client's names, to the server; the size of the union and the positions of its own names, to a client.
+Reveals:     every client's names, to the server. To a client the size of the union, the positions of its own names, and
+             for any name it can guess, whether somebody holds it (it can hash the name and look).
 Assumes:     authentic channels.
-Not covered: any privacy of names.
+Not covered: any privacy of names towards the server. What is covered, whatever the server does: all clients that can
+             add up have found their positions in the same list (`Positions.digest`).
 Reference:   FedR (Zhang et al., Findings of EMNLP 2022), algorithm 1, line 1.
 Deviations:  in clear, where the paper assumes a private set union.
 """
 
+import hashlib
 from collections.abc import Collection
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,10 +24,13 @@ from protocols.identifiers import SERVER, SETUP, PartyId
 from protocols.patience import Patience
 from protocols.sums import Silent
 from protocols.transport.deadline import Deadline
-from protocols.unions import Positions
+from protocols.unions import Positions, Union, list_digest
+
+TAG_BYTES: Final = 16
+_DOMAIN: Final = b"secure-kg/plain union/1/"
 
 
-@wire.message(0x0211)
+@wire.message(0x0211, max_bytes=1 << 26)
 class ClearNames(wire.Message, frozen=True):
     """Client to server: the client's own names."""
 
@@ -34,40 +40,43 @@ class ClearNames(wire.Message, frozen=True):
         wire.require(len(set(self.names)) == len(self.names), "a name stands twice")
 
 
-@wire.message(0x0212)
-class ClearPositions(wire.Message, frozen=True):
-    """Server to client: where the client's names stand in the union, in the order they were sent."""
+@wire.message(0x0213, wire.MAX_FRAME_BYTES)
+class ClearUnion(wire.Message, frozen=True):
+    """Server to client, the same for all: the tags of all names [union, 16], in the order of the names.
 
-    union_size: int
-    positions: np.ndarray[Any, Any]
+    A tag is a hash of the name. It lets a client find its own names without being told the others'.
+    """
+
+    tags: np.ndarray[Any, Any]
 
     def __post_init__(self) -> None:
-        wire.require_array(self.positions, "<i8", ndim=1)
+        wire.require_array(self.tags, "<u1", ndim=2)
+        wire.require(self.tags.shape[1] == TAG_BYTES, "tags of wrong length")
+
+
+def tag_of(name: str) -> bytes:
+    return hashlib.sha256(_DOMAIN + name.encode()).digest()[:TAG_BYTES]
 
 
 def join(conversation: Conversation, names: Collection[str], deadline: Deadline) -> Positions:
     """The client's side."""
     with conversation.transport.phase(SETUP, "union"):
         conversation.send(SERVER, ClearNames(list(names)), SETUP)
-        answer = conversation.receive(SERVER, ClearPositions, SETUP, deadline)
-    return Positions.checked(answer.union_size, answer.positions, len(names))
+        answer = conversation.receive(SERVER, ClearUnion, SETUP, deadline)
+    return Positions.in_list(answer.tags, [tag_of(name) for name in names])
 
 
-def serve(conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent) -> int:
-    """The server's side; returns the size of the union of those who answered."""
+def serve(conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent) -> Union:
+    """The server's side: the union of those who answered."""
     step = "union"
     with conversation.transport.phase(SETUP, step):
         lists = dict(conversation.gather_each(present, ClearNames, SETUP, patience, step))
         if missing := set(present) - lists.keys():
             silent(missing, step)
-        union = sorted({name for answer in lists.values() for name in answer.names})
+        union = {name for answer in lists.values() for name in answer.names}
         if not union:
             raise PeerMisbehaved("no client has any name to align")
-        position = {name: index for index, name in enumerate(union)}
-        answers = {
-            party: ClearPositions(len(union), np.array([position[name] for name in answer.names], dtype=np.int64))
-            for party, answer in lists.items()
-        }
-        if lost := conversation.deliver(answers, SETUP):
+        tags = np.frombuffer(b"".join(map(tag_of, sorted(union))), dtype=np.uint8).reshape(-1, TAG_BYTES)
+        if lost := conversation.broadcast(lists.keys(), ClearUnion(tags), SETUP):
             silent(lost, step)
-    return len(union)
+    return Union(len(union), list_digest(tags))

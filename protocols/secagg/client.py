@@ -42,11 +42,21 @@ from protocols.secagg.messages import (
     SurvivorSignature,
     UnmaskShares,
 )
+from protocols.secagg.openings import Openings
 from protocols.secagg.terms import Credentials, Terms
 
 
+class _NotSerialised:
+    """States hold secrets: they live in memory only."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        raise TypeError("a client's state is not serialised")
+
+
 @dataclass(frozen=True, slots=True)
-class HeldShares:
+class HeldShares(_NotSerialised):
     """What a peer has entrusted to this client. One of the two may leave it, never both."""
 
     mask_key: bytes = field(repr=False)
@@ -57,18 +67,18 @@ Held: TypeAlias = dict[PartyId, HeldShares]
 
 
 @dataclass(frozen=True, slots=True)
-class New:
+class New(_NotSerialised):
     name = "new"
 
 
 @dataclass(frozen=True, slots=True)
-class Advertised:
+class Advertised(_NotSerialised):
     name = "advertise keys"
     mask_key: AgreementKey
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(_NotSerialised):
     name = "share keys"
     mask_keys: dict[PartyId, bytes]
     """Public mask keys of the neighbours that advertised, and its own."""
@@ -79,7 +89,7 @@ class Shared:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(_NotSerialised):
     name = "ready for input"
     masks: dict[PartyId, bytes] = field(repr=False)
     """The key of the mask shared with each peer that sent shares."""
@@ -89,26 +99,26 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
-class Masked:
+class Masked(_NotSerialised):
     name = "masked input"
     own_seed_share: bytes = field(repr=False)
     held: Held = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Signed:
+class Signed(_NotSerialised):
     name = "consistency check"
     survivors: frozenset[PartyId]
     answer: UnmaskShares = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(_NotSerialised):
     name = "unmasking"
 
 
 @dataclass(frozen=True, slots=True)
-class Aborted:
+class Aborted(_NotSerialised):
     name = "aborted"
     reason: str
 
@@ -119,12 +129,20 @@ State: TypeAlias = New | Advertised | Shared | Ready | Masked | Signed | Answere
 class SecAggClient:
     """`channels` are those of the session this sum belongs to (`ClientSession.begin` makes the object)."""
 
-    def __init__(self, party: PartyId, terms: Terms, channels: Channels, credentials: Credentials | None) -> None:
+    def __init__(
+        self,
+        party: PartyId,
+        terms: Terms,
+        channels: Channels,
+        credentials: Credentials | None,
+        openings: Openings | None = None,
+    ) -> None:
         self.party = party
         self.state: State = New()
         self._terms = terms
         self._channels: Channels | None = channels
         self._credentials = credentials
+        self._openings = openings if openings is not None else Openings()
         self._neighbours = frozenset(terms.graph.neighbours(party))
 
     def __repr__(self) -> str:
@@ -177,7 +195,7 @@ class SecAggClient:
         added = [state.self_mask, *(key for peer, key in state.masks.items() if self.party < peer)]
         subtracted = [key for peer, key in state.masks.items() if self.party > peer]
         combine_keystreams(vector, group, added, subtracted)
-        return MaskedInput(self._terms.purpose, vector)
+        return MaskedInput(self._terms.purpose, vector, self._terms.peers_digest(self.party, state.masks.keys()))
 
     def abort(self, reason: str) -> None:
         """Forget every secret of this sum. The object answers nothing from now on."""
@@ -231,8 +249,9 @@ class SecAggClient:
             raise PeerMisbehaved("the list of dropped clients names one twice")
         if not state.held.keys() >= set(dropped):
             raise PeerMisbehaved("the list of dropped clients names one that has sent no shares")
-        survivors = (state.held.keys() - set(dropped)) | {self.party}
+        survivors = frozenset((state.held.keys() - set(dropped)) | {self.party})
         self._require_enough(len(survivors), "sent their input")
+        self._openings.open(self._terms.round, self._terms.purpose, survivors)
         seeds = {int(peer): state.held[peer].seed for peer in survivors - {self.party}}
         answer = UnmaskShares(
             self._terms.purpose,
@@ -242,7 +261,7 @@ class SecAggClient:
         if self._credentials is None:
             self.state = Answered()
             return answer
-        self.state = Signed(frozenset(survivors), answer)
+        self.state = Signed(survivors, answer)
         statement = self._terms.survivors_statement(self.party, survivors)
         return SurvivorSignature(self._terms.purpose, self._credentials.sign(statement))
 

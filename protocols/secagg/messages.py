@@ -26,6 +26,7 @@ from protocols.primitives.keys import PUBLIC_KEY_BYTES
 from protocols.primitives.shamir import SHARE_BYTES
 
 COMMITMENT_BYTES: Final = 32
+PEERS_BYTES: Final = 32
 SEALED_SHARES_BYTES: Final = 2 * SHARE_BYTES + OVERHEAD_BYTES
 """A share of the mask key and one of the self-mask seed, encrypted for one neighbour."""
 
@@ -125,16 +126,21 @@ class EncryptedShares(wire.Message, frozen=True):
         _require_parties(self.sealed, SEALED_SHARES_BYTES)
 
 
-@wire.message(0x0116)
+@wire.message(0x0116, wire.MAX_FRAME_BYTES)
 class MaskedInput(wire.Message, frozen=True):
-    """Client to server: the input plus self mask plus pairwise masks, in the sum's group."""
+    """Client to server: the input plus self mask plus pairwise masks, in the sum's group.
+
+    `peers`: digest of whom it shares masks with, so that one left out on the way is noticed before it spoils the sum.
+    """
 
     purpose: str
     vector: np.ndarray[Any, Any]
+    peers: bytes
 
     def __post_init__(self) -> None:
         _require_purpose(self.purpose)
         wire.require_array(self.vector, "<u4", "<u8", ndim=1)
+        wire.require(len(self.peers) == PEERS_BYTES, "digest of wrong length")
 
 
 @wire.message(0x0117)

@@ -6,11 +6,11 @@ Adversary:   the server (semi-honest or active) with at most c = floor(corrupt n
 Reveals:     nothing: parameters are functions of public figures.
 Assumes:     who is corrupt and who falls silent does not depend on the ring order of a sparse graph (see `graph`).
              Against an active server: a client answers one unmask request per sum, and those who answer have first
-             agreed on one set of survivors. Without that agreement 2t > n + c still keeps the sum from being one
-             over fewer than two honest clients, but no longer from being one over fewer than `min_survivors`: the
-             server may tell everyone a different set of that size and open only what few of the sets have in common.
-Not covered: declarations that are not met. With more corrupt clients nothing is promised; with more silent ones the
-             sum fails and nothing is shown.
+             agreed on one set of survivors. Without that agreement 2t > n + c keeps both secrets of one client from
+             opening, and no more: the server may tell everyone a different set of survivors and open only what few of
+             the sets have in common, in the end one client's input.
+Not covered: declarations that are not met. With more corrupt clients nothing is promised; with more silent ones an
+             honest server gives the sum up (`least_present`).
 Reference:   Bonawitz et al., CCS 2017, section 6 (complete graph); Bell et al., CCS 2020, section 3 (sparse graph).
 Deviations:  tails are reckoned exactly instead of bounded in closed form; a client holds a share of its own secrets;
              a sparse graph against a semi-honest server only.
@@ -47,6 +47,7 @@ No such k is offered against an active server. The ring order comes from a hash 
 session, which the server has a hand in: it could try values until corrupt clients surround a victim.
 """
 
+import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -97,6 +98,24 @@ class ThreatModel:
     def corrupt_of(self, participants: int) -> int:
         return _floor(self.corrupt, participants)
 
+    def among(self, participants: int, clients: int) -> "ThreatModel":
+        """The declaration for a sum of `participants` drawn from `clients`: `corrupt` is a share of all of them.
+
+        Against an active server, and in small groups, all corrupt clients may be among those drawn. Against a
+        semi-honest one the draw is random, and so many corrupt ones are in it only with probability 2^-security.
+        """
+        corrupt = min(self.corrupt_of(clients), participants)
+        if self.server == "semi-honest" and participants < clients:
+            # Among `participants` drawn from all clients, who are the others of one more.
+            rare = _out_of_reach(clients + 1, self.corrupt_of(clients), participants, self.security_bits)
+            corrupt = min(corrupt, rare - 1)
+        if corrupt >= participants:
+            raise ParametersRefused(
+                f"a sum of {participants} of {clients} clients may have corrupt participants only: declare less "
+                "corruption or draw more clients"
+            )
+        return dataclasses.replace(self, corrupt=corrupt / participants)
+
     def silent_of(self, participants: int) -> int:
         return _floor(self.dropout, participants)
 
@@ -112,6 +131,8 @@ class SumParameters:
     """t: how many shares open a secret."""
     min_survivors: int
     """How many members of a client's closed neighbourhood must survive before it answers an unmask request."""
+    least_present: int = 0
+    """How many participants must be left in all: the server gives a sum up that loses more than declared."""
 
     @property
     def complete(self) -> bool:
@@ -145,7 +166,7 @@ def complete_parameters(participants: int, model: ThreatModel, min_survivors: in
             f"declare less dropout or lower min_survivors"
         )
     # No client answers for fewer than t, c + 2 or `min_survivors` survivors; the checks above leave t as the largest.
-    return SumParameters(participants, participants - 1, threshold, min_survivors=threshold)
+    return SumParameters(participants, participants - 1, threshold, threshold, least_present=threshold)
 
 
 @lru_cache(maxsize=256)
@@ -166,7 +187,8 @@ def sparse_parameters(participants: int, model: ThreatModel, min_survivors: int 
             continue
         threshold = _threshold(participants, degree, model, min_survivors, _out_of_reach)
         if threshold is not None:
-            return SumParameters(participants, degree, threshold, max(threshold, min_survivors))
+            least = max(threshold, min_survivors)
+            return SumParameters(participants, degree, threshold, least, participants - model.silent_of(participants))
     return complete
 
 

@@ -116,6 +116,8 @@ class SecAggServer:
                     self._terms.group.require(message.vector, self._terms.length)
                 except ValueError:
                     raise PeerMisbehaved(f"{party_names([party])} sends a vector of another length or group") from None
+                if message.peers != self._terms.peers_digest(party, self._neighbours[party]):
+                    raise PeerMisbehaved(f"{party_names([party])} has masked with others than its neighbours")
                 self._terms.group.add_into(self._sum, message.vector)
             case SurvivorSignature():
                 self._signatures[party] = message.signature
@@ -195,8 +197,8 @@ class SecAggServer:
             if here < needed:
                 where = "" if parameters.complete else f" in the neighbourhood of client {party}"
                 raise self._abandoned(f"{here} clients have {what}{where}, {needed} are needed")
-        if not present:
-            raise self._abandoned(f"no client has {what}")
+        if len(present) < parameters.least_present or not present:
+            raise self._abandoned(f"{len(present)} clients have {what}, {max(1, parameters.least_present)} are needed")
 
     def _take_shares(self, party: PartyId, message: UnmaskShares) -> None:
         holders = self._neighbours[party] | {party}

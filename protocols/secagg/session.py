@@ -18,6 +18,7 @@ from protocols.primitives.keys import AgreementKey
 from protocols.secagg.channels import Channels
 from protocols.secagg.client import SecAggClient
 from protocols.secagg.messages import AdvertiseChannel, ChannelDirectory
+from protocols.secagg.openings import Openings
 from protocols.secagg.params import SumParameters
 from protocols.secagg.terms import Credentials, Terms, channel_statement, setup_transcript
 
@@ -31,6 +32,7 @@ class ClientSession:
         clients: Collection[PartyId],
         session: SessionId,
         credentials: Credentials | None = None,
+        openings: Openings | None = None,
     ) -> None:
         if party not in clients:
             raise ValueError("a client must be among the clients of its session")
@@ -40,6 +42,7 @@ class ClientSession:
         self._clients = frozenset(clients)
         self._session = session
         self._credentials = credentials
+        self._openings = openings if openings is not None else Openings()
         self._key: AgreementKey | None = AgreementKey()
         self._started = False
         self._transcript: bytes | None = None
@@ -100,7 +103,7 @@ class ClientSession:
         terms = Terms(
             self._session, self._transcript, round_id, purpose, ordered, parameters, group, length, model=model
         )
-        return SecAggClient(self.party, terms, self._channels, self._credentials)
+        return SecAggClient(self.party, terms, self._channels, self._credentials, self._openings)
 
     def forget(self) -> None:
         """Drop every secret of the session; no sum can begin any more. `SecAggClient.abort` ends one under way."""

@@ -8,8 +8,8 @@ import time
 from collections.abc import Collection, Mapping
 
 from protocols import wire
-from protocols.conversation import Conversation
-from protocols.errors import ProtocolError
+from protocols.conversation import MAX_REASON, Abandon, Conversation
+from protocols.errors import ProtocolError, SumAbandoned
 from protocols.identifiers import SERVER, SETUP, PartyId
 from protocols.patience import Patience
 from protocols.primitives.group import GroupVector
@@ -22,6 +22,7 @@ from protocols.secagg.messages import (
     SignedSurvivors,
     Survivors,
 )
+from protocols.secagg.openings import Openings
 from protocols.secagg.params import SumParameters, ThreatModel, complete_parameters, sparse_parameters
 from protocols.secagg.server import EXPECTED, SecAggServer, Step
 from protocols.secagg.session import ClientSession
@@ -39,10 +40,13 @@ from protocols.sums import (
 from protocols.transport.deadline import Deadline
 
 
-def parameters_for(task: SumTask, model: ThreatModel, min_survivors: int) -> SumParameters:
-    """The graph and threshold of a sum: complete against an active server, else the sparsest that can be justified."""
+def parameters_for(participants: int, clients: int, model: ThreatModel, min_survivors: int) -> SumParameters:
+    """The graph and threshold of a sum over `participants` of `clients`, of whom a share is corrupt.
+
+    Complete against an active server, else the sparsest graph that can be justified.
+    """
     choose = complete_parameters if model.server == "active" else sparse_parameters
-    return choose(len(task.participants), model, min_survivors)
+    return choose(participants, model.among(participants, clients), min_survivors)
 
 
 class SecAggSumClient(SumClient):
@@ -54,11 +58,13 @@ class SecAggSumClient(SumClient):
         model: ThreatModel,
         min_survivors: int = 2,
         credentials: Credentials | None = None,
+        openings: Openings | None = None,
     ) -> None:
         if (model.server == "active") != (credentials is not None):
             raise ValueError("identity keys are needed against an active server, and only then")
         self._clients = frozenset(clients)
         self._model, self._min_survivors, self._credentials = model, min_survivors, credentials
+        self._openings = openings
         self._session: ClientSession | None = None
         self._running: SecAggClient | None = None
         self._seconds = 0.0
@@ -66,7 +72,7 @@ class SecAggSumClient(SumClient):
 
     def setup(self, conversation: Conversation, deadline: Deadline) -> None:
         session = ClientSession(
-            conversation.transport.party, self._clients, conversation.session, credentials=self._credentials
+            conversation.transport.party, self._clients, conversation.session, self._credentials, self._openings
         )
         with conversation.transport.phase(SETUP, "advertise channel"):
             conversation.send(SERVER, session.start(), SETUP)
@@ -77,7 +83,7 @@ class SecAggSumClient(SumClient):
         if self._session is None:
             raise RuntimeError("setup() comes first")
         started = time.perf_counter()
-        parameters = parameters_for(task, self._model, self._min_survivors)
+        parameters = parameters_for(len(task.participants), len(self._clients), self._model, self._min_survivors)
         layout = task.layout
         running = self._session.begin(
             task.round, task.purpose, task.participants, parameters, layout.ring, layout.entries, model=task.model
@@ -88,7 +94,7 @@ class SecAggSumClient(SumClient):
         try:
             with conversation.transport.phase(task.round, f"advertise keys/{task.purpose}"):
                 conversation.send(SERVER, advert, task.round)
-                directory = conversation.receive(SERVER, KeyDirectory, task.round, deadline)
+                directory = conversation.receive(SERVER, KeyDirectory, task.round, deadline, task.purpose)
             self._answer(conversation, task, f"share keys/{task.purpose}", directory)
         except ProtocolError as problem:
             running.abort(str(problem))
@@ -107,19 +113,19 @@ class SecAggSumClient(SumClient):
             encoded = task.layout.encode(contribution, into=self._vector_for(task.layout))
             encode_seconds = time.perf_counter() - started
             with transport.phase(task.round, f"share keys/{task.purpose}"):
-                shares = conversation.receive(SERVER, EncryptedShares, task.round, deadline)
+                shares = conversation.receive(SERVER, EncryptedShares, task.round, deadline, task.purpose)
             started = time.perf_counter()
             running.receive(shares)
             masked = running.set_input(encoded.vector)
             self._seconds += time.perf_counter() - started
             with transport.phase(task.round, f"masked input/{task.purpose}"):
                 conversation.send(SERVER, masked, task.round)
-                survivors = conversation.receive(SERVER, Survivors, task.round, deadline)
+                survivors = conversation.receive(SERVER, Survivors, task.round, deadline, task.purpose)
             self._running = running
             if self._credentials is not None:
                 self._answer(conversation, task, f"consistency check/{task.purpose}", survivors)
                 with transport.phase(task.round, f"consistency check/{task.purpose}"):
-                    signed = conversation.receive(SERVER, SignedSurvivors, task.round, deadline)
+                    signed = conversation.receive(SERVER, SignedSurvivors, task.round, deadline, task.purpose)
                 self._answer(conversation, task, f"unmasking/{task.purpose}", signed)
             else:
                 self._answer(conversation, task, f"unmasking/{task.purpose}", survivors)
@@ -141,7 +147,11 @@ class SecAggSumClient(SumClient):
         if self._running is None:
             raise RuntimeError("prepare() comes first")
         started = time.perf_counter()
-        answer = self._running.receive(message)
+        try:
+            answer = self._running.receive(message)
+        except SumAbandoned as problem:  # this client must not open it: the server need not wait
+            conversation.send(SERVER, Abandon(task.purpose, str(problem)[:MAX_REASON]), task.round)
+            raise
         self._seconds += time.perf_counter() - started
         if answer is not None:
             with conversation.transport.phase(task.round, phase):
@@ -149,10 +159,10 @@ class SecAggSumClient(SumClient):
 
 
 class SecAggSumServer(SumServer):
-    """`model` and `min_survivors` must be those of the clients: others would refuse to answer."""
+    """Number of `clients`, `model` and `min_survivors` must be those of the clients: others would refuse to answer."""
 
-    def __init__(self, model: ThreatModel, min_survivors: int = 2) -> None:
-        self._model, self._min_survivors = model, min_survivors
+    def __init__(self, clients: int, model: ThreatModel, min_survivors: int = 2) -> None:
+        self._clients, self._model, self._min_survivors = clients, model, min_survivors
         self._transcript: bytes | None = None
         self._channels: frozenset[PartyId] = frozenset()
         self._running: SecAggServer | None = None
@@ -188,7 +198,7 @@ class SecAggSumServer(SumServer):
             task.round,
             task.purpose,
             tuple(sorted(task.participants)),
-            parameters_for(task, self._model, self._min_survivors),
+            parameters_for(len(task.participants), self._clients, self._model, self._min_survivors),
             task.layout.ring,
             task.layout.entries,
             model=task.model,
@@ -221,7 +231,8 @@ class SecAggSumServer(SumServer):
         """Take the answers of one step as they arrive, end it, and send everybody the next message."""
         step = f"{running.step.value}/{task.purpose}"
         with conversation.transport.phase(task.round, step):
-            answers = conversation.gather_each(running.awaited, EXPECTED[running.step], task.round, patience, step)
+            expected = EXPECTED[running.step]
+            answers = conversation.gather_each(running.awaited, expected, task.round, patience, step, task.purpose)
             for party, message in answers:
                 started = time.perf_counter()
                 running.receive(party, message)

@@ -96,10 +96,11 @@ class Terms:
     @cached_property
     def digest(self) -> bytes:
         figures = self.parameters
-        numbers = (self.round, figures.degree, figures.threshold, figures.min_survivors, self.length)
+        least = (figures.min_survivors, figures.least_present)
+        numbers = (self.round, figures.degree, figures.threshold, *least, self.length)
         return digest(
             self.transcript,
-            struct.pack("<5Q", *numbers),
+            struct.pack("<6Q", *numbers),
             self.purpose.encode(),
             encode_parties(self.participants),
             self.group.name.encode(),
@@ -125,6 +126,10 @@ class Terms:
     def seed_commitment(self, party: PartyId, seed: bytes) -> bytes:
         """Binding by collision resistance, hiding because the seed has 256 bits."""
         return digest(b"seed commitment", self.digest, struct.pack("<Q", party), seed)
+
+    def peers_digest(self, party: PartyId, peers: Collection[PartyId]) -> bytes:
+        """Of those with whom `party` shares masks."""
+        return digest(b"peers", self.digest, struct.pack("<Q", party), encode_parties(peers))
 
     def advert_statement(self, party: PartyId, mask_key: bytes) -> Statement:
         return self._statement(party, "advertise keys", digest(self.digest, mask_key))

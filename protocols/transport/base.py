@@ -109,6 +109,11 @@ class Transport(ABC):
             self._tap.write(direction, peer, self._round, self._phase, frame)
 
 
+def in_turn(parties: Collection[PartyId], after: PartyId) -> list[PartyId]:
+    """Ascending, beginning after the party that was served last: nobody can keep the others from being heard."""
+    return sorted(parties, key=lambda party: (party <= after, party))
+
+
 def party_names(parties: Collection[PartyId]) -> str:
     """Parties as people call them: the server, client 3, or a list of both."""
     return ", ".join("the server" if party == 0 else f"client {party}" for party in sorted(parties))

@@ -2,11 +2,11 @@
 
 import threading
 from collections import defaultdict, deque
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from protocols.errors import PeerLost
 from protocols.identifiers import SERVER, PartyId
-from protocols.transport.base import Transport
+from protocols.transport.base import Transport, in_turn
 from protocols.transport.deadline import Deadline
 from protocols.wire import Frame
 
@@ -29,11 +29,12 @@ class InProcessNetwork:
             self._boxes[sender, to].append(frame)
             self._arrival[to].notify_all()
 
-    def take(self, senders: Collection[PartyId], to: PartyId, deadline: Deadline) -> tuple[PartyId, bytes] | None:
+    def take(self, senders: Sequence[PartyId], to: PartyId, deadline: Deadline) -> tuple[PartyId, bytes] | None:
+        """From the first of `senders` that has sent something."""
         arrival = self._arrival[to]
         with arrival:
             while True:
-                for sender in sorted(senders):
+                for sender in senders:
                     box = self._boxes[sender, to]
                     if box:
                         return sender, box.popleft()
@@ -48,6 +49,7 @@ class InProcessTransport(Transport):
     def __init__(self, network: InProcessNetwork, party: PartyId, peers: Collection[PartyId]) -> None:
         super().__init__(party, peers)
         self._network = network
+        self._served = SERVER
 
     def flush(self, deadline: Deadline) -> None:
         """Nothing to wait for: a frame is in the mailbox when `send` returns."""
@@ -58,4 +60,7 @@ class InProcessTransport(Transport):
         self._network.put(self.party, to, bytes(frame))
 
     def _take(self, senders: Collection[PartyId], deadline: Deadline) -> tuple[PartyId, Frame] | None:
-        return self._network.take(senders, self.party, deadline)
+        taken = self._network.take(in_turn(senders, self._served), self.party, deadline)
+        if taken is not None:
+            self._served = taken[0]
+        return taken

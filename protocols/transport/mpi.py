@@ -22,7 +22,7 @@ from mpi4py import MPI
 
 from protocols.errors import DecodeError, PeerLost
 from protocols.identifiers import SERVER, PartyId
-from protocols.transport.base import Transport, party_names
+from protocols.transport.base import Transport, in_turn, party_names
 from protocols.transport.deadline import Deadline
 from protocols.wire import MAX_FRAME_BYTES, Frame
 
@@ -51,6 +51,7 @@ class MpiTransport(Transport):
         self._communicator = communicator
         self._send_seconds = send_seconds
         self._pending: dict[PartyId, tuple[Any, Frame]] = {}
+        self._served = SERVER
         self._broken: set[PartyId] = set()
         self._unfinished: list[tuple[Any, Frame]] = []  # MPI may still write into these buffers: they must stay
         rank, size = communicator.Get_rank(), communicator.Get_size()
@@ -80,12 +81,13 @@ class MpiTransport(Transport):
 
     def _take(self, senders: Collection[PartyId], deadline: Deadline) -> tuple[PartyId, Frame] | None:
         backoff, status = Backoff(), MPI.Status()
-        order = sorted(senders)
+        order = in_turn(senders, self._served)
         while True:
             self._progress()
             for sender in order:
                 matched = self._communicator.Improbe(source=sender, tag=_TAG, status=status)
                 if matched is not None:
+                    self._served = sender
                     return sender, self._read(matched, status.Get_count(MPI.BYTE), sender, deadline)
             if deadline.expired:
                 return None

@@ -18,6 +18,7 @@ from protocols import wire
 from protocols.conversation import MAX_REASON, Abandon, Back, Conversation, Failed
 from protocols.errors import LeftOut, PeerMisbehaved, SumAbandoned, UnexpectedMessage
 from protocols.identifiers import NO_SESSION, SERVER, SETUP, PartyId, RoundId, SessionId
+from protocols.secagg.openings import Openings
 from protocols.secagg.terms import Credentials
 from protocols.sums import Contribution, ContributionReport, SumTask
 from protocols.transport.base import Transport
@@ -26,6 +27,7 @@ from protocols.unions import Positions
 from secure_kg.data.graph import ClientGraph, Part
 from secure_kg.errors import UserError
 from secure_kg.federation import checkpoint, twins
+from secure_kg.federation.client_folder import append_opening, read_openings
 from secure_kg.federation.config import SETUP_SECONDS, RunConfig
 from secure_kg.federation.messages import (
     Done,
@@ -101,7 +103,8 @@ class FederationClient:
         `credentials`: its signing key and the others' pinned identities, against an active server.
         """
         self._graph, self._trainer, self._folder = graph, trainer, folder
-        self._sums = twins.sum_client(self._config, self._clients, credentials)
+        openings = Openings(read_openings(folder), lambda *opened: append_opening(folder, *opened))
+        self._sums = twins.sum_client(self._config, self._clients, credentials, openings)
         self._conversation.send(SERVER, Ready(), SETUP)
         self._sums.setup(self._conversation, self._deadline())
         self._positions = self._align()
@@ -120,9 +123,9 @@ class FederationClient:
 
     def _handle(self, round_id: RoundId, message: wire.Message) -> None:
         match message:
-            case TrainRound() if round_id > self._done:
+            case TrainRound() if self._done < round_id <= self._config.rounds:
                 self._train(round_id, message)
-            case Evaluate() if round_id >= self._done:
+            case Evaluate() if round_id >= self._done and self._evaluation_due(round_id):
                 self._evaluate(round_id, message)
             case Verdict() if round_id == self._done:
                 if message.improved:
@@ -132,12 +135,18 @@ class FederationClient:
                 self._save(round_id)
             case Abandon():
                 pass  # of a sum to which this client has contributed already
-            case Finish() if round_id > self._done:
+            case Finish() if self._done < round_id <= self._config.rounds + 1:
                 self._finish(round_id)
             case _:
                 raise UnexpectedMessage(
                     f"the server sent {type(message).__name__} of round {round_id} after round {self._done}"
                 )
+
+    def _evaluation_due(self, round_id: RoundId) -> bool:
+        """By this client's own settings: asked at will, it would give the same figures over ever other clients."""
+        return round_id == self._config.rounds or (
+            round_id % self._config.eval_every == 0 and round_id < self._config.rounds
+        )
 
     def _deadline(self) -> Deadline:
         # A client waits for the slowest of the others, in starting up, training and evaluation; the server notices a
@@ -192,7 +201,7 @@ class FederationClient:
         width = self._strategy.row_width(training.model, training.dim)
         if rows.shape != (self._positions.union_size, width):
             raise PeerMisbehaved("the server's table has another shape than the union")
-        self._table_digest = table_digest(rows)
+        self._table_digest = table_digest(rows, self._positions.digest)
         self._trainer.set_rows(self._strategy.shared, rows[self._positions.own])
 
     def _contribute(self, task: SumTask, contribution: Contribution) -> ContributionReport:

@@ -11,7 +11,8 @@ from typing import Any, Final, Literal, get_args
 import tomli_w
 
 from protocols.errors import ProtocolError
-from protocols.secagg.params import SumParameters, ThreatModel, complete_parameters, sparse_parameters
+from protocols.secagg.params import SumParameters, ThreatModel
+from protocols.secagg.sums import parameters_for
 from secure_kg.data.partition import RULES, By
 from secure_kg.errors import UserError
 from secure_kg.federation.strategy import STRATEGIES
@@ -110,9 +111,9 @@ class RunConfig:
 
     def sum_parameters(self, participants: int) -> SumParameters:
         """Graph and threshold of a sum of so many clients; `UserError` where nothing can be justified."""
-        choose = complete_parameters if self.adversary == "active" else sparse_parameters
+        clients = participants if self.clients is None else self.clients
         try:
-            return choose(participants, self.threat_model, self.min_participants)
+            return parameters_for(participants, clients, self.threat_model, self.min_participants)
         except ProtocolError as problem:
             raise UserError(f"--max-corrupt, --max-dropout, --min-participants: {problem}") from None
 

@@ -47,7 +47,7 @@ class Ready(wire.Message, frozen=True):
     """Client to server: my data are read and my trainer stands."""
 
 
-@wire.message(0x1003)
+@wire.message(0x1003, wire.MAX_FRAME_BYTES)
 class TrainRound(wire.Message, frozen=True):
     """Server to participant: train, then contribute. `rows` [union, width] is empty if the client has them already."""
 
@@ -57,7 +57,7 @@ class TrainRound(wire.Message, frozen=True):
         _require_rows(self.rows)
 
 
-@wire.message(0x1004)
+@wire.message(0x1004, wire.MAX_FRAME_BYTES)
 class Evaluate(wire.Message, frozen=True):
     """Server to every client: take these rows and rank your validation part."""
 

@@ -44,7 +44,10 @@ def mean_rows(total: Total, table: Rows) -> Rows:
     return np.where(counts > 0, sums / np.maximum(counts, 1), table).astype(np.float32)
 
 
-def table_digest(table: Rows) -> bytes:
-    """What every participant must have been sent alike: it enters the keys of the round's masks."""
+def table_digest(table: Rows, union: bytes) -> bytes:
+    """What every participant must have been sent alike: it enters the keys of the round's masks.
+
+    `union`: the digest of the list of tags in which the clients have found their rows' positions.
+    """
     shape = ",".join(map(str, table.shape)).encode()
-    return hashlib.sha256(shape + b":" + np.ascontiguousarray(table, dtype="<f4").tobytes()).digest()
+    return hashlib.sha256(union + shape + b":" + np.ascontiguousarray(table, dtype="<f4").tobytes()).digest()

@@ -98,6 +98,7 @@ class FederationServer:
         self._conversation = Conversation(transport, NO_SESSION)
         self._round_id = SETUP
         self._single_holder_rows = 0
+        self._union_digest = b""
         # Where nothing is shared, nobody waits for a client until the next evaluation, which may be rounds away.
         longest = config.deadline * (1 if self._strategy.shared else config.eval_every)
         self._patience = Patience(longest, config.grace)
@@ -193,11 +194,12 @@ class FederationServer:
         if self._strategy.shared is None:
             return np.zeros((0, 0), dtype=np.float32)
         present = self._attendance.present
-        size = twins.align_as_server(self._config, self._conversation, present, patience, self._silent)
+        union = twins.align_as_server(self._config, self._conversation, present, patience, self._silent)
+        self._union_digest = union.digest
         training = self._config.training
         width = self._strategy.row_width(training.model, training.dim)
         span = initial_range(training.margin, training.dim)
-        start = generator(self._config.seed, "shared rows").uniform(-span, span, size=(size, width))
+        start = generator(self._config.seed, "shared rows").uniform(-span, span, size=(union.size, width))
         return start.astype(np.float32)
 
     def _round(self, round_id: RoundId) -> None:
@@ -212,7 +214,7 @@ class FederationServer:
         if self._strategy.shared is not None:
             rows, width = self._table.shape
             layout = row_layout(rows, width, config.clip, len(self._clients), config.ring_bits)
-            collected = self._sum(round_id, "rows", chosen, layout, table_digest(self._table))
+            collected = self._sum(round_id, "rows", chosen, layout, self._model_digest())
             self._current = set()
             if collected is not None:
                 self._table = mean_rows(collected.total, self._table)
@@ -230,7 +232,8 @@ class FederationServer:
         self._attendance.look_for_returned(self._conversation, self._round_id)
         clients, needed = len(self._clients), self._config.min_participants
         if self._config.aggregation == "secagg":
-            needed = self._config.sum_parameters(clients).min_survivors
+            parameters = self._config.sum_parameters(clients)
+            needed = max(parameters.min_survivors, parameters.least_present)
         here = len(self._attendance.present)
         if here >= needed:
             return
@@ -297,7 +300,7 @@ class FederationServer:
         )
 
     def _model_digest(self) -> bytes:
-        return table_digest(self._table) if self._strategy.shared else b""
+        return table_digest(self._table, self._union_digest) if self._strategy.shared else b""
 
     def _checkpoint(self, round_id: RoundId) -> None:
         with self._transport.phase(round_id, "checkpoint"):
