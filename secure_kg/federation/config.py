@@ -109,13 +109,13 @@ class RunConfig:
                 dropout = max(0, self.clients - self.min_participants) / self.clients
         return ThreatModel(self.max_corrupt, dropout, self.adversary)
 
-    def sum_parameters(self, participants: int) -> SumParameters:
-        """Graph and threshold of a sum of so many clients; `UserError` where nothing can be justified."""
-        clients = participants if self.clients is None else self.clients
+    def sum_parameters(self, participants: int, clients: int) -> SumParameters:
+        """Graph and threshold of a sum of so many of the clients; `UserError` where nothing can be justified."""
         try:
             return parameters_for(participants, clients, self.threat_model, self.min_participants)
         except ProtocolError as problem:
-            raise UserError(f"--max-corrupt, --max-dropout, --min-participants: {problem}") from None
+            options = "--max-corrupt, --max-dropout, --min-participants, --client-fraction"
+            raise UserError(f"{options}: {problem}") from None
 
     def digest(self) -> bytes:
         """A fingerprint of everything the parties of a job must agree on."""

@@ -146,8 +146,8 @@ class FederationServer:
         except EncodingOverflow as problem:
             raise UserError(f"--clip {config.clip:g}: {problem}") from None
         if config.aggregation == "secagg":
-            config.sum_parameters(clients)
-            config.sum_parameters(len(self._chosen(RoundId(1))))
+            config.sum_parameters(clients, clients)
+            config.sum_parameters(len(self._chosen(RoundId(1))), clients)
 
     def _chosen(self, round_id: RoundId) -> tuple[PartyId, ...]:
         config = self._config
@@ -232,7 +232,7 @@ class FederationServer:
         self._attendance.look_for_returned(self._conversation, self._round_id)
         clients, needed = len(self._clients), self._config.min_participants
         if self._config.aggregation == "secagg":
-            parameters = self._config.sum_parameters(clients)
+            parameters = self._config.sum_parameters(clients, clients)
             needed = max(parameters.min_survivors, parameters.least_present)
         here = len(self._attendance.present)
         if here >= needed:

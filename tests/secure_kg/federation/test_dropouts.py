@@ -16,8 +16,9 @@ from protocols.transport.base import Transport
 from protocols.transport.in_process import InProcessNetwork, InProcessTransport
 from protocols.wire import Frame
 from secure_kg.data.graph import ClientGraph
-from secure_kg.errors import UserError
+from secure_kg.errors import TrainingDiverged, UserError
 from secure_kg.federation import checkpoint, server
+from secure_kg.federation.client_folder import read_openings
 from secure_kg.federation.config import RunConfig
 from secure_kg.training.trainer import LocalTrainer, TrainStats
 
@@ -182,6 +183,45 @@ def test_a_client_absent_at_the_checkpoint_can_resume(tmp_path: Path) -> None:
     assert "not a readable checkpoint" in str(broken.client_errors[1])
 
 
+def test_a_resumed_round_is_not_summed_over_other_clients(tmp_path: Path) -> None:
+    """The same inputs over all clients and over all but one would show that one's rows by subtraction.
+
+    The first run breaks off after the sum of round 3; the resumed one begins again after round 2, without client 2.
+    """
+
+    def stopping(graph: ClientGraph, config: RunConfig, number: int) -> LocalTrainer:
+        return _trainer_that(graph, config, number, at=4, act=_diverge)
+
+    first = run_federation(quick(rounds=6), nations(4), tmp_path / "run", trainer_of=stopping)
+    assert first.outcome is None
+    assert checkpoint.last_complete(tmp_path / "run").round == 2
+    opened = read_openings(tmp_path / "run/clients/1")
+    assert opened[3, "rows"] == {1, 2, 3, 4}
+
+    def mortal(graph: ClientGraph, config: RunConfig, number: int) -> LocalTrainer:
+        return _trainer_that(graph, config, number, at=3, act=_vanish if number == VICTIM else None)
+
+    resumed = run_federation(quick(rounds=6), nations(4), tmp_path / "run", resume=True, trainer_of=mortal)
+    survivors_agree(resumed)
+    assert resumed.outcome is not None
+    (given_up,) = resumed.outcome.abandoned_sums
+    assert (given_up["round"], given_up["purpose"]) == (3, "rows")
+    assert "opened before over other clients" in given_up["reason"]
+    assert resumed.outcome.rounds == 6
+    assert read_openings(tmp_path / "run/clients/1")[4, "rows"] == {1, 3, 4}
+
+
+def test_a_resumed_round_over_the_same_clients_is_summed_again(tmp_path: Path) -> None:
+    def stopping(graph: ClientGraph, config: RunConfig, number: int) -> LocalTrainer:
+        return _trainer_that(graph, config, number, at=4, act=_diverge)
+
+    run_federation(quick(rounds=6), nations(4), tmp_path / "run", trainer_of=stopping)
+    resumed = run_federation(quick(rounds=6), nations(4), tmp_path / "run", resume=True)
+    unbroken = run_federation(quick(rounds=6), nations(4), tmp_path / "unbroken")
+    assert resumed.done().abandoned_sums == []
+    assert resumed.done().test == unbroken.done().test
+
+
 def test_identities_against_an_active_server(tmp_path: Path) -> None:
     """The same result as without them, dropouts included."""
     pairs = {number: new_identity() for number in range(1, 6)}
@@ -211,6 +251,10 @@ def test_a_false_identity_ends_the_job_before_any_row_leaves(tmp_path: Path) -> 
 
 def _directory(publics: dict[int, str]) -> str:
     return directory_text([PublicIdentity(PartyId(number), public) for number, public in publics.items()])
+
+
+def _diverge() -> None:
+    raise TrainingDiverged("made to stop here")
 
 
 def _vanish() -> None:

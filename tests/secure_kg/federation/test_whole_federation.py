@@ -17,11 +17,12 @@ from protocols.identifiers import NO_SESSION, SETUP, PartyId, RoundId
 from protocols.patience import Patience
 from protocols.plain import union as plain_union
 from protocols.plain.sums import ClearInput
-from protocols.plain.union import ClearNames, ClearPositions
+from protocols.plain.union import TAG_BYTES, ClearNames, ClearUnion, tag_of
 from protocols.secagg.messages import MaskedInput
 from protocols.sums import Silent
 from protocols.transport.deadline import Deadline
 from protocols.transport.tap import read_transcript
+from protocols.unions import Union, list_digest
 from secure_kg.data.graph import ClientGraph
 from secure_kg.errors import TrainingDiverged, UserError
 from secure_kg.federation.config import RunConfig
@@ -139,7 +140,7 @@ def test_local_shares_nothing(tmp_path: Path) -> None:
 
 
 def test_only_drawn_clients_train(tmp_path: Path) -> None:
-    config = small_config(client_fraction=0.5, rounds=5, transcript=True)
+    config = small_config(client_fraction=0.5, max_corrupt=0.0, rounds=5, transcript=True)
     run_federation(config, nations(4), tmp_path / "run").done()
     seen: dict[int, set[int]] = {}
     for record in read_transcript(next((tmp_path / "run").glob("transcript-*.bin"))):
@@ -166,7 +167,7 @@ def test_stops_early_and_keeps_the_best(tmp_path: Path) -> None:
 @pytest.mark.parametrize("stop_after", [1, 3, 5])
 def test_a_broken_run_resumes_to_the_same_result(tmp_path: Path, fraction: float, stop_after: int) -> None:
     graphs = nations(4)
-    config = small_config(rounds=6, client_fraction=fraction)
+    config = small_config(rounds=6, client_fraction=fraction, max_corrupt=0.0)
     unbroken = run_federation(config, graphs, tmp_path / "unbroken")
 
     def break_off(graph: ClientGraph, settings: RunConfig, number: int) -> LocalTrainer:
@@ -223,16 +224,31 @@ def test_values_beyond_the_clip_are_counted(tmp_path: Path) -> None:
     assert all(result["clipped_values"] > 0 for result in results)
 
 
-def test_a_union_too_large_to_exist_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that announces 2^40 names must not make a client allocate their rows."""
+def test_a_server_that_gives_every_client_places_of_its_own_gets_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a list for each client it could make every row the row of one client, and its sum that client's own."""
 
-    def lie(conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent) -> int:
-        for party, names in conversation.gather_all(present, ClearNames, SETUP, Deadline.after(30)).items():
-            own = np.arange(len(names.names), dtype=np.int64)
-            conversation.send(party, ClearPositions(2**40, own), SETUP)
-        return 1
+    def lie(conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent) -> Union:
+        lists = conversation.gather_all(present, ClearNames, SETUP, Deadline.after(30))
+        width = max(len(answer.names) for answer in lists.values())
+        tags = np.random.default_rng(0).integers(0, 256, (len(lists) * width, TAG_BYTES)).astype(np.uint8)
+        for place, (party, answer) in enumerate(sorted(lists.items())):
+            own = tags.copy()
+            for index, name in enumerate(answer.names):
+                own[place * width + index] = np.frombuffer(tag_of(name), dtype=np.uint8)
+            conversation.send(party, ClearUnion(own), SETUP)
+        return Union(len(tags), list_digest(tags))
 
     monkeypatch.setattr(plain_union, "serve", lie)
+    run = run_federation(small_config(transcript=True), nations(3), tmp_path / "run")
+    assert run.outcome is None
+    assert any("cannot be opened" in str(error) for error in run.client_errors.values())
+    assert _messages(tmp_path / "run", MaskedInput, "rows") == []
+
+
+def test_a_union_too_large_for_one_sum_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "MAX_FRAME_BYTES", 1000)
     run = run_federation(small_config(), nations(2), tmp_path / "run")
     assert any("too many for one sum" in str(error) for error in run.client_errors.values())
 
@@ -259,3 +275,9 @@ def _messages(folder: Path, kind: type[Any], purpose: str) -> list[Any]:
         if record.direction == "received" and isinstance(message, kind) and message.purpose == purpose:
             found.append((record.round, record.peer, message))
     return [message for _, _, message in sorted(found, key=lambda entry: entry[:2])]
+
+
+def test_a_draw_that_may_be_corrupt_but_for_one_is_refused_at_once(tmp_path: Path) -> None:
+    run = run_federation(small_config(client_fraction=0.5), nations(4), tmp_path / "run")
+    assert isinstance(run.server_error, UserError)
+    assert "2 clients of which 1 may be corrupt" in str(run.server_error)
