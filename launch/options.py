@@ -43,7 +43,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "min_participants": "a client refuses to take part in a sum of fewer clients",
         "adversary": "semi-honest: the server follows the protocol; active: it may not, so clients sign keys and "
         "survivors with identities they know of each other (--keys)",
-        "max_corrupt": "share of the clients that may be on the server's side; sets the threshold of the sums",
+        "max_corrupt": "share of all clients that may be on the server's side; sets the threshold of the sums",
         "max_dropout": "share of the clients that may fall silent in one sum [0.4, active 0.25]; more end it without "
         "a result",
         "keys": "folder with the client's own private key and the key directory (python -m launch.keygen makes both)",

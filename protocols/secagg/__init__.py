@@ -26,5 +26,7 @@ Deviations:  - Two kinds of keys: a channel key per session, which encrypts shar
                that sends clients different models cannot even have their shares opened, and masks would not cancel.
              - The graph is computed by every client from its own record, not sent by the server; sparse only against a
                semi-honest server, complete otherwise (`params` says why).
+             - A client opens a sum of one round and purpose a second time (a resumed job repeats rounds with the same
+               inputs) over the same survivors only (`openings`).
              - The modulus is 2^32, 2^64 or the prime 2^61 - 1; masks are AES-256-CTR keystreams.
 """

@@ -14,10 +14,11 @@ import protocols
 from protocols import wire
 from protocols.conversation import MAX_PURPOSE, MAX_REASON, Abandon, Abort, Back, Failed, LeaveOut
 from protocols.plain.sums import ClearInput
-from protocols.plain.union import ClearNames, ClearPositions
+from protocols.plain.union import TAG_BYTES, ClearNames, ClearUnion
 from protocols.primitives.identity import SIGNATURE_BYTES
 from protocols.primitives.shamir import SHARE_BYTES
 from protocols.secagg.messages import (
+    PEERS_BYTES,
     SEALED_SHARES_BYTES,
     AdvertiseChannel,
     AdvertiseKeys,
@@ -79,14 +80,14 @@ STRATEGIES: dict[type[wire.Message], st.SearchStrategy[wire.Message]] = {
     KeyDirectory: st.builds(KeyDirectory, _PURPOSE, _by_client(_KEY), _by_client(_SIGNATURE_OR_NONE)),
     ShareKeys: st.builds(ShareKeys, _PURPOSE, _SEALED, _KEY),
     EncryptedShares: st.builds(EncryptedShares, _PURPOSE, _SEALED),
-    MaskedInput: st.builds(MaskedInput, _PURPOSE, _vector("<u4", "<u8")),
+    MaskedInput: st.builds(MaskedInput, _PURPOSE, _vector("<u4", "<u8"), _exactly(PEERS_BYTES)),
     Survivors: st.builds(Survivors, _PURPOSE, st.lists(st.integers(-(2**63), 2**64 - 1), max_size=4)),
     SurvivorSignature: st.builds(SurvivorSignature, _PURPOSE, _SIGNATURE),
     SignedSurvivors: st.builds(SignedSurvivors, _PURPOSE, _by_client(_SIGNATURE)),
     UnmaskShares: st.builds(_unmask_shares, _PURPOSE, _SHARES, _SHARES),
     ClearInput: st.builds(ClearInput, _PURPOSE, _vector("<u4", "<u8")),
     ClearNames: st.builds(ClearNames, st.lists(st.text(max_size=10), unique=True, max_size=5)),
-    ClearPositions: st.builds(ClearPositions, st.integers(-(2**63), 2**63 - 1), _vector("<i8")),
+    ClearUnion: st.builds(ClearUnion, hnp.arrays("<u1", st.tuples(st.integers(0, 4), st.just(TAG_BYTES)))),
 }
 any_message = st.one_of(list(STRATEGIES.values()))
 

@@ -67,7 +67,7 @@ PLAIN = Twin(
 )
 SECAGG = Twin(
     lambda clients, me: SecAggSumClient(clients, SEMI_HONEST),
-    lambda clients: SecAggSumServer(SEMI_HONEST),
+    lambda clients: SecAggSumServer(len(clients), SEMI_HONEST),
     {
         "advertise keys": AdvertiseKeys,
         "share keys": ShareKeys,
@@ -77,7 +77,7 @@ SECAGG = Twin(
 )
 SIGNED = Twin(
     lambda clients, me: SecAggSumClient(clients, ACTIVE, credentials=credentials(me)),
-    lambda clients: SecAggSumServer(ACTIVE),
+    lambda clients: SecAggSumServer(len(clients), ACTIVE),
     {**SECAGG.says, "consistency check": SurvivorSignature},
 )
 TWINS = {"plain": PLAIN, "secagg": SECAGG, "signed": SIGNED}

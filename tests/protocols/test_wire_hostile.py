@@ -15,9 +15,10 @@ from protocols.conversation import Abandon, Abort, Back, Failed, LeaveOut
 from protocols.errors import DecodeError
 from protocols.identifiers import RoundId, SessionId
 from protocols.plain.sums import ClearInput
-from protocols.plain.union import ClearNames, ClearPositions
+from protocols.plain.union import TAG_BYTES, ClearNames, ClearUnion
 from protocols.primitives.shamir import SHARE_BYTES
 from protocols.secagg.messages import (
+    PEERS_BYTES,
     SEALED_SHARES_BYTES,
     AdvertiseChannel,
     AdvertiseKeys,
@@ -276,7 +277,7 @@ def test_a_body_that_is_not_the_list_of_fields_is_refused(body: bytes) -> None:
         (Survivors, b"\x92\xa1p\xdd\xff\xff\xff\xff\x01"),
         (ClearNames, b"\x91\xdd\xff\xff\xff\xff"),
         (ClearNames, b"\x91\xdd\xff\xff\xff\xff\xa1x"),
-        (ClearPositions, b"\x92\x01\xc9\xff\xff\xff\xff\x01"),
+        (ClearUnion, b"\x91\xc9\xff\xff\xff\xff\x01"),
     ],
 )
 def test_huge_announced_lengths_are_refused(message_type: type[wire.Message], body: bytes) -> None:
@@ -336,6 +337,7 @@ KEY = b"k" * 32
 SIGNATURE = b"s" * 64
 SEALED = b"e" * SEALED_SHARES_BYTES
 SHARE = b"h" * SHARE_BYTES
+PEERS = b"d" * PEERS_BYTES
 ONE_U8 = array("u8", (1,), bytes(8))
 ONE_F8 = array("f8", (1,), bytes(8))
 LONG = "p" * 65
@@ -379,12 +381,16 @@ LONG = "p" * 65
         (EncryptedShares, ["p", {1: SEALED[:-1]}]),
         (EncryptedShares, ["p", {1: b""}]),
         (EncryptedShares, ["p", {0: SEALED}]),
-        (MaskedInput, [LONG, ONE_U8]),
-        (MaskedInput, ["p", ONE_F8]),
-        (MaskedInput, ["p", array("i8", (1,), bytes(8))]),
-        (MaskedInput, ["p", array("u1", (1,), bytes(1))]),
-        (MaskedInput, ["p", array("u8", (), bytes(8))]),
-        (MaskedInput, ["p", array("u8", (1, 1), bytes(8))]),
+        (MaskedInput, [LONG, ONE_U8, PEERS]),
+        (MaskedInput, ["p", ONE_F8, PEERS]),
+        (MaskedInput, ["p", array("i8", (1,), bytes(8)), PEERS]),
+        (MaskedInput, ["p", array("u1", (1,), bytes(1)), PEERS]),
+        (MaskedInput, ["p", array("u8", (), bytes(8)), PEERS]),
+        (MaskedInput, ["p", array("u8", (1, 1), bytes(8)), PEERS]),
+        (MaskedInput, ["p", ONE_U8]),
+        (MaskedInput, ["p", ONE_U8, b""]),
+        (MaskedInput, ["p", ONE_U8, PEERS[:31]]),
+        (MaskedInput, ["p", ONE_U8, PEERS + b"d"]),
         (Survivors, [LONG, []]),
         (Survivors, ["p", [1.0]]),
         (Survivors, ["p", [True]]),
@@ -407,8 +413,15 @@ LONG = "p" * 65
         (ClearInput, ["p", array("u8", (1, 1), bytes(8))]),
         (ClearNames, [["a", "b", "a"]]),
         (ClearNames, [["a", 1]]),
-        (ClearPositions, [1, ONE_U8]),
-        (ClearPositions, [1, array("i8", (1, 1), bytes(8))]),
+        (ClearUnion, [ONE_U8]),
+        (ClearUnion, [array("u1", (TAG_BYTES,), bytes(TAG_BYTES))]),
+        (ClearUnion, [array("u1", (1, 1, TAG_BYTES), bytes(TAG_BYTES))]),
+        (ClearUnion, [array("u1", (1, TAG_BYTES - 1), bytes(TAG_BYTES - 1))]),
+        (ClearUnion, [array("u1", (1, TAG_BYTES + 1), bytes(TAG_BYTES + 1))]),
+        (ClearUnion, [array("u1", (2, TAG_BYTES), bytes(TAG_BYTES))]),
+        (ClearUnion, [array("u1", (0, 0), b"")]),
+        (ClearUnion, [array("u4", (1, TAG_BYTES), bytes(4 * TAG_BYTES))]),
+        (ClearUnion, [array("i8", (1, TAG_BYTES), bytes(8 * TAG_BYTES))]),
     ],
 )
 def test_fields_out_of_their_range_are_refused(message_type: type[wire.Message], values: list[Any]) -> None:

@@ -12,6 +12,7 @@ from protocols.primitives.keys import AgreementKey
 from protocols.primitives.shamir import recombine
 from protocols.secagg.client import Aborted, Advertised, Answered, Masked, New, Ready, Shared, Signed, State
 from protocols.secagg.messages import (
+    PEERS_BYTES,
     AdvertiseChannel,
     AdvertiseKeys,
     ChannelDirectory,
@@ -40,7 +41,7 @@ def any_of(kind: type[wire.Message], script: Script) -> wire.Message:
         KeyDirectory: KeyDirectory(PURPOSE, keys, {}),
         ShareKeys: ShareKeys(PURPOSE, sealed, bytes(32)),
         EncryptedShares: EncryptedShares(PURPOSE, sealed),
-        MaskedInput: MaskedInput(PURPOSE, Ring(64).zeros(LENGTH)),
+        MaskedInput: MaskedInput(PURPOSE, Ring(64).zeros(LENGTH), bytes(PEERS_BYTES)),
         Survivors: Survivors(PURPOSE, []),
         SurvivorSignature: SurvivorSignature(PURPOSE, bytes(64)),
         SignedSurvivors: SignedSurvivors(PURPOSE, {}),

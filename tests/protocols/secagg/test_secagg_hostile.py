@@ -441,6 +441,7 @@ VARIED = {
     "threshold": replace(BASE, parameters=complete(4, 2)),
     "fewest": replace(BASE, parameters=complete(4, 3, min_survivors=3)),
     "degree": replace(BASE, parameters=SumParameters(4, 2, 3, 2)),
+    "least": replace(BASE, parameters=replace(PARAMETERS, least_present=3)),
     "group": replace(BASE, group=Ring(32)),
     "length": replace(BASE, length=LENGTH + 1),
     "model": replace(BASE, model=b"other"),
@@ -451,6 +452,7 @@ BINDINGS: dict[str, Callable[[Terms], bytes]] = {
     "self mask": lambda terms: terms.self_mask_context(ME).encode(),
     "advert": lambda terms: terms.advert_statement(ME, bytes(32)).encode(),
     "survivors": lambda terms: terms.survivors_statement(ME, EVERYONE).encode(),
+    "peers": lambda terms: terms.peers_digest(ME, OTHERS),
 }
 
 

@@ -26,6 +26,7 @@ from protocols.primitives.group import MODULUS, GroupVector, PrimeField
 from protocols.primitives.keys import AgreementKey
 from protocols.secagg.client import Advertised
 from protocols.secagg.messages import (
+    PEERS_BYTES,
     AdvertiseChannel,
     AdvertiseKeys,
     ChannelDirectory,
@@ -44,6 +45,11 @@ from protocols.secagg.server import EXPECTED, Step
 EVERYONE = everyone(4)
 ONE, TWO, THREE, FOUR = EVERYONE
 PARAMETERS = complete(4, 3)
+
+
+def masked_by_two(begun: Sum, vector: GroupVector) -> MaskedInput:
+    """A vector of client 2, which says that it has masked it with everybody else."""
+    return MaskedInput(PURPOSE, vector, begun.terms.peers_digest(TWO, [ONE, THREE, FOUR]))
 
 
 def begun_at(step: Step, signed: bool = True, silent_at: dict[PartyId, Step] | None = None) -> Sum:
@@ -66,7 +72,7 @@ ANY: list[wire.Message] = [
     KeyDirectory(PURPOSE, {}, {}),
     ShareKeys(PURPOSE, {1: bytes(108), 3: bytes(108), 4: bytes(108)}, bytes(32)),
     EncryptedShares(PURPOSE, {}),
-    MaskedInput(PURPOSE, np.ones(LENGTH, dtype="<u8")),
+    MaskedInput(PURPOSE, np.ones(LENGTH, dtype="<u8"), bytes(PEERS_BYTES)),
     Survivors(PURPOSE, []),
     SurvivorSignature(PURPOSE, bytes(64)),
     SignedSurvivors(PURPOSE, {}),
@@ -79,6 +85,8 @@ ANY: list[wire.Message] = [
 def test_a_step_takes_its_own_kind_of_answer_and_no_other(step: Step, message: wire.Message) -> None:
     begun = begun_at(step)
     if type(message) is EXPECTED[step]:
+        if isinstance(message, MaskedInput):
+            message = masked_by_two(begun, message.vector)
         begun.server.receive(TWO, message)
         assert begun.server.missing == {ONE, THREE, FOUR}
         return
@@ -285,7 +293,7 @@ def test_a_vector_of_another_length_or_group_is_refused_and_not_added(vector: Gr
     begun = begun_at(Step.MASKED_INPUT)
     right = begun.answer(TWO)
     with pytest.raises(PeerMisbehaved, match="client 2 sends a vector of another length or group"):
-        begun.server.receive(TWO, MaskedInput(PURPOSE, vector))
+        begun.server.receive(TWO, masked_by_two(begun, vector))
     begun.server.receive(TWO, right)
     finish(begun, TWO)
 
@@ -296,7 +304,7 @@ def test_a_value_outside_the_field_is_refused_and_not_added(value: int) -> None:
     right = begun.answer(TWO)
     wrong = np.array([value, *[1] * (LENGTH - 1)], dtype="<u8")
     with pytest.raises(PeerMisbehaved, match="client 2"):
-        begun.server.receive(TWO, MaskedInput(PURPOSE, wrong))
+        begun.server.receive(TWO, masked_by_two(begun, wrong))
     begun.server.receive(TWO, right)
     finish(begun, TWO)
 
@@ -304,7 +312,7 @@ def test_a_value_outside_the_field_is_refused_and_not_added(value: int) -> None:
 @pytest.mark.parametrize("dtype", ["<f8", "<i8", "<u1", "<f4"])
 def test_a_vector_of_no_group_is_no_message(dtype: str) -> None:
     with pytest.raises(ValueError, match="instead of"):
-        MaskedInput(PURPOSE, np.ones(LENGTH, dtype=dtype))
+        MaskedInput(PURPOSE, np.ones(LENGTH, dtype=dtype), bytes(PEERS_BYTES))
 
 
 @pytest.mark.parametrize("peers", [[1, 3], [1, 2, 3, 4], [1, 3, 5], [], [1, 3, 4, 5]], ids=str)

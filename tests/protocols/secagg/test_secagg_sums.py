@@ -212,7 +212,7 @@ def test_a_client_with_another_identity_than_the_pinned_one_takes_nobody_in() ->
             client.setup(conversation, soon())
 
     def serve(conversation: Conversation) -> None:
-        SecAggSumServer(ACTIVE).setup(conversation, CLIENTS, Foreseen(), Silences())
+        SecAggSumServer(len(CLIENTS), ACTIVE).setup(conversation, CLIENTS, Foreseen(), Silences())
 
     converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))
 
@@ -270,7 +270,7 @@ def test_a_contribution_belongs_to_one_preparation() -> None:
             client.contribute(conversation, TASK, INPUTS[ONE], PAST)
 
     def serve(conversation: Conversation) -> None:
-        server, silent = SecAggSumServer(SEMI_HONEST), Silences()
+        server, silent = SecAggSumServer(len(CLIENTS), SEMI_HONEST), Silences()
         with pytest.raises(RuntimeError, match="setup"):
             server.prepare(conversation, TASK, CLIENTS, Foreseen(), silent)
         server.setup(conversation, CLIENTS, Foreseen(), silent)
@@ -295,7 +295,7 @@ def test_the_fewest_survivors_come_from_the_clients_configuration() -> None:
         assert conversation.transport.traffic.total("sent").messages == 1
 
     def serve(conversation: Conversation) -> None:
-        SecAggSumServer(SEMI_HONEST).setup(conversation, CLIENTS, Foreseen(), Silences())
+        SecAggSumServer(len(CLIENTS), SEMI_HONEST).setup(conversation, CLIENTS, Foreseen(), Silences())
 
     converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))
 
@@ -313,7 +313,7 @@ def test_a_server_cannot_lower_what_the_clients_declare() -> None:
             client.prepare(conversation, TASK, soon())
 
     def serve(conversation: Conversation) -> None:
-        server, silent = SecAggSumServer(SEMI_HONEST), Silences()
+        server, silent = SecAggSumServer(len(CLIENTS), SEMI_HONEST), Silences()
         server.setup(conversation, CLIENTS, Foreseen(), silent)
         others = {ONE, THREE, FOUR}
         patience = Foreseen(*((step_of("share keys"), party) for party in others))

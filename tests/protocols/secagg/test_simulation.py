@@ -12,7 +12,14 @@ from protocols.errors import SumAbandoned
 from protocols.identifiers import SETUP, PartyId, new_session
 from protocols.primitives.group import MODULUS, Group, GroupVector, PrimeField, Ring
 from protocols.secagg.messages import SEALED_SHARES_BYTES as SEALED
-from protocols.secagg.messages import AdvertiseChannel, AdvertiseKeys, ChannelDirectory, MaskedInput, ShareKeys
+from protocols.secagg.messages import (
+    PEERS_BYTES,
+    AdvertiseChannel,
+    AdvertiseKeys,
+    ChannelDirectory,
+    MaskedInput,
+    ShareKeys,
+)
 from protocols.secagg.params import ParametersRefused, ThreatModel, complete_parameters
 from protocols.secagg.server import Step
 from protocols.secagg.simulation import PURPOSE, ROUND, SimulationResult, Spread, simulate
@@ -112,7 +119,7 @@ def test_bytes_are_those_of_the_wire(group: Group) -> None:
     assert advertise.bytes_up.maximum == len(wire.encode(AdvertiseKeys(PURPOSE, bytes(32), b""), session, ROUND))
     sealed = {n: bytes(SEALED) for n in range(1, result.parameters.degree + 1)}
     assert share.bytes_up.total == 10 * len(wire.encode(ShareKeys(PURPOSE, sealed, bytes(32)), session, ROUND))
-    vector = MaskedInput(PURPOSE, group.zeros(1000))
+    vector = MaskedInput(PURPOSE, group.zeros(1000), bytes(PEERS_BYTES))
     assert masked.bytes_up.total == 8 * len(wire.encode(vector, session, ROUND))
     assert result.client_bytes_up == sum(step.bytes_up.mean for step in result.steps) > 1000 * group.element_bytes
 

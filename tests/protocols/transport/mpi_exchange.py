@@ -212,7 +212,7 @@ def masked_sum(transport: MpiTransport) -> Any:
         client.prepare(conversation, task, soon())
         client.contribute(conversation, task, contribution(transport.party), soon())
         return None
-    server = SecAggSumServer(model)
+    server = SecAggSumServer(len(CLIENTS), model)
     server.setup(conversation, CLIENTS, UNHURRIED, unheard)
     server.prepare(conversation, task, CLIENTS, UNHURRIED, unheard)
     collected = server.collect(conversation, task, UNHURRIED, unheard)
