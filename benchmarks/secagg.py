@@ -418,7 +418,7 @@ def _report(
         "mask_seconds": statistics.median(masking.mask),
         "mask_over_keystream": masking.mask_over_keystream,
         "unmask_expansions": first.expansions,
-        "unmask_seconds": statistics.median(result.steps[-1].server_close_seconds for result in results),
+        "unmask_step_seconds": statistics.median(result.steps[-1].server_close_seconds for result in results),
         "unmask_over_keystream": masking.unmask_over_keystream,
         "unmask_step_over_keystream": statistics.median(done.step_over_keystream for done in sums),
         "encode_seconds": statistics.median(masking.encode) if masking.encode else None,

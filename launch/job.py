@@ -33,7 +33,7 @@ from secure_kg.data.sources import check_source_name
 from secure_kg.errors import UserError
 from secure_kg.federation.client_folder import open_folder
 from secure_kg.federation.config import RunConfig
-from secure_kg.federation.run_folder import RunFolder
+from secure_kg.federation.run_folder import RunFolder, locked
 from secure_kg.federation.server import FederationServer
 from secure_kg.federation.summary import summarise
 from secure_kg.report.page import run_report
@@ -71,11 +71,21 @@ def start_under_mpirun(module: str, plan: Plan, argv: Sequence[str]) -> int:
     for_clients(plan, ranks - 1)
     command = environment.mpirun_command(module, ranks, argv)
     say(f"starting 1 server and {ranks - 1} clients: mpirun -n {ranks} python -m {module} {' '.join(argv)}".rstrip())
-    process = subprocess.Popen(command)
-    # Whoever ends this process means the job: mpirun passes the signal on to its ranks.
+    # A session of its own: Ctrl-C in a terminal would otherwise reach mpirun and every rank as well.
+    process = subprocess.Popen(command, start_new_session=True, preexec_fn=supervisor.die_with_parent)
+    received: list[int] = []
+
+    def end_job(number: int, _frame: object) -> None:
+        received.append(number)
+        process.kill()  # the ranks end with mpirun, and without its banners
+
+    # Whoever ends this process means the job.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda received, _frame: process.send_signal(received))
+        signal.signal(number, end_job)
     code = process.wait()
+    if received:
+        fail("interrupted; --resume continues the run from its last checkpoint, if it had come to one")
+        return 128 + received[0]
     if code not in (0, 2):
         fail(f"the job was ended from outside (exit code {code}); --resume continues it from its last checkpoint")
     return code if code >= 0 else 128 - code
@@ -138,16 +148,19 @@ def _serve(plan: Plan, transport: Transport) -> bool:
     try:
         if config.client_data is None:
             check_source_name(config.dataset)
-        folder = RunFolder.reopen(out, config) if plan.resume else RunFolder.create(out, config)
-        try:
-            server = FederationServer(config, transport, folder, say)
-            outcome = server.run()
-        except (UserError, ProtocolError):
-            folder.discard_if_unused()
-            raise
-        summary = summarise(config, outcome, folder)
-        folder.write_report(run_report(summary, folder.metrics(), folder.settings()))
-        folder.write_summary(summary)
+        if not plan.resume:
+            RunFolder.make(out)
+        with locked(out):
+            folder = RunFolder.reopen(out, config) if plan.resume else RunFolder.create(out, config)
+            try:
+                server = FederationServer(config, transport, folder, say)
+                outcome = server.run()
+            except (UserError, ProtocolError):
+                folder.discard_if_unused()
+                raise
+            summary = summarise(config, outcome, folder)
+            folder.write_report(run_report(summary, folder.metrics(), folder.settings()))
+            folder.write_summary(summary)
         show_results(summary, out)
         return server.complete
     except (UserError, ProtocolError) as problem:

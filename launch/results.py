@@ -17,7 +17,7 @@ def show_results(summary: dict[str, Any], folder: Path) -> None:
     training = config["training"]
     title = (
         f"{STRATEGIES[config['strategy']].title} on {_data(config)}, {training['model']}, "
-        f"{summary['number_of_clients']} clients, {config['aggregation']}: test, tail side, filtered"
+        f"{_clients(summary)} clients, {config['aggregation']}: test, tail side, filtered"
     )
     rows = [[f"client {client['client']}", *_row(client, client["test_triples"])] for client in summary["clients"]]
     rows.append(["all", *_row(summary, summary["test_triples"])])
@@ -82,13 +82,20 @@ def _compare(summary: dict[str, Any], folder: Path) -> None:
         say(f"to compare: the same command with --strategy {other_strategy} and another --out beside this one")
         return
     rows = [_comparison(name, run) for name, run in [*others, ("this run", summary)]]
-    table("the same data, seed and model", ("run", "strategy", "sums", "rounds", "MRR", "Hits@10", "kB up"), rows)
+    columns = ("run", "strategy", "sums", "clients", "rounds", "MRR", "Hits@10", "kB up")
+    table("the same data, seed and model", columns, rows)
 
 
 def _comparison(name: str, run: dict[str, Any]) -> list[str | int]:
     config, sent = run["config"], round(run["bytes_up"] / 1000)
     scores = f"{run['mrr']:.4f}", f"{run['hits@10']:.4f}"
-    return [name, config["strategy"], config["aggregation"], run["rounds"], *scores, sent]
+    return [name, config["strategy"], config["aggregation"], _clients(run), run["rounds"], *scores, sent]
+
+
+def _clients(summary: dict[str, Any]) -> str:
+    """How many clients the results are of: figures over different clients are not comparable."""
+    tested, all_clients = summary["test_clients"], summary["number_of_clients"]
+    return str(all_clients) if tested == all_clients else f"{tested} of {all_clients}"
 
 
 def _row(values: dict[str, Any], count: int) -> list[str | int]:

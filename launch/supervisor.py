@@ -45,7 +45,12 @@ def stand_by(rank: int) -> None:
         )
     os.close(read_end)
     _status_pipe = write_end
-    # A supervisor that is killed takes its worker along.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # an interrupt ends the job; it is no exception to be reported
+    die_with_parent()  # a supervisor that is killed takes its worker along
+
+
+def die_with_parent() -> None:
+    """Have the kernel kill this process when the one that started it is gone (Linux; elsewhere nothing happens)."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -67,6 +72,7 @@ def _report(status: bytes) -> None:
 
 def supervise(worker: int, status_pipe: int, rank: int) -> int:
     """Wait for the worker and give back the exit code, unless there is reason to wait on or to die."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     _, ended = os.waitpid(worker, 0)
     reports = b""
     while chunk := os.read(status_pipe, 16):

@@ -53,7 +53,7 @@ class PlainSumClient(SumClient):
         started = time.perf_counter()
         encoded = task.layout.encode(contribution)
         encoded_at = time.perf_counter()
-        with conversation.transport.phase(task.round, f"masked input/{task.purpose}"):
+        with conversation.transport.phase(task.round, f"input/{task.purpose}"):
             conversation.send(SERVER, ClearInput(task.purpose, encoded.vector), task.round)
         return ContributionReport(encoded.clipped, encoded.max_error, encoded_at - started)
 
@@ -82,7 +82,7 @@ class PlainSumServer(SumServer):
 
     def collect(self, conversation: Conversation, task: SumTask, patience: Patience, silent: Silent) -> Collected:
         layout, contributors = task.layout, set[PartyId]()
-        running, step = layout.ring.zeros(layout.entries), f"masked input/{task.purpose}"
+        running, step = layout.ring.zeros(layout.entries), f"input/{task.purpose}"
         with conversation.transport.phase(task.round, step):
             for party, message in conversation.gather_each(self._present, ClearInput, task.round, patience, step):
                 started = time.perf_counter()

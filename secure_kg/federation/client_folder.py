@@ -15,7 +15,7 @@ _OPENINGS = "openings.jsonl"
 
 def open_folder(folder: Path, process: int, *, resume: bool) -> None:
     """Make the folder. A new run must not find one in use: a server that names an old run could have it overwritten."""
-    if not resume and folder.exists() and any(folder.iterdir()):
+    if not resume and folder.exists() and any(path.name != "pid" for path in folder.iterdir()):
         raise UserError(f"{folder}: has files of another run; choose another --out or continue with --resume")
     try:
         folder.mkdir(parents=True, exist_ok=True)

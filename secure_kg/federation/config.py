@@ -95,6 +95,8 @@ class RunConfig:
             raise UserError("--adversary active needs --aggregation secagg: the plain sum protects nothing")
         if self.adversary == "active" and self.keys is None:
             raise UserError("--adversary active needs --keys DIR: identities made with python -m launch.keygen")
+        if self.adversary != "active" and self.keys is not None:
+            raise UserError("--keys is for --adversary active: nobody signs anything otherwise")
         for name in ("clip", "deadline", "grace"):
             if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
                 raise UserError(f"{flag(name)} must be a positive number")

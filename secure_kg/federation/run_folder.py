@@ -8,15 +8,37 @@
     server/checkpoint-R.safetensors
     clients/K/                      what client K keeps to itself: its checkpoints, model.safetensors, result.json
     transcript-S.bin                what the server saw in session S, if asked for
+    lock                            held while a job runs here
 """
 
+import fcntl
 import json
 import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from secure_kg.errors import UserError
 from secure_kg.federation.config import RunConfig
+
+LOCK: Final = "lock"
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a run's folder for this process: two jobs in one folder would write over each other."""
+    try:
+        file = (path / LOCK).open("w")
+    except OSError as problem:
+        raise UserError(f"--out {path}: {problem.strerror}") from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UserError(f"{path}: another job is running in this folder") from None
+        yield
 
 
 class RunFolder:
@@ -27,15 +49,22 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: Path, config: RunConfig) -> "RunFolder":
-        """A new folder. One that exists already is never written over."""
+        """A new folder. One in which anything has happened is never written over."""
+        folder = cls.make(path)
+        write_whole(path / "config.toml", config.to_toml().encode())
+        return folder
+
+    @classmethod
+    def make(cls, path: Path) -> "RunFolder":
+        """An empty folder, or one in which a job has done no more than to begin."""
+        folder = cls(path)
         try:
-            path.mkdir(parents=True, exist_ok=False)
-        except FileExistsError:
-            raise UserError(f"--out {path}: exists already; choose another folder or continue with --resume") from None
+            fresh = not path.exists()
+            path.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
             raise UserError(f"--out {path}: {problem.strerror}") from None
-        folder = cls(path)
-        write_whole(path / "config.toml", config.to_toml().encode())
+        if not fresh and (not any(path.iterdir()) or not folder._unused()):
+            raise UserError(f"--out {path}: exists already; choose another folder or continue with --resume")
         return folder
 
     @classmethod
@@ -47,11 +76,14 @@ class RunFolder:
 
     def discard_if_unused(self) -> None:
         """Remove a folder in which nothing has happened, so that a mended command can use its name."""
-        files = list(self.path.iterdir())
-        if all(path.name == "config.toml" or path.name.startswith("transcript-") for path in files):
-            for path in files:
-                path.unlink()
-            self.path.rmdir()
+        if self._unused():
+            shutil.rmtree(self.path, ignore_errors=True)
+
+    def _unused(self) -> bool:
+        """Whether a job has done no more here than to begin."""
+        files = [path.relative_to(self.path) for path in self.path.rglob("*") if not path.is_dir()]
+        begun = ("config.toml", LOCK, "transcript-*.bin", "clients/*/pid")
+        return all(any(path.match(pattern) for pattern in begun) for path in files)
 
     @property
     def server(self) -> Path:

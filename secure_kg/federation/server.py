@@ -68,6 +68,8 @@ class ServerOutcome:
     best_round: int
     valid_mrr: float
     test: ClientMetrics
+    test_clients: int
+    """How many clients' results are in `test`."""
     union_size: int
     single_holder_rows: int
     """Most rows in any round to which one client alone contributed: their "means" are that client's own rows."""
@@ -337,6 +339,9 @@ class FederationServer:
         self._stopping.best_round = record["best_round"]
         self._stopping.checks_since_best = record["checks_since_best"]
         self._single_holder_rows = record["single_holder_rows"]
+        for dropout in record["dropouts"]:
+            if "returned" not in dropout and dropout["client"] in self._attendance.present:
+                dropout["returned"] = done + 1
         self._carried = record
         self._folder.forget_metrics_after(done)
         self._report(f"continuing after round {done}")
@@ -360,6 +365,7 @@ class FederationServer:
             best_round=self._stopping.best_round,
             valid_mrr=self._stopping.best_mrr,
             test=metrics_of(collected.total),
+            test_clients=len(collected.contributors),
             union_size=len(self._table),
             single_holder_rows=self._single_holder_rows,
             dropouts=self._dropouts(),

@@ -25,6 +25,7 @@ def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> d
         **outcome.test.tail.metrics(),
         "both_sides": outcome.test.both.metrics(),
         "test_triples": outcome.test.tail.count,
+        "test_clients": outcome.test_clients,
         "valid_mrr": outcome.valid_mrr,
         "rounds": outcome.rounds,
         "best_round": outcome.best_round,

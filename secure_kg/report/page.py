@@ -62,8 +62,8 @@ def run_report(summary: dict[str, Any], evaluations: Sequence[dict[str, Any]], s
             "<div class='cards'>",
             *(f"<div class='card'><b>{value}</b><span>{label}</span></div>" for value, label in cards),
             "</div><h2>Convergence</h2><div class='charts'>",
-            f"<figure>{mrr}<figcaption>validation MRR of all clients; dashed: the round kept</figcaption></figure>",
-            f"<figure>{loss}<figcaption>training loss, mean over all clients' triples</figcaption></figure>",
+            f"<figure>{mrr}<figcaption>validation MRR of those present; dashed: the round kept</figcaption></figure>",
+            f"<figure>{loss}<figcaption>training loss, mean over these clients' triples</figcaption></figure>",
             "</div><h2>Where the time went</h2>",
             f"<figure class='bars'>{phases}<figcaption>seconds per client; unmask: server</figcaption></figure>",
             "<h2>Results</h2><div class='scroll'>",
@@ -81,9 +81,14 @@ def run_report(summary: dict[str, Any], evaluations: Sequence[dict[str, Any]], s
 def _subtitle(summary: dict[str, Any]) -> str:
     config = summary["config"]
     return (
-        f"{config['training']['model']}, {summary['number_of_clients']} clients, {config['aggregation']} sums, "
+        f"{config['training']['model']}, {_clients(summary)} clients, {config['aggregation']} sums, "
         f"{config['alignment']} alignment, seed {config['seed']}"
     )
+
+
+def _clients(summary: dict[str, Any]) -> str:
+    tested, all_clients = summary["test_clients"], summary["number_of_clients"]
+    return str(all_clients) if tested == all_clients else f"{tested} of {all_clients}"
 
 
 def _data_name(config: dict[str, Any]) -> str:

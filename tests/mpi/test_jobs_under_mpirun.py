@@ -109,8 +109,9 @@ def test_without_mpirun_the_job_starts_itself(tmp_path: Path) -> None:
     assert summary(folder)["number_of_clients"] == 2
 
 
-def test_ending_the_launcher_ends_the_job(tmp_path: Path) -> None:
-    """SIGTERM to the process the user started must not leave mpirun and its ranks behind."""
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "Ctrl-C"])
+def test_ending_the_launcher_ends_the_job(tmp_path: Path, number: signal.Signals) -> None:
+    """A signal to the process the user started leaves neither mpirun nor ranks behind, and one line on the screen."""
     options = [*TINY[:2], "--rounds", "100000", "--patience", "100000", "--checkpoint-every", "5", "--out", "run"]
     with (tmp_path / "log").open("w") as log:
         job = subprocess.Popen(
@@ -122,13 +123,15 @@ def test_ending_the_launcher_ends_the_job(tmp_path: Path) -> None:
             assert time.monotonic() < limit
             time.sleep(0.02)
         rank = _process_of_rank(job.pid, 2)
-        job.send_signal(signal.SIGTERM)
-        assert job.wait(timeout=60) != 0
+        job.send_signal(number)
+        assert job.wait(timeout=60) == 128 + number
     limit = time.monotonic() + 30
     while Path(f"/proc/{rank}").exists():
         assert time.monotonic() < limit, "a rank lives on"
         time.sleep(0.05)
-    assert "--resume continues it" in (tmp_path / "log").read_text()
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert lines[-1].startswith("error: interrupted; --resume continues the run")
+    assert not any("Traceback" in line or "TERMINATION" in line for line in lines)
 
 
 def test_rows_of_one_holder_are_counted(tmp_path: Path) -> None:

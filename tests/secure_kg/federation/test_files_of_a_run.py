@@ -5,20 +5,65 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from protocols.identifiers import PartyId, RoundId
 from secure_kg.errors import UserError
 from secure_kg.federation import checkpoint
+from secure_kg.federation.client_folder import append_opening, open_folder, read_openings
 from secure_kg.federation.config import RunConfig
-from secure_kg.federation.run_folder import RunFolder, read_config, read_json, write_json, write_whole
+from secure_kg.federation.run_folder import RunFolder, locked, read_config, read_json, write_json, write_whole
 
 
 def test_a_folder_is_not_written_over(tmp_path: Path) -> None:
     RunFolder.create(tmp_path / "a" / "b", RunConfig())
     assert read_config(tmp_path / "a" / "b") == RunConfig()
+    RunFolder.create(tmp_path / "a" / "b", RunConfig())  # nothing has happened there yet
+    (tmp_path / "a" / "b" / "metrics.jsonl").touch()
     with pytest.raises(UserError, match="exists already"):
         RunFolder.create(tmp_path / "a" / "b", RunConfig())
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="file"):
         RunFolder.create(tmp_path / "file" / "below", RunConfig())
+
+
+def test_two_jobs_do_not_share_a_folder(tmp_path: Path) -> None:
+    with (
+        locked(tmp_path),
+        pytest.raises(UserError, match="another job is running in this folder"),
+        locked(tmp_path),
+    ):
+        pass
+    with locked(tmp_path):
+        pass
+
+
+def test_a_folder_that_was_only_begun_can_be_used_again(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "run", RunConfig())
+    open_folder(folder.client(2), process=17, resume=False)
+    assert (folder.client(2).stat().st_mode & 0o777) == 0o700
+    RunFolder.create(tmp_path / "run", RunConfig())
+    open_folder(folder.client(2), process=18, resume=False)
+    folder.discard_if_unused()
+    assert not folder.path.exists()
+
+
+def test_a_client_does_not_write_over_its_own_older_files(tmp_path: Path) -> None:
+    """A server that names an old run must not make a client overwrite it."""
+    write_whole(tmp_path / "model.safetensors", b"precious")
+    with pytest.raises(UserError, match="has files of another run"):
+        open_folder(tmp_path, process=18, resume=False)
+    open_folder(tmp_path, process=18, resume=True)
+
+
+def test_openings_are_kept_and_the_first_counts(tmp_path: Path) -> None:
+    assert read_openings(tmp_path) == {}
+    for survivors in ({1, 2, 3}, {1, 2}):
+        append_opening(tmp_path, RoundId(3), "rows", frozenset(PartyId(number) for number in survivors))
+    with (tmp_path / "openings.jsonl").open("a") as file:
+        file.write('{"round": 4, "purpose": "rows", "surv')  # a crash in the middle of a line
+    assert read_openings(tmp_path) == {(3, "rows"): {1, 2, 3}}
+    (tmp_path / "openings.jsonl").write_text('{"round": 4}\n')
+    with pytest.raises(UserError, match="not a record of openings"):
+        read_openings(tmp_path)
 
 
 def test_an_unused_folder_is_given_back_and_a_used_one_kept(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ def summary(**config: Any) -> dict[str, Any]:
         "bytes_down": 2000,
         "clients": [client],
         "number_of_clients": 5,
+        "test_clients": 5,
         "max_fixed_point_error": 3e-8,
         "clipped_values": 0,
         "single_holder_rows": 3,
@@ -55,6 +56,8 @@ def test_the_page_is_self_contained_and_whole() -> None:
 def test_dropouts_are_named() -> None:
     assert "Dropouts" not in run_report(summary(), LINES, "")
     shown = summary(adversary="active")
+    assert "5 clients" in run_report(shown, LINES, "")
+    shown["test_clients"] = 4
     shown["dropouts"] = [
         {"client": 3, "round": 6, "step": "masked input/rows"},
         {"client": 4, "round": 7, "step": "unmasking/rows", "returned": 9},
@@ -65,6 +68,7 @@ def test_dropouts_are_named() -> None:
         "client 3",
         "masked input/rows",
         "round 9",
+        "4 of 5 clients",
         "2 clients, 3 are needed",
         "signed keys and survivors",
     ):
