@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 import pytest
-from in_threads import PATIENCE, SHORT
+from in_threads import PATIENCE, SHORT, soon
 from sum_conversations import Foreseen
 
 from protocols import wire
@@ -34,6 +34,7 @@ CLIENTS = [ONE, TWO, THREE]
 PAST = Deadline(0.0)
 ROUND = RoundId(5)
 STEP = "names"
+UNHURRIED = Patience.fixed(PATIENCE)
 NOW = Patience.fixed(0.0)
 """Takes what is there and waits for nothing."""
 
@@ -98,6 +99,15 @@ LISTENING: dict[str, Listen] = {
     "gather_each": lambda server: dict(server.gather_each([ONE, TWO], ClearNames, ROUND, NOW, STEP)),
 }
 every_way = pytest.mark.parametrize("listen", LISTENING.values(), ids=LISTENING)
+HEARING: dict[str, Listen] = {
+    "receive": lambda server: server.receive(ONE, ClearNames, ROUND, soon()),
+    "receive_any": lambda server: server.receive_any(ONE, ROUND, soon()),
+    "gather": lambda server: server.gather([ONE], ClearNames, ROUND, soon()),
+    "gather_all": lambda server: server.gather_all([ONE], ClearNames, ROUND, soon()),
+    "gather_each": lambda server: dict(server.gather_each([ONE], ClearNames, ROUND, UNHURRIED, STEP)),
+}
+"""With time left: what is late is dropped only as long as there is some."""
+every_hearing = pytest.mark.parametrize("listen", HEARING.values(), ids=HEARING)
 typed_way = pytest.mark.parametrize("way", ["receive", "gather", "gather_all", "gather_each"])
 
 
@@ -111,7 +121,7 @@ def test_messages_arrive_with_their_round(ends: Ends) -> None:
     assert ends.server.late_messages == ends.clients[TWO].late_messages == 0
 
 
-@every_way
+@every_hearing
 def test_late_messages_are_dropped_and_counted(ends: Ends, listen: Listen) -> None:
     ends.say(ONE, names("old"), round_id=0)
     ends.say(ONE, AdvertiseKeys("rows", bytes(32), b""), round_id=ROUND - 1)
@@ -356,7 +366,7 @@ def test_gather_each_drops_late_messages_and_counts_them(ends: Ends) -> None:
     for party in (ONE, TWO):
         ends.say(party, names("old"), round_id=ROUND - 1)
         ends.say(party, names("new"))
-    answers = dict(ends.server.gather_each([ONE, TWO], ClearNames, ROUND, NOW, STEP))
+    answers = dict(ends.server.gather_each([ONE, TWO], ClearNames, ROUND, UNHURRIED, STEP))
     assert answers == {ONE: names("new"), TWO: names("new")}
     assert ends.server.late_messages == 2
 
@@ -433,7 +443,7 @@ def test_one_that_fails_or_babbles_does_not_come_back(ends: Ends) -> None:
 
 
 def waiting(client: Conversation) -> object:
-    return client.receive(SERVER, ClearNames, ROUND, PAST)
+    return client.receive(SERVER, ClearNames, ROUND, soon(), "rows")
 
 
 @pytest.mark.parametrize("round_id", [0, ROUND, ROUND + 1])
@@ -472,7 +482,7 @@ def test_between_sums_an_abandoned_one_is_a_message_like_any_other(ends: Ends) -
     assert ends.clients[ONE].receive_any(SERVER, ROUND, PAST) == (ROUND, Abandon("rows", "too few"))
 
 
-CONTROL: list[wire.Message] = [LeaveOut(), Abandon("rows", "because I say so"), Back()]
+CONTROL: list[wire.Message] = [LeaveOut(), Back()]
 every_control = pytest.mark.parametrize("message", CONTROL, ids=lambda message: type(message).__name__)
 
 
@@ -484,8 +494,10 @@ def test_from_a_client_they_are_out_of_place(ends: Ends, way: str, message: wire
         LISTENING[way](ends.server)
 
 
-@every_way
-@every_control
+@every_hearing
+@pytest.mark.parametrize(
+    "message", [*CONTROL, Abandon("rows", "because I say so")], ids=lambda message: type(message).__name__
+)
 def test_from_a_client_and_an_earlier_round_they_are_late(ends: Ends, listen: Listen, message: wire.Message) -> None:
     ends.say(ONE, message, round_id=ROUND - 1)
     ends.say(ONE, names("a"))
@@ -506,6 +518,151 @@ def test_a_client_that_was_left_out_cannot_leave_out_others(ends: Ends) -> None:
     ends.say(ONE, Back())
     assert ends.server.came_back(ONE)
     assert ends.server.late_messages == 2
+
+
+# --- a sum that either side gives up --------------------------------------------------------------------------------
+
+GIVING_UP = Abandon("rows", "must not\x1b[2J open it")
+FOR_A_SUM: dict[str, Callable[[Conversation, str | None], Any]] = {
+    "receive": lambda server, purpose: server.receive(ONE, ClearNames, ROUND, soon(), purpose),
+    "gather_each": lambda server, purpose: dict(server.gather_each([ONE], ClearNames, ROUND, UNHURRIED, STEP, purpose)),
+}
+every_sum = pytest.mark.parametrize("listen", FOR_A_SUM.values(), ids=FOR_A_SUM)
+
+
+@every_sum
+def test_the_server_hears_which_client_gives_the_sum_up(
+    ends: Ends, listen: Callable[[Conversation, str | None], Any]
+) -> None:
+    ends.say(ONE, GIVING_UP)
+    with pytest.raises(SumAbandoned, match=r"^client 1: must not \[2J open it$"):
+        listen(ends.server, "rows")
+    assert ends.server.late_messages == 0
+
+
+@every_sum
+@pytest.mark.parametrize("purpose", ["metrics", "", "row", None])
+def test_a_sum_that_was_given_up_is_not_another_one_of_the_round(
+    ends: Ends, listen: Callable[[Conversation, str | None], Any], purpose: str | None
+) -> None:
+    ends.say(ONE, GIVING_UP)
+    ends.say(ONE, names("a"))
+    assert listen(ends.server, purpose) in (names("a"), {ONE: names("a")})
+    assert ends.server.late_messages == 1
+
+
+@every_sum
+@pytest.mark.parametrize("purpose", ["rows", "metrics", None])
+def test_a_client_cannot_give_up_a_sum_of_a_later_round(
+    ends: Ends, listen: Callable[[Conversation, str | None], Any], purpose: str | None
+) -> None:
+    ends.say(ONE, GIVING_UP, ROUND + 1)
+    with pytest.raises(UnexpectedMessage, match="client 1 sent Abandon of round 6 where ClearNames of round 5"):
+        listen(ends.server, purpose)
+
+
+@every_hearing
+def test_outside_of_sums_one_that_was_given_up_is_late(ends: Ends, listen: Listen) -> None:
+    ends.say(ONE, GIVING_UP)
+    ends.say(ONE, names("a"))
+    if listen is HEARING["receive_any"]:
+        assert listen(ends.server) == (ROUND, GIVING_UP)
+    assert listen(ends.server) in (names("a"), (ROUND, names("a")), {ONE: names("a")})
+
+
+def test_a_client_does_not_take_another_sums_end_for_its_own(ends: Ends) -> None:
+    client = ends.clients[ONE]
+    ends.server.send(ONE, Abandon("metrics", "too few"), ROUND)
+    ends.server.send(ONE, names("a"), ROUND)
+    assert waiting(client) == names("a")
+    assert client.late_messages == 1
+
+
+# --- peers that send without end ------------------------------------------------------------------------------------
+
+MANY = 5000
+OLD = wire.encode(names("old"), SESSION, RoundId(ROUND - 1))
+ELSEWHERE = wire.encode(Abandon("metrics", "over"), SESSION, ROUND)
+every_flood = pytest.mark.parametrize("frame", [OLD, ELSEWHERE], ids=["earlier round", "another sum"])
+
+
+class Endless(InProcessTransport):
+    """An end at which the same frame of client 1 arrives whenever it is asked for, deadline or not."""
+
+    def __init__(self, frame: wire.Frame) -> None:
+        super().__init__(InProcessNetwork(3), SERVER, CLIENTS)
+        self._frame = frame
+        self.taken = 0
+
+    def _take(self, senders: Collection[PartyId], deadline: Deadline) -> tuple[PartyId, Frame] | None:
+        self.taken += 1
+        return ONE, self._frame
+
+
+@every_flood
+@pytest.mark.parametrize("way", ["receive", "gather", "gather_all", "gather_each"])
+def test_a_flood_of_late_messages_keeps_nobody_after_the_deadline(frame: wire.Frame, way: str) -> None:
+    flooded = Endless(frame)
+    server = Conversation(flooded, SESSION)
+    if way in ("gather", "gather_each"):
+        assert LISTENING[way](server) == {}
+    else:
+        with pytest.raises(DeadlineExpired, match=r"no message from client 1 in time|client 1 did not answer in time"):
+            LISTENING[way](server)
+    assert flooded.taken <= 2
+    assert server.late_messages == flooded.taken
+
+
+@every_flood
+def test_a_flood_of_late_messages_keeps_nobody_for_longer_than_the_deadline(frame: wire.Frame) -> None:
+    flooded = Endless(frame)
+    server = Conversation(flooded, SESSION)
+    started = time.monotonic()
+    with pytest.raises(DeadlineExpired):
+        server.receive(ONE, ClearNames, ROUND, Deadline.after(SHORT))
+    assert dict(server.gather_each([ONE, TWO], ClearNames, ROUND, Patience.fixed(SHORT), STEP)) == {}
+    assert 2 * SHORT <= time.monotonic() - started < PATIENCE / 4
+    assert server.late_messages == flooded.taken > 2
+
+
+def test_a_mailbox_full_of_late_messages_is_read_no_further_than_the_deadline(ends: Ends) -> None:
+    for _ in range(MANY):
+        ends.say_bytes(ONE, OLD)
+    with pytest.raises(DeadlineExpired):
+        ends.server.receive(ONE, ClearNames, ROUND, PAST)
+    assert ends.server.late_messages == 1
+    ends.say(ONE, names("new"))
+    assert ends.server.receive(ONE, ClearNames, ROUND, soon()) == names("new")
+    assert ends.server.late_messages == MANY
+
+
+def test_a_flood_of_one_does_not_keep_the_others_from_being_heard(ends: Ends) -> None:
+    """Their answers are among the first messages read, wherever they stand in the order of clients."""
+    for _ in range(MANY):
+        ends.say_bytes(TWO, OLD)
+    ends.say(ONE, names("one"))
+    ends.say(THREE, names("three"))
+    answers = ends.server.gather_each(CLIENTS, ClearNames, ROUND, UNHURRIED, STEP)
+    assert dict([next(answers), next(answers)]) == {ONE: names("one"), THREE: names("three")}
+    assert ends.server.late_messages <= 2
+
+
+def test_one_that_was_left_out_is_read_a_hundred_messages_at_a_time(ends: Ends) -> None:
+    for _ in range(250):
+        ends.say_bytes(ONE, OLD)
+    ends.say(ONE, Back())
+    assert not ends.server.came_back(ONE)
+    assert ends.server.late_messages == 100
+    assert not ends.server.came_back(ONE)
+    assert ends.server.late_messages == 200
+    assert ends.server.came_back(ONE)
+    assert ends.server.late_messages == 250
+
+
+def test_one_that_was_left_out_and_floods_keeps_nobody() -> None:
+    flooded = Endless(OLD)
+    assert not Conversation(flooded, SESSION).came_back(ONE)
+    assert flooded.taken == 100
 
 
 def test_the_server_cannot_come_back(ends: Ends) -> None:

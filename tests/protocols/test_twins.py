@@ -322,7 +322,7 @@ def test_the_next_sum_is_exact_after_one_that_was_abandoned(twin: Twin) -> None:
             client.contribute(conversation, TASK, INPUTS[me], soon())
         if me in (ONE, TWO) or twin is PLAIN:
             while True:  # over whatever the server had sent before
-                conversation.receive(SERVER, wire.Message, FIRST, soon())
+                conversation.receive(SERVER, wire.Message, FIRST, soon(), PURPOSE)
 
     def take_part(conversation: Conversation) -> None:
         me = conversation.transport.party
@@ -459,7 +459,7 @@ def test_a_message_of_another_kind_is_unexpected(name: str, step: str) -> None:
     stage(TWINS[name], other, UnexpectedMessage, "client 3 sent ClearNames")
 
 
-CONTROL: list[wire.Message] = [LeaveOut(), Abandon(PURPOSE, "because I say so"), Back()]
+CONTROL: list[wire.Message] = [LeaveOut(), Back()]
 
 
 @every_step
@@ -467,6 +467,40 @@ CONTROL: list[wire.Message] = [LeaveOut(), Abandon(PURPOSE, "because I say so"),
 def test_a_client_cannot_steer_a_sum_with_what_the_server_says(name: str, step: str, message: wire.Message) -> None:
     steer = instead_of(TWINS[name].says[step], lambda usual, round_id: message)
     stage(TWINS[name], steer, UnexpectedMessage, f"client 3 sent {type(message).__name__} of round 1")
+
+
+@pytest.mark.parametrize(("name", "step"), [(name, step) for name, step in EVERY_STEP if name != "plain"])
+def test_a_client_can_give_up_the_sum(name: str, step: str) -> None:
+    give_up = instead_of(TWINS[name].says[step], lambda usual, round_id: Abandon(PURPOSE, "I must not\x1b[2J open it"))
+    stage(TWINS[name], give_up, SumAbandoned, r"^client 3: I must not \[2J open it$")
+
+
+@every_step
+@pytest.mark.parametrize(("round_id", "purpose"), [(0, PURPOSE), (1, "metrics")], ids=["earlier", "other"])
+def test_a_client_that_gives_up_another_sum_does_not_end_this_one(
+    name: str, step: str, round_id: int, purpose: str
+) -> None:
+    """What it says is late; then comes its answer."""
+    twin, late = TWINS[name], list[int]()
+    honest = taking_part(twin, CLIENTS, [(TASK, INPUTS)])
+
+    def serve(conversation: Conversation) -> Collected:
+        (collected,) = serving(twin, CLIENTS, [TASK])(conversation)
+        late.append(conversation.late_messages)
+        assert isinstance(collected, Collected)
+        return collected
+
+    def take_part(conversation: Conversation) -> None:
+        def first_give_up(message: wire.Message, _: RoundId) -> wire.Message:
+            if isinstance(message, twin.says[step]):
+                conversation.send(SERVER, Abandon(purpose, "not that one"), RoundId(round_id))
+            return message
+
+        bent(honest, first_give_up)(conversation)
+
+    collected = converse({SERVER: serve} | dict.fromkeys(CLIENTS, honest) | {THREE: take_part})[SERVER]
+    assert is_sum_of(collected, LAYOUT, INPUTS, CLIENTS)
+    assert late == [1]
 
 
 @every_step

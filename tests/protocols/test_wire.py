@@ -16,6 +16,9 @@ from protocols import wire
 from protocols.conversation import Failed
 from protocols.errors import DecodeError
 from protocols.identifiers import RoundId, SessionId
+from protocols.plain.sums import ClearInput
+from protocols.plain.union import ClearNames, ClearUnion
+from protocols.secagg.messages import ChannelDirectory, MaskedInput, Survivors
 
 SESSION = SessionId(bytes(range(16)))
 ROUND = RoundId(7)
@@ -140,11 +143,53 @@ def test_a_sender_is_told_of_frames_nobody_would_take(monkeypatch: pytest.Monkey
     for session in (b"", bytes(15), bytes(17)):
         with pytest.raises(DecodeError, match="session"):
             wire.encode(message, SessionId(session), ROUND)
-    monkeypatch.setattr(wire, "MAX_FRAME_BYTES", size)
-    assert len(wire.encode(message, SESSION, ROUND)) == size
-    monkeypatch.setattr(wire, "MAX_FRAME_BYTES", size - 1)
-    with pytest.raises(DecodeError, match="limit"):
+    monkeypatch.setitem(wire._LIMITS, Failed, size)
+    frame = wire.encode(message, SESSION, ROUND)
+    assert len(frame) == size
+    assert wire.decode(frame, session=SESSION).message == message
+    monkeypatch.setitem(wire._LIMITS, Failed, size - 1)
+    with pytest.raises(DecodeError, match=f"message of {size} bytes exceeds the limit of {size - 1}"):
         wire.encode(message, SESSION, ROUND)
+    with pytest.raises(DecodeError, match=f"Failed of {size} bytes exceeds the limit of {size - 1}"):
+        wire.decode(frame, session=SESSION)
+
+
+def test_every_type_has_its_largest_frame() -> None:
+    arrays = {MaskedInput, ClearInput, ClearUnion}
+    limits = dict.fromkeys(arrays, wire.MAX_FRAME_BYTES) | {ClearNames: 1 << 26}
+    assert {kind: wire._LIMITS[kind] for kind in registered()} == {
+        kind: limits.get(kind, 1 << 22) for kind in registered()
+    }
+    assert wire.SMALL_FRAME_BYTES == 1 << 22
+
+
+@pytest.mark.parametrize(("kind", "limit"), [(ChannelDirectory, 1 << 22), (ClearNames, 1 << 26)], ids=["map", "list"])
+def test_a_frame_that_is_too_large_for_its_type_is_not_decoded(kind: type[wire.Message], limit: int) -> None:
+    """Its body is never looked at: bytes that are no message at all are refused for their number alone."""
+
+    def framed(size: int) -> bytearray:
+        frame = bytearray(size)
+        wire.HEADER.pack_into(frame, 0, wire.VERSION, 0, wire._NUMBERS[kind], ROUND, SESSION, size - wire.HEADER.size)
+        return frame
+
+    with pytest.raises(DecodeError, match=f"{kind.__name__} of {limit + 1} bytes exceeds the limit of {limit}"):
+        wire.decode(framed(limit + 1), session=SESSION)
+    with pytest.raises(DecodeError) as refused:
+        wire.decode(framed(limit), session=SESSION)
+    assert "exceeds" not in str(refused.value)
+
+
+def test_messages_up_to_the_limit_of_their_type_travel() -> None:
+    small = [f"{number:0100}" for number in range(50_000)]
+    assert len(wire.encode(ClearNames(small), SESSION, ROUND)) > wire.SMALL_FRAME_BYTES
+    assert same(there_and_back(ClearNames(small)), ClearNames(small))
+    with pytest.raises(DecodeError, match="exceeds the limit of 67108864"):
+        wire.encode(ClearNames(["x" * (1 << 26)]), SESSION, ROUND)
+    many = Survivors("rows", list(range(1 << 32, (1 << 32) + 500_000)))
+    with pytest.raises(DecodeError, match="exceeds the limit of 4194304"):
+        wire.encode(many, SESSION, ROUND)
+    vector = np.zeros(1 << 20, dtype="<u8")
+    assert same(there_and_back(ClearInput("rows", vector)), ClearInput("rows", vector))
 
 
 def test_a_message_without_a_number_does_not_travel() -> None:

@@ -541,11 +541,15 @@ def test_the_order_and_the_size_of_the_keys_are_free(
         (AdvertiseKeys, ["p", KEY, b"s"]),
         (KeyDirectory, ["p", {0: KEY}, {}]),
         (ShareKeys, ["p", {1: b"clear"}, KEY]),
-        (MaskedInput, ["p", np.zeros(1)]),
-        (MaskedInput, ["p", [1, 2]]),
+        (MaskedInput, ["p", np.zeros(1), PEERS]),
+        (MaskedInput, ["p", [1, 2], PEERS]),
+        (MaskedInput, ["p", np.zeros(1, "<u8"), PEERS[:31]]),
         (UnmaskShares, ["p", {1: SHARE}, {1: SHARE}]),
         (ClearInput, ["p", np.zeros(1)]),
         (ClearNames, [["a", "a"]]),
+        (ClearUnion, [np.zeros((2, TAG_BYTES - 1), "<u1")]),
+        (ClearUnion, [np.zeros((2, TAG_BYTES))]),
+        (ClearUnion, [np.zeros(TAG_BYTES, "<u1")]),
     ],
 )
 def test_the_same_limits_hold_for_messages_made_here(message_type: type[wire.Message], values: list[Any]) -> None:

@@ -35,6 +35,7 @@ from protocols.secagg.messages import (
     SignedSurvivors,
     Survivors,
 )
+from protocols.secagg.openings import Openings
 from protocols.secagg.params import SumParameters
 from protocols.secagg.server import SecAggServer, Step
 from protocols.secagg.session import ClientSession
@@ -135,11 +136,20 @@ class Sum:
 class Federation:
     """Clients after the set-up of a session, from which any number of sums begin."""
 
-    def __init__(self, clients: Sequence[PartyId], *, signed: bool = False, session: SessionId = SESSION) -> None:
+    def __init__(
+        self,
+        clients: Sequence[PartyId],
+        *,
+        signed: bool = False,
+        session: SessionId = SESSION,
+        openings: Mapping[PartyId, Openings] | None = None,
+    ) -> None:
         self.clients, self.session, self.signed = list(clients), session, signed
         self.credentials = credentials_for(clients) if signed else {}
+        kept = openings or {}
         self.sessions = {
-            party: ClientSession(party, clients, session, self.credentials.get(party)) for party in clients
+            party: ClientSession(party, clients, session, self.credentials.get(party), kept.get(party))
+            for party in clients
         }
         self.directory = channel_directory({party: begun.start() for party, begun in self.sessions.items()})
         for begun in self.sessions.values():

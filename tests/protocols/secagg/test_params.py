@@ -3,9 +3,10 @@
 The reckoning here uses none of the module's formulas: it counts sets, or adds up exact fractions term by term.
 """
 
+import dataclasses
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, product
@@ -23,6 +24,7 @@ from protocols.secagg.params import (
     complete_parameters,
     sparse_parameters,
 )
+from protocols.secagg.sums import parameters_for
 
 SMALL = range(2, 9)
 
@@ -83,6 +85,91 @@ def test_nonsense_bits_are_refused(name: str, bits: int) -> None:
 def test_an_unknown_kind_of_server_is_refused() -> None:
     with pytest.raises(ParametersRefused, match="server = 'malicious' is neither of semi-honest, active"):
         ThreatModel(0.1, 0.1, "malicious")  # type: ignore[arg-type]
+
+
+# --- a sum over some of the clients ---------------------------------------------------------------------------------
+
+
+def rarely_more(clients: int, corrupt: int, drawn: int, bits: int) -> int:
+    """The fewest corrupt ones that are exceeded in at most 2^-bits / (clients + 1) of all draws: a margin is taken."""
+    draws = [sum(client < corrupt for client in chosen) for chosen in combinations(range(clients), drawn)]
+    allowed = Fraction(1, (clients + 1) * 2**bits)
+    return min(x for x in range(drawn + 1) if Fraction(sum(found > x for found in draws), len(draws)) <= allowed)
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4, 40])
+@pytest.mark.parametrize("clients", range(1, 10))
+def test_random_draws_have_more_corrupt_ones_than_reckoned_with_only_rarely(clients: int, bits: int) -> None:
+    for corrupt, drawn in product(range(clients), range(1, clients + 1)):
+        model = declared(clients, corrupt, 0, security=bits)
+        expected = min(corrupt, rarely_more(clients, corrupt, drawn, bits))
+        if expected >= drawn:
+            with pytest.raises(ParametersRefused, match=f"a sum of {drawn} of {clients} clients may have corrupt"):
+                model.among(drawn, clients)
+        else:
+            among = model.among(drawn, clients)
+            assert among.corrupt_of(drawn) == expected
+            # Nothing else of the declaration changes.
+            assert dataclasses.replace(among, corrupt=model.corrupt) == model
+
+
+@pytest.mark.parametrize("clients", range(1, 10))
+def test_against_an_active_server_all_corrupt_clients_may_be_among_those_drawn(clients: int) -> None:
+    for corrupt, drawn in product(range(clients), range(1, clients + 1)):
+        model = declared(clients, corrupt, 0, "active")
+        worst = max(sum(client < corrupt for client in chosen) for chosen in combinations(range(clients), drawn))
+        if worst == drawn:
+            with pytest.raises(ParametersRefused, match="corrupt participants only: declare less corruption or draw"):
+                model.among(drawn, clients)
+        else:
+            assert model.among(drawn, clients).corrupt_of(drawn) == worst == min(corrupt, drawn)
+
+
+@pytest.mark.parametrize("server", ["semi-honest", "active"])
+def test_a_sum_over_everybody_has_the_declared_number_of_corrupt_clients(server: Server) -> None:
+    for n in range(2, 60):
+        for corrupt in range(n):
+            assert declared(n, corrupt, 0, server).among(n, n).corrupt_of(n) == corrupt
+
+
+def test_a_share_of_those_drawn_would_be_fewer_than_there_may_be() -> None:
+    """Of 30 clients 6 may be corrupt. Five that are drawn may be among them, although a fifth of five is one."""
+    for server in ("semi-honest", "active"):
+        with pytest.raises(ParametersRefused, match="a sum of 5 of 30 clients may have corrupt participants only"):
+            declared(30, 6, 0, server).among(5, 30)
+    assert declared(30, 6, 0, "active").among(10, 30).corrupt_of(10) == 6
+    assert complete_parameters(5, declared(30, 6, 0)).threshold == 5
+    with pytest.raises(ParametersRefused):
+        parameters_for(5, 30, declared(30, 6, 0), 2)
+
+
+def test_random_draws_from_many_are_reckoned_with_better_than_the_worst_case() -> None:
+    semi_honest, active = (ThreatModel(0.2, 0.1, server) for server in ("semi-honest", "active"))
+    found = semi_honest.among(200, 1000).corrupt_of(200)
+    assert 40 < found < 200
+    assert 1001 * tail(1000, 200, 200, found + 1) <= Fraction(1, 2**40) < 1001 * tail(1000, 200, 200, found)
+    with pytest.raises(ParametersRefused):
+        active.among(200, 1000)
+
+
+@pytest.mark.parametrize(("server", "chosen"), [("semi-honest", sparse_parameters), ("active", complete_parameters)])
+def test_the_parameters_of_a_sum_count_the_corrupt_over_all_clients(
+    server: Server, chosen: Callable[[int, ThreatModel, int], SumParameters]
+) -> None:
+    model = ThreatModel(0.1, 0.1, server)
+    for participants, clients in ((20, 20), (20, 30), (60, 100), (100, 100)):
+        expected = chosen(participants, model.among(participants, clients), 3)
+        assert parameters_for(participants, clients, model, 3) == expected
+    assert parameters_for(100, 100, model, 3).complete == (server == "active")
+
+
+@pytest.mark.parametrize("n", [10, 40, 100])
+def test_the_server_insists_on_as_many_as_the_declaration_leaves(n: int) -> None:
+    for silent in (0, 1, n // 5):
+        model = declared(n, 1, silent, security=10, correctness=5)
+        for parameters in (complete_parameters(n, model), sparse_parameters(n, model)):
+            assert parameters.least_present == n - silent
+    assert SumParameters(4, 3, 2, 2).least_present == 0
 
 
 # --- the complete graph, by enumeration -----------------------------------------------------------------------------
@@ -155,7 +242,7 @@ def test_the_complete_graph_has_the_largest_threshold_that_enumeration_allows(n:
         assert (parameters is not None) == possible, (corrupt, silent)
         outcomes.add(possible)
         if parameters is not None:
-            assert parameters == SumParameters(n, n - 1, max(good), parameters.min_survivors)
+            assert parameters == SumParameters(n, n - 1, max(good), parameters.min_survivors, n - silent)
             assert parameters.complete
             # Whatever survivors it answers for, two of them are honest; and nobody refuses a sum as declared.
             assert corrupt + 2 <= parameters.min_survivors <= n - silent
@@ -204,7 +291,7 @@ def test_without_agreement_on_the_survivors_an_active_server_still_needs_two_in_
 
 def test_two_clients_have_no_slack() -> None:
     for server in ("semi-honest", "active"):
-        assert complete_parameters(2, ThreatModel(0.4, 0.4, server)) == SumParameters(2, 1, 2, 2)
+        assert complete_parameters(2, ThreatModel(0.4, 0.4, server)) == SumParameters(2, 1, 2, 2, 2)
         assert accepted(2, ThreatModel(0.5, 0, server)) is None
         assert accepted(2, ThreatModel(0, 0.5, server)) is None
 
@@ -341,7 +428,7 @@ def test_the_sparse_graph_has_the_smallest_degree_and_the_largest_threshold(
     for k in range(2, n - 1, 2):
         fitting = [t for t in range(2, k + 2) if conditions(n, corrupt, silent, k, t, least, security, correctness)]
         if fitting:
-            expected = SumParameters(n, k, max(fitting), max(*fitting, least))
+            expected = SumParameters(n, k, max(fitting), max(*fitting, least), n - silent)
             break
     assert sparse_parameters(n, model, least) == expected
 

@@ -1,5 +1,8 @@
 """The client's states: one message is taken in each, everything else ends the sum for good and leaves no secret."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from sessions import EVERYONE, LENGTH, ME, OTHERS, PARAMETERS, PURPOSE, Federation, Script, assert_over, reachable_bytes
@@ -307,3 +310,27 @@ def test_a_message_for_another_purpose_ends_the_sum(state: type[State], signed: 
     with pytest.raises(PeerMisbehaved, match="another sum"):
         script.me.receive(type(due)("counts", *fields[1:]))
     assert_over(script.me)
+
+
+@pytest.mark.parametrize(
+    ("state", "signed"),
+    [(state, False) for state in (New, Advertised, Shared, Ready, Masked, Answered, Aborted)] + [(Signed, True)],
+)
+def test_a_state_lives_in_memory_only(state: type[State], signed: bool) -> None:
+    client = Script(signed=signed).reach(state).me.client
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        with pytest.raises(TypeError, match="a client's state is not serialised"):
+            pickle.dumps(client.state, protocol)
+    for duplicate in (copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="a client's state is not serialised"):
+            duplicate(client.state)
+    with pytest.raises(TypeError):
+        pickle.dumps(client)
+
+
+def test_the_shares_that_others_entrusted_live_in_memory_only() -> None:
+    state = Script().reach(Masked).me.client.state
+    assert isinstance(state, Masked)
+    for held in state.held.values():
+        with pytest.raises(TypeError, match="a client's state is not serialised"):
+            pickle.dumps(held)

@@ -3,6 +3,7 @@
 When a sum is due is counted here from who answers which step, with nothing of the server's own reckoning.
 """
 
+import dataclasses
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -207,6 +208,42 @@ def test_a_sparse_graph_is_exact_in_every_group(group: Group) -> None:
     begun = Federation(everyone(12)).begin(SumParameters(12, 6, 3, 3), group)
     assert outcome(begun, {PartyId(2): Step.MASKED_INPUT, PartyId(9): Step.SHARE_KEYS, PartyId(5): Step.UNMASKING})
     assert len(begun.server.survivors) == 10
+
+
+# --- fewer than declared --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("step", "what"),
+    [
+        (Step.ADVERTISE_KEYS, "advertised keys"),
+        (Step.SHARE_KEYS, "shared keys"),
+        (Step.MASKED_INPUT, "sent their input"),
+    ],
+)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_sum_that_loses_more_than_declared_is_given_up(step: Step, what: str, sparse: bool) -> None:
+    """Every neighbourhood and every threshold could still bear the loss: the number in all decides."""
+    parameters = SumParameters(12, 8 if sparse else 11, 3, 3)
+    gone = dict.fromkeys(parties(2, 5, 9), step)
+    assert outcome(Federation(everyone(12)).begin(parameters), gone)
+    assert outcome(Federation(everyone(12)).begin(dataclasses.replace(parameters, least_present=9)), gone)
+    begun = Federation(everyone(12)).begin(dataclasses.replace(parameters, least_present=10))
+    with pytest.raises(SumAbandoned, match=rf"^9 clients have {what}, 10 are needed$"):
+        begun.run(gone)
+    with pytest.raises(UnexpectedMessage, match="no sum in step 'abandoned'"):
+        begun.server.total()
+
+
+def test_losses_of_several_steps_add_up() -> None:
+    parameters = dataclasses.replace(complete(6, 2), least_present=4)
+    fates = {PartyId(1): Step.ADVERTISE_KEYS, PartyId(2): Step.SHARE_KEYS, PartyId(3): Step.MASKED_INPUT}
+    begun = Federation(everyone(6)).begin(parameters)
+    with pytest.raises(SumAbandoned, match=r"^3 clients have sent their input, 4 are needed$"):
+        begun.run(fates)
+    # Once the inputs are there, no more than a threshold has to open the masks.
+    later = {PartyId(1): Step.ADVERTISE_KEYS, PartyId(2): Step.SHARE_KEYS, PartyId(3): Step.UNMASKING}
+    assert outcome(Federation(everyone(6)).begin(parameters), later)
 
 
 # --- reasons --------------------------------------------------------------------------------------------------------

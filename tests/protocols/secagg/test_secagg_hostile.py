@@ -44,6 +44,7 @@ from protocols.secagg.messages import (
     AdvertiseKeys,
     EncryptedShares,
     KeyDirectory,
+    MaskedInput,
     SignedSurvivors,
     Survivors,
     SurvivorSignature,
@@ -345,13 +346,57 @@ def test_shares_are_taken_once(state: type[State]) -> None:
     assert_over(script.me)
 
 
-def test_a_client_that_was_told_of_other_sharers_gives_itself_away() -> None:
-    """The server keeps client 2's shares from client 1, which therefore leaves out their common mask."""
-    begun = Federation(EVERYONE).begin(complete(4, 2)).until(Step.MASKED_INPUT)
-    message = begun.inbox[ONE]
+def robbed(begun: Sum, of: PartyId, sender: PartyId) -> Sum:
+    """The shares of `sender` do not reach client `of`."""
+    message = begun.inbox[of]
     assert isinstance(message, EncryptedShares)
-    begun.inbox[ONE] = EncryptedShares(PURPOSE, {3: message.sealed[3], 4: message.sealed[4]})
-    begun.until(Step.UNMASKING)
+    kept = {party: entry for party, entry in message.sealed.items() if party != sender}
+    assert len(kept) == len(message.sealed) - 1
+    begun.inbox[of] = EncryptedShares(PURPOSE, kept)
+    return begun
+
+
+@pytest.mark.parametrize("signed", [False, True], ids=["semi-honest", "active"])
+@pytest.mark.parametrize("sender", [ME, THREE, FOUR], ids=int)
+def test_shares_that_are_lost_on_the_way_are_noticed_with_the_input(signed: bool, sender: PartyId) -> None:
+    """Client 1 then falls silent, and the others are enough to open everything: their sum is exact nevertheless."""
+    begun = robbed(Federation(EVERYONE, signed=signed).begin(complete(4, 3)).until(Step.MASKED_INPUT), ONE, sender)
+    with pytest.raises(PeerMisbehaved, match="client 1 has masked with others than its neighbours"):
+        begun.server.receive(ONE, begun.answer(ONE))
+    with pytest.raises(UnexpectedMessage, match="no sum"):
+        begun.server.total()
+    assert ONE in begun.server.missing
+    total = begun.run({ONE: Step.MASKED_INPUT})
+    assert begun.server.survivors == {ME, THREE, FOUR}
+    assert total.tolist() == begun.exact([ME, THREE, FOUR])
+
+
+def test_shares_that_are_lost_on_the_way_are_noticed_in_a_sparse_graph() -> None:
+    clients = everyone(12)
+    begun = Federation(clients).begin(SumParameters(12, 6, 3, 3)).until(Step.MASKED_INPUT)
+    for party in clients:
+        peer = begun.terms.graph.neighbours(party)[0]
+        robbed(begun, party, peer)
+        with pytest.raises(PeerMisbehaved, match=f"client {party} has masked with others than its neighbours"):
+            begun.server.receive(party, begun.answer(party))
+    assert begun.server.missing == set(clients)
+    with pytest.raises(SumAbandoned):
+        begun.server.close()
+
+
+def test_a_client_that_was_told_of_other_sharers_gives_itself_away() -> None:
+    """The server keeps client 2's shares from client 1, which therefore leaves out their common mask.
+
+    Client 1 lies about that when it sends its input, and gives itself away when it opens the masks.
+    """
+    begun = robbed(Federation(EVERYONE).begin(complete(4, 2)).until(Step.MASKED_INPUT), ONE, ME)
+    answer = begun.answer(ONE)
+    assert isinstance(answer, MaskedInput)
+    lie = begun.terms.peers_digest(ONE, [ME, THREE, FOUR])
+    begun.server.receive(ONE, MaskedInput(PURPOSE, answer.vector, lie))
+    for party in (ME, THREE, FOUR):
+        begun.server.receive(party, begun.answer(party))
+    begun.inbox = begun.server.close()
     with pytest.raises(PeerMisbehaved, match="client 1 does not answer for exactly its neighbours"):
         begun.server.receive(ONE, begun.answer(ONE))
     # The other three would be enough to rebuild every seed, but a mask is left over: there is no sum.
@@ -452,7 +497,6 @@ BINDINGS: dict[str, Callable[[Terms], bytes]] = {
     "self mask": lambda terms: terms.self_mask_context(ME).encode(),
     "advert": lambda terms: terms.advert_statement(ME, bytes(32)).encode(),
     "survivors": lambda terms: terms.survivors_statement(ME, EVERYONE).encode(),
-    "peers": lambda terms: terms.peers_digest(ME, OTHERS),
 }
 
 
@@ -461,6 +505,17 @@ def test_every_key_and_statement_is_bound_to_everything_in_the_terms(name: str) 
     bound = [BINDINGS[name](terms) for terms in (BASE, *VARIED.values())]
     assert len(set(bound)) == len(VARIED) + 1
     assert BINDINGS[name](replace(BASE)) == bound[0]
+
+
+def test_the_digest_of_the_peers_is_bound_to_the_terms_the_client_and_each_peer() -> None:
+    # The session is in the transcript of its set-up.
+    varied = [terms for name, terms in VARIED.items() if name != "session"]
+    bound = {terms.peers_digest(ME, OTHERS) for terms in (BASE, *varied)}
+    assert len(bound) == len(varied) + 1
+    sets = [OTHERS, [ONE], [THREE], [ONE, THREE], [ONE, FOUR], [THREE, FOUR], [FOUR], []]
+    digests = {BASE.peers_digest(party, peers) for peers in sets for party in (ME, PartyId(9))}
+    assert len(digests) == 2 * len(sets)
+    assert BASE.peers_digest(ME, [FOUR, ONE, THREE]) == BASE.peers_digest(ME, OTHERS)
 
 
 def test_no_two_uses_share_a_context() -> None:

@@ -237,7 +237,13 @@ def terms_digest(begun: Sum, federation: Federation) -> bytes:
     return sha256_of(
         transcript,
         struct.pack(
-            "<5Q", begun.terms.round, figures.degree, figures.threshold, figures.min_survivors, begun.terms.length
+            "<6Q",
+            begun.terms.round,
+            figures.degree,
+            figures.threshold,
+            figures.min_survivors,
+            figures.least_present,
+            begun.terms.length,
         ),
         PURPOSE.encode(),
         b"".join(struct.pack("<Q", party) for party in sorted(federation.clients)),
@@ -317,6 +323,14 @@ def test_the_seed_commitment_is_the_hash_of_the_construction() -> None:
     assert isinstance(state, Shared)
     expected = sha256_of(b"seed commitment", terms_digest(begun, federation), struct.pack("<Q", ME), state.seed)
     assert getattr(answer, "seed_commitment", None) == expected
+
+
+def test_the_digest_of_the_peers_is_the_hash_of_the_construction() -> None:
+    federation = Federation(parties(2, 3, 70_000, 5))
+    begun = federation.begin(complete(4, 3)).until(Step.MASKED_INPUT)
+    peers = b"".join(struct.pack("<Q", peer) for peer in (3, 5, 70_000))
+    expected = sha256_of(b"peers", terms_digest(begun, federation), struct.pack("<Q", 2), peers)
+    assert getattr(begun.answer(PartyId(2)), "peers", None) == expected
 
 
 # --- what recovery opens --------------------------------------------------------------------------------------------

@@ -309,6 +309,47 @@ def test_a_value_outside_the_field_is_refused_and_not_added(value: int) -> None:
     finish(begun, TWO)
 
 
+@pytest.mark.parametrize("peers", [[1, 3], [1, 2, 3, 4], [1, 3, 5], [], [1, 3, 4, 5]], ids=str)
+def test_an_input_that_was_masked_with_others_is_refused_and_not_added(peers: list[int]) -> None:
+    begun = begun_at(Step.MASKED_INPUT)
+    right = begun.answer(TWO)
+    assert isinstance(right, MaskedInput)
+    wrong = MaskedInput(PURPOSE, right.vector.copy(), begun.terms.peers_digest(TWO, parties(*peers)))
+    with pytest.raises(PeerMisbehaved, match="client 2 has masked with others than its neighbours"):
+        begun.server.receive(TWO, wrong)
+    begun.server.receive(TWO, right)
+    finish(begun, TWO)
+
+
+def test_another_clients_digest_of_the_peers_is_refused() -> None:
+    begun = begun_at(Step.MASKED_INPUT)
+    right = begun.answer(TWO)
+    assert isinstance(right, MaskedInput)
+    for party in (ONE, THREE, FOUR):
+        other = begun.terms.peers_digest(party, [peer for peer in EVERYONE if peer != party])
+        with pytest.raises(PeerMisbehaved, match="client 2 has masked with others"):
+            begun.server.receive(TWO, MaskedInput(PURPOSE, right.vector.copy(), other))
+    begun.server.receive(TWO, right)
+    finish(begun, TWO)
+
+
+def test_peers_that_fell_silent_before_they_shared_keys_are_not_among_them() -> None:
+    begun = begun_at(Step.MASKED_INPUT, silent_at={FOUR: Step.SHARE_KEYS})
+    right = begun.answer(TWO)
+    assert isinstance(right, MaskedInput)
+    assert right.peers == begun.terms.peers_digest(TWO, [ONE, THREE])
+    with pytest.raises(PeerMisbehaved, match="client 2 has masked with others"):
+        begun.server.receive(TWO, masked_by_two(begun, right.vector.copy()))
+    begun.server.receive(TWO, right)
+    assert begun.server.missing == {ONE, THREE}
+
+
+@pytest.mark.parametrize("size", [0, 31, 33])
+def test_a_digest_of_another_length_is_no_message(size: int) -> None:
+    with pytest.raises(ValueError, match="digest of wrong length"):
+        MaskedInput(PURPOSE, np.ones(LENGTH, dtype="<u8"), bytes(size))
+
+
 @pytest.mark.parametrize("dtype", ["<f8", "<i8", "<u1", "<f4"])
 def test_a_vector_of_no_group_is_no_message(dtype: str) -> None:
     with pytest.raises(ValueError, match="instead of"):

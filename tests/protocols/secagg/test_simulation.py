@@ -11,7 +11,6 @@ from protocols import wire
 from protocols.errors import SumAbandoned
 from protocols.identifiers import SETUP, PartyId, new_session
 from protocols.primitives.group import MODULUS, Group, GroupVector, PrimeField, Ring
-from protocols.secagg.messages import SEALED_SHARES_BYTES as SEALED
 from protocols.secagg.messages import (
     PEERS_BYTES,
     AdvertiseChannel,
@@ -20,6 +19,7 @@ from protocols.secagg.messages import (
     MaskedInput,
     ShareKeys,
 )
+from protocols.secagg.messages import SEALED_SHARES_BYTES as SEALED
 from protocols.secagg.params import ParametersRefused, ThreatModel, complete_parameters
 from protocols.secagg.server import Step
 from protocols.secagg.simulation import PURPOSE, ROUND, SimulationResult, Spread, simulate

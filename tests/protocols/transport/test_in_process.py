@@ -9,7 +9,7 @@ from in_threads import soon
 
 from protocols.errors import DeadlineExpired, PeerLost
 from protocols.identifiers import SERVER, PartyId
-from protocols.transport.base import party_names
+from protocols.transport.base import in_turn, party_names
 from protocols.transport.deadline import Deadline
 from protocols.transport.in_process import InProcessNetwork, InProcessTransport
 
@@ -99,3 +99,43 @@ def test_gather_does_not_wait_once_all_have_answered() -> None:
 def test_parties_have_names() -> None:
     assert party_names([THREE, SERVER, ONE]) == "the server, client 1, client 3"
     assert party_names([]) == ""
+
+
+@given(st.sets(st.integers(0, 9).map(PartyId)), st.integers(0, 9).map(PartyId))
+def test_turns_go_up_from_the_one_served_last_and_begin_again(waiting: set[PartyId], served: PartyId) -> None:
+    order = in_turn(waiting, served)
+    assert order == sorted(party for party in waiting if party > served) + sorted(
+        party for party in waiting if party <= served
+    )
+
+
+def test_senders_are_served_in_turn() -> None:
+    server, *clients = ends()
+    for client in clients:
+        for number in range(3):
+            client.send(SERVER, bytes([number]))
+    order = [server.receive(server.peers, PAST) for _ in range(9)]
+    assert order == [(party, bytes([number])) for number in range(3) for party in (ONE, TWO, THREE)]
+
+
+@pytest.mark.parametrize("flooding", [ONE, TWO, THREE], ids=int)
+def test_one_that_floods_does_not_starve_the_others(flooding: PartyId) -> None:
+    server, *clients = ends()
+    for _ in range(2000):
+        clients[flooding - 1].send(SERVER, b"again")
+    others = [party for party in (ONE, TWO, THREE) if party != flooding]
+    for _ in range(5):
+        for party in others:
+            clients[party - 1].send(SERVER, b"once")
+        assert {server.receive(server.peers, PAST)[0] for _ in range(3)} == {ONE, TWO, THREE}
+
+
+def test_turns_skip_those_that_are_not_asked_for_or_have_sent_nothing() -> None:
+    server, one, _, three = ends()
+    for _ in range(2):
+        one.send(SERVER, b"one")
+        three.send(SERVER, b"three")
+    assert server.receive([ONE], PAST) == (ONE, b"one")
+    assert server.receive([ONE, TWO], PAST) == (ONE, b"one")
+    assert server.receive(server.peers, PAST) == (THREE, b"three")
+    assert server.receive(server.peers, PAST) == (THREE, b"three")

@@ -1,0 +1,312 @@
+"""A sum is opened for the second time over the same clients only, at single clients and in whole conversations."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import sum_conversations as sums
+from in_threads import Part, converse, soon
+from sessions import PURPOSE, Federation, Sum, Watched, complete, everyone, parties
+from sum_conversations import ACTIVE, SECAGG, SEMI_HONEST, SIGNED, Foreseen, Silences, Twin, credentials, is_sum_of
+
+from protocols import wire
+from protocols.conversation import Abandon, Conversation
+from protocols.errors import SumAbandoned, UnexpectedMessage
+from protocols.identifiers import SERVER, PartyId, RoundId
+from protocols.secagg.client import Aborted
+from protocols.secagg.messages import MaskedInput, SurvivorSignature, UnmaskShares
+from protocols.secagg.openings import Openings
+from protocols.secagg.params import SumParameters
+from protocols.secagg.server import Step
+from protocols.secagg.sums import SecAggSumClient
+from protocols.sums import Collected
+
+CLIENTS = everyone(4)
+ONE, TWO, THREE, FOUR = CLIENTS
+FIRST = RoundId(1)
+REFUSAL = "was opened before over other clients"
+signed_or_not = pytest.mark.parametrize("signed", [False, True], ids=["semi-honest", "active"])
+
+# --- the record -----------------------------------------------------------------------------------------------------
+
+
+def some(*numbers: int) -> frozenset[PartyId]:
+    return frozenset(parties(*numbers))
+
+
+def test_the_same_survivors_may_be_opened_again_and_others_not() -> None:
+    openings = Openings()
+    for _ in range(3):
+        openings.open(FIRST, "rows", some(1, 2, 3))
+    for others in (some(1, 2), some(1, 2, 3, 4), some(1, 2, 4), some()):
+        with pytest.raises(SumAbandoned, match=f"the sum of rows of round 1 {REFUSAL}"):
+            openings.open(FIRST, "rows", others)
+    # A refusal changes nothing.
+    openings.open(FIRST, "rows", some(3, 2, 1))
+
+
+def test_every_round_and_every_purpose_stands_for_itself() -> None:
+    openings = Openings()
+    openings.open(FIRST, "rows", some(1, 2, 3))
+    openings.open(RoundId(2), "rows", some(1, 2))
+    openings.open(FIRST, "metrics", some(2, 3))
+    assert repr(openings) == "Openings(3 sums)"
+    with pytest.raises(SumAbandoned):
+        openings.open(RoundId(2), "rows", some(1, 2, 3))
+    with pytest.raises(SumAbandoned):
+        openings.open(FIRST, "metrics", some(1, 2, 3))
+
+
+def test_what_was_opened_before_this_session_counts() -> None:
+    openings = Openings({(1, "rows"): [ONE, TWO]})
+    openings.open(FIRST, "rows", some(2, 1))
+    with pytest.raises(SumAbandoned, match=REFUSAL):
+        openings.open(FIRST, "rows", some(1, 2, 3))
+    openings.open(RoundId(2), "rows", some(1, 2, 3))
+
+
+def test_what_is_opened_is_written_down_first_and_what_is_refused_is_not() -> None:
+    noted: list[tuple[int, str, frozenset[PartyId]]] = []
+    openings = Openings({(1, "rows"): [ONE, TWO]}, lambda *opened: noted.append(opened))
+    openings.open(RoundId(2), "rows", some(1, 2, 3))
+    with pytest.raises(SumAbandoned):
+        openings.open(FIRST, "rows", some(1, 3))
+    assert noted == [(2, "rows", some(1, 2, 3))]
+    # Read back, they make the same record.
+    again = Openings({(round_id, purpose): survivors for round_id, purpose, survivors in noted})
+    with pytest.raises(SumAbandoned):
+        again.open(RoundId(2), "rows", some(1, 2))
+
+
+# --- clients --------------------------------------------------------------------------------------------------------
+
+
+def records(clients: Collection[PartyId] = CLIENTS) -> dict[PartyId, Openings]:
+    return {party: Openings() for party in clients}
+
+
+def again(kept: Mapping[PartyId, Openings], signed: bool, parameters: SumParameters | None = None) -> Sum:
+    """The same sum with the same inputs in a session of its own."""
+    federation = Federation(sorted(kept), signed=signed, openings=kept)
+    return federation.begin(parameters if parameters is not None else complete(4, 3))
+
+
+@signed_or_not
+@pytest.mark.parametrize("gone", [{}, {FOUR: Step.MASKED_INPUT}, {FOUR: Step.SHARE_KEYS}], ids=["all", "input", "keys"])
+def test_the_same_sum_opens_again(signed: bool, gone: Mapping[PartyId, Step]) -> None:
+    kept = records()
+    first = again(kept, signed).run(gone).tolist()
+    second = again(kept, signed)
+    assert second.run(gone).tolist() == first == second.exact()
+
+
+@signed_or_not
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {FOUR: Step.MASKED_INPUT}),
+        ({FOUR: Step.MASKED_INPUT}, {}),
+        ({THREE: Step.SHARE_KEYS}, {FOUR: Step.MASKED_INPUT}),
+    ],
+    ids=["one fewer", "one more", "another"],
+)
+def test_over_others_nobody_helps_and_no_share_gets_out(
+    signed: bool, before: Mapping[PartyId, Step], after: Mapping[PartyId, Step]
+) -> None:
+    kept = records()
+    first = again(kept, signed)
+    first.run(before)
+    helped = first.server.survivors
+    second = again(kept, signed).until(Step.CONSISTENCY_CHECK if signed else Step.UNMASKING, after)
+    for party in sorted(second.server.awaited & helped):
+        watched = Watched(second.clients[party])
+        with pytest.raises(SumAbandoned, match=f"the sum of {PURPOSE} of round 1 {REFUSAL}"):
+            watched.receive(second.inbox[party])
+        assert watched.sent == []
+        assert isinstance(second.clients[party].state, Aborted)
+        assert watched.kept() == set()
+        with pytest.raises(UnexpectedMessage):
+            watched.receive(second.inbox[party])
+    with pytest.raises(UnexpectedMessage, match="no sum"):
+        second.server.total()
+
+
+@signed_or_not
+def test_a_new_record_forgets_and_the_difference_of_two_sums_is_an_input(signed: bool) -> None:
+    """The control: what the record is there to prevent."""
+    first = again(records(), signed)
+    whole = first.run()
+    part = again(records(), signed).run({FOUR: Step.MASKED_INPUT})
+    assert (whole - part).tolist() == first.inputs[FOUR].tolist()
+
+
+def test_it_is_written_down_before_the_client_answers() -> None:
+    """A client that cannot write down what it opens does not open it."""
+
+    def fail(*_: object) -> None:
+        raise OSError("disk full")
+
+    begun = again({party: Openings(note=fail) for party in CLIENTS}, signed=False).until(Step.UNMASKING)
+    for party in CLIENTS:
+        watched = Watched(begun.clients[party])
+        with pytest.raises(OSError, match="disk full"):
+            watched.receive(begun.inbox[party])
+        assert watched.sent == []
+        assert watched.shown() == set()
+
+
+def test_in_a_sparse_graph_the_neighbours_of_a_missing_client_refuse() -> None:
+    """They hold the shares that would open its masks, so there is no sum without them."""
+    clients = everyone(12)
+    parameters = SumParameters(12, 4, 2, 2)
+    kept = records(clients)
+    again(kept, False, parameters).run()
+    second = again(kept, False, parameters)
+    lost = PartyId(7)
+    near = set(second.terms.graph.neighbours(lost))
+    second.until(Step.UNMASKING, {lost: Step.MASKED_INPUT})
+    refused = set()
+    for party in sorted(second.server.awaited):
+        try:
+            second.server.receive(party, second.answer(party))
+        except SumAbandoned:
+            refused.add(party)
+    assert refused >= near
+    with pytest.raises(SumAbandoned):
+        second.server.close()
+
+
+# --- conversations --------------------------------------------------------------------------------------------------
+
+LAYOUT = sums.layout_for(4)
+TASK = sums.task_of(LAYOUT, CLIENTS)
+INPUTS = sums.random_inputs(LAYOUT, CLIENTS)
+SECURE = {"secagg": SECAGG, "signed": SIGNED}
+both = pytest.mark.parametrize("twin", SECURE.values(), ids=SECURE)
+
+
+def remembering(twin: Twin, kept: Mapping[PartyId, Openings]) -> Twin:
+    if twin is SIGNED:
+        return replace(
+            twin,
+            client=lambda clients, me: SecAggSumClient(
+                clients, ACTIVE, credentials=credentials(me), openings=kept.get(me)
+            ),
+        )
+    return replace(twin, client=lambda clients, me: SecAggSumClient(clients, SEMI_HONEST, openings=kept.get(me)))
+
+
+def session(twin: Twin, missing: PartyId | None = None) -> Collected:
+    """One session with one sum, in which `missing` sends no input."""
+    honest = sums.taking_part(twin, CLIENTS, [(TASK, INPUTS)])
+    patience = Foreseen() if missing is None else Foreseen((sums.step_of("masked input"), missing))
+    parts: dict[PartyId, Part] = {SERVER: sums.serving(twin, CLIENTS, [TASK], patience)}
+    parts |= dict.fromkeys(CLIENTS, honest)
+    if missing is not None:
+        parts[missing] = sums.bent(honest, sums.stopping_at(MaskedInput))
+    (collected,) = converse(parts)[SERVER]
+    assert isinstance(collected, Collected)
+    return collected
+
+
+def refused_session(twin: Twin, missing: PartyId | None, refusing: Collection[PartyId]) -> None:
+    """The same, but the server gets no sum, because `refusing` do not open it and say so."""
+    honest = sums.taking_part(twin, CLIENTS, [(TASK, INPUTS)])
+    said: dict[PartyId, list[wire.Message]] = {party: [] for party in CLIENTS}
+    answer = SurvivorSignature if twin.says.keys() == SIGNED.says.keys() else UnmaskShares
+
+    def serve(conversation: Conversation) -> None:
+        patience = Foreseen() if missing is None else Foreseen((sums.step_of("masked input"), missing))
+        with pytest.raises(SumAbandoned, match=rf"^client \d: the sum of {PURPOSE} of round 1 {REFUSAL}") as abandoned:
+            sums.serving(twin, CLIENTS, [TASK], patience)(conversation)
+        assert PartyId(int(str(abandoned.value)[len("client ")])) in refusing
+        conversation.broadcast(CLIENTS, Abandon(PURPOSE, str(abandoned.value)), FIRST)
+
+    def take_part(conversation: Conversation) -> None:
+        me = conversation.transport.party
+
+        def note(message: wire.Message, round_id: RoundId) -> wire.Message:
+            if me == missing and isinstance(message, MaskedInput):
+                raise sums.Stopped
+            said[me].append(message)
+            return message
+
+        part = sums.bent(honest, note)
+        if me in refusing:
+            with pytest.raises(SumAbandoned, match=f"^the sum of {PURPOSE} of round 1 {REFUSAL}"):
+                part(conversation)
+        elif me != missing and answer is SurvivorSignature:  # it still waits for the signatures of the others
+            with pytest.raises(SumAbandoned, match=REFUSAL):
+                part(conversation)
+        else:
+            part(conversation)
+
+    converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))
+    for party in refusing:
+        assert [message for message in said[party] if isinstance(message, Abandon)] == said[party][-1:]
+        assert not any(isinstance(message, SurvivorSignature | UnmaskShares) for message in said[party])
+
+
+@both
+@pytest.mark.parametrize("missing", [None, FOUR], ids=["all", "one missing"])
+def test_two_sessions_over_the_same_clients_have_the_same_sum(twin: Twin, missing: PartyId | None) -> None:
+    kept = remembering(twin, records())
+    here = [party for party in CLIENTS if party != missing]
+    for _ in range(2):
+        assert is_sum_of(session(kept, missing), LAYOUT, INPUTS, here)
+
+
+@both
+@pytest.mark.parametrize(
+    ("before", "after"), [(None, FOUR), (FOUR, None), (THREE, FOUR)], ids=["fewer", "more", "other"]
+)
+def test_a_second_session_over_other_clients_has_no_sum(
+    twin: Twin, before: PartyId | None, after: PartyId | None
+) -> None:
+    kept = remembering(twin, records())
+    first = [party for party in CLIENTS if party != before]
+    assert is_sum_of(session(kept, before), LAYOUT, INPUTS, first)
+    refused_session(kept, after, [party for party in first if party != after])
+    # And a third one over the first ones has: whoever must not open the second has not recorded it.
+    if before != THREE:
+        assert is_sum_of(session(kept, before), LAYOUT, INPUTS, first)
+
+
+@both
+@pytest.mark.parametrize("keeper", [ONE, TWO, THREE], ids=int)
+def test_one_client_that_remembers_is_enough(twin: Twin, keeper: PartyId) -> None:
+    kept = records()
+    session(remembering(twin, kept))
+    refused_session(remembering(twin, {keeper: kept[keeper]}), FOUR, [keeper])
+
+
+@both
+def test_the_session_goes_on_after_a_sum_that_must_not_be_opened(twin: Twin) -> None:
+    """All refuse alike. What they say about it is late in the next round."""
+    kept = {party: Openings({(1, PURPOSE): [ONE, TWO]}) for party in CLIENTS}
+    remember, second = remembering(twin, kept), sums.task_of(LAYOUT, CLIENTS, 2)
+
+    def serve(conversation: Conversation) -> Collected:
+        server, silent = remember.server(CLIENTS), Silences()
+        server.setup(conversation, CLIENTS, Foreseen(), silent)
+        server.prepare(conversation, TASK, CLIENTS, Foreseen(), silent)
+        with pytest.raises(SumAbandoned, match=REFUSAL):
+            server.collect(conversation, TASK, Foreseen(), silent)
+        server.prepare(conversation, second, CLIENTS, Foreseen(), silent)
+        collected = server.collect(conversation, second, Foreseen(), silent)
+        assert conversation.late_messages == len(CLIENTS) - 1
+        return collected
+
+    def take_part(conversation: Conversation) -> Any:
+        me = conversation.transport.party
+        client = remember.client(CLIENTS, me)
+        client.setup(conversation, soon())
+        client.prepare(conversation, TASK, soon())
+        with pytest.raises(SumAbandoned, match=REFUSAL):
+            client.contribute(conversation, TASK, INPUTS[me], soon())
+        client.prepare(conversation, second, soon())
+        client.contribute(conversation, second, INPUTS[me], soon())
+
+    collected = converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))[SERVER]
+    assert is_sum_of(collected, LAYOUT, INPUTS, CLIENTS)
