@@ -56,14 +56,18 @@ class Twin:
     says: Kinds
 
     @property
+    def input_step(self) -> str:
+        return "masked input" if "masked input" in self.says else "input"
+
+    @property
     def input(self) -> type[wire.Message]:
-        return self.says["masked input"]
+        return self.says[self.input_step]
 
 
 PLAIN = Twin(
     lambda clients, me: PlainSumClient(),
     lambda clients: PlainSumServer(complete_parameters(len(clients), SEMI_HONEST).min_survivors),
-    {"masked input": ClearInput},
+    {"input": ClearInput},
 )
 SECAGG = Twin(
     lambda clients, me: SecAggSumClient(clients, SEMI_HONEST),

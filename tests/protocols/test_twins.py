@@ -160,7 +160,7 @@ def test_an_input_is_as_wide_as_its_ring(twin: Twin, ring_bits: int) -> None:
     def serve(conversation: Conversation) -> list[int]:
         serving(twin, CLIENTS, [task])(conversation)
         traffic = conversation.transport.traffic
-        label = {"round_id": FIRST, "phase": step_of("masked input")}
+        label = {"round_id": FIRST, "phase": step_of(twin.input_step)}
         return [traffic.total("received", peer=peer, **label).bytes for peer in CLIENTS]  # type: ignore[arg-type]
 
     payload = 2000 * ring_bits // 8
@@ -217,7 +217,7 @@ def refused(twin: Twin, layout: SumLayout, wrong: Contribution, problem: str) ->
 
 # --- who falls silent -----------------------------------------------------------------------------------------------
 
-GONE_WITHOUT_ITS_INPUT = {"advertise keys", "share keys", "masked input"}
+GONE_WITHOUT_ITS_INPUT = {"advertise keys", "share keys", "masked input", "input"}
 
 
 @pytest.mark.parametrize("ring_bits", [32, 64])
@@ -266,6 +266,7 @@ REASONS = {
     "advertise keys": "2 clients have advertised keys, 3 are needed",
     "share keys": "2 clients have shared keys, 3 are needed",
     "masked input": "2 clients have sent their input, 3 are needed",
+    "input": "2 clients have sent their input, 3 are needed",
     "consistency check": "2 clients have signed the survivors, 3 are needed",
     "unmasking": "2 clients gave a share of the self mask of client 1, 3 are needed",
 }
@@ -304,7 +305,7 @@ def test_the_next_sum_is_exact_after_one_that_was_abandoned(twin: Twin) -> None:
 
     def serve(conversation: Conversation) -> Collected:
         server, silent = twin.server(CLIENTS), Silences()
-        patience = Foreseen((step_of("masked input"), ONE), (step_of("masked input"), TWO))
+        patience = Foreseen((step_of(twin.input_step), ONE), (step_of(twin.input_step), TWO))
         server.setup(conversation, CLIENTS, patience, silent)
         server.prepare(conversation, TASK, CLIENTS, patience, silent)
         with pytest.raises(SumAbandoned, match="2 clients have sent their input") as abandoned:
@@ -312,7 +313,7 @@ def test_the_next_sum_is_exact_after_one_that_was_abandoned(twin: Twin) -> None:
         conversation.broadcast(CLIENTS, Abandon(PURPOSE, str(abandoned.value)), FIRST)
         server.prepare(conversation, second, CLIENTS[1:], Foreseen(), silent)
         collected = server.collect(conversation, second, Foreseen(), silent)
-        assert silent.seen == [({ONE, TWO}, step_of("masked input"))]
+        assert silent.seen == [({ONE, TWO}, step_of(twin.input_step))]
         return collected
 
     def first_round(conversation: Conversation, client: SumClient) -> None:

@@ -143,11 +143,12 @@ def test_a_sender_is_told_of_frames_nobody_would_take(monkeypatch: pytest.Monkey
     for session in (b"", bytes(15), bytes(17)):
         with pytest.raises(DecodeError, match="session"):
             wire.encode(message, SessionId(session), ROUND)
-    monkeypatch.setitem(wire._LIMITS, Failed, size)
+    limits: dict[type[wire.Message], int] = {**wire._LIMITS, Failed: size}
+    monkeypatch.setattr(wire, "_LIMITS", limits)
     frame = wire.encode(message, SESSION, ROUND)
     assert len(frame) == size
     assert wire.decode(frame, session=SESSION).message == message
-    monkeypatch.setitem(wire._LIMITS, Failed, size - 1)
+    limits[Failed] = size - 1
     with pytest.raises(DecodeError, match=f"message of {size} bytes exceeds the limit of {size - 1}"):
         wire.encode(message, SESSION, ROUND)
     with pytest.raises(DecodeError, match=f"Failed of {size} bytes exceeds the limit of {size - 1}"):

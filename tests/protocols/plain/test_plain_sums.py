@@ -57,7 +57,7 @@ def test_a_contribution_travels_in_clear() -> None:
     seen = LAYOUT.decode(message.vector)
     assert np.abs(seen.real - given.real).max() <= LAYOUT.codec.unit / 2
     assert np.array_equal(seen.counts, given.counts)
-    label = {"peer": SERVER, "round_id": FIRST, "phase": step_of("masked input")}
+    label = {"peer": SERVER, "round_id": FIRST, "phase": step_of("input")}
     assert client.transport.traffic.total("sent", **label).messages == 1  # type: ignore[arg-type]
 
 
@@ -85,7 +85,7 @@ def test_the_twin_gives_up_where_the_secure_sum_would(contributing: list[PartyId
         with pytest.raises(SumAbandoned, match=match):
             ends.server.collect(ends.talk[SERVER], TASK, Patience.fixed(SHORT), ends.silent)
     missing = set(CLIENTS) - set(contributing)
-    assert ends.silent.seen == ([(missing, step_of("masked input"))] if missing else [])
+    assert ends.silent.seen == ([(missing, step_of("input"))] if missing else [])
 
 
 def test_only_participants_that_are_present_are_asked() -> None:

@@ -143,6 +143,18 @@ def already_there(transport: MpiTransport) -> Any:
     return {"heard": heard, "refused": "nothing"}
 
 
+def turns(transport: MpiTransport) -> Any:
+    """Client 1 has sent many frames and client 2 a few: they are heard in turn, and then the rest of client 1."""
+    for number in range({SERVER: 0, ONE: 20, TWO: 3}[transport.party]):
+        transport.send(SERVER, bytes([number]))
+    sent_and_met(transport)
+    if transport.party != SERVER:
+        return None
+    heard = [transport.receive(CLIENTS, Deadline(0.0)) for _ in range(23)]
+    order = {str(client): [bytes(frame)[0] for sender, frame in heard if sender == client] for client in CLIENTS}
+    return {"first": sorted(sender for sender, _ in heard[:6]), "order": order}
+
+
 def untaken(transport: MpiTransport) -> Any:
     """Client 2 reads nothing: a second frame to it is refused after a while, and client 1 is served meanwhile."""
     if transport.party == ONE:
@@ -261,6 +273,7 @@ ACTS: list[Callable[[MpiTransport], Any]] = [
     deadline,
     gather,
     already_there,
+    turns,
     untaken,
     idle,
     masked_sum,

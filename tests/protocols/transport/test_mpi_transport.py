@@ -69,6 +69,10 @@ def test_what_has_arrived_counts_and_strangers_do_not(findings: dict[str, Any]) 
     }
 
 
+def test_one_that_floods_does_not_starve_the_others(findings: dict[str, Any]) -> None:
+    assert findings["turns"] == {"first": [1, 1, 1, 2, 2, 2], "order": {"1": list(range(20)), "2": [0, 1, 2]}}
+
+
 def test_a_peer_that_reads_nothing_is_given_up_and_blocks_nobody_else(findings: dict[str, Any]) -> None:
     assert findings["untaken"] == {
         "client 1": "there back",
@@ -95,7 +99,7 @@ def test_a_masked_sum_over_mpi_is_exact(findings: dict[str, Any]) -> None:
 
 def test_a_client_that_was_left_out_over_mpi_comes_back(findings: dict[str, Any]) -> None:
     assert findings["left_out"] == {
-        "silent": [[2, "masked input/rows"]],
+        "silent": [[2, "input/rows"]],
         "contributors": [[1], [1, 2]],
         "counts": [[1], [3]],
         "late": 1,
