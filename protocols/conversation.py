@@ -12,6 +12,7 @@ Not covered here: authenticity. A party that can forge frames of a session can a
 """
 
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import TypeVar
 
@@ -87,6 +88,7 @@ class Conversation:
         self.transport = transport
         self.session = session
         self.late_messages = 0
+        self._given_up: set[tuple[RoundId, str]] = set()
 
     def send(self, to: PartyId, message: wire.Message, round_id: RoundId) -> None:
         self.transport.send(to, wire.encode(message, self.session, round_id))
@@ -94,6 +96,8 @@ class Conversation:
     def broadcast(self, to: Collection[PartyId], message: wire.Message, round_id: RoundId) -> set[PartyId]:
         """The same message to several parties, serialised once; returns those that have stopped taking any."""
         lost = set[PartyId]()
+        if isinstance(message, Abandon):
+            self._given_up.add((round_id, message.purpose))
         if not to:
             return lost
         frame = wire.encode(message, self.session, round_id)
@@ -135,12 +139,16 @@ class Conversation:
 
     def receive_any(self, sender: PartyId, round_at_least: RoundId, deadline: Deadline) -> tuple[RoundId, wire.Message]:
         """The next message from `sender`, of any kind and of any round from `round_at_least` on."""
+        late = 0
         while True:
             _, frame = self.transport.receive([sender], deadline)
             envelope = self._open(sender, frame)
             if envelope.round >= round_at_least:
                 return envelope.round, envelope.message
             self.late_messages += 1
+            late += deadline.expired
+            if late >= _MOST_AT_ONCE:
+                raise DeadlineExpired(f"no message from {party_names([sender])} in time")
 
     def gather(
         self, senders: Collection[PartyId], expected: type[M], round_id: RoundId, deadline: Deadline
@@ -226,17 +234,22 @@ class Conversation:
         deadline: Deadline,
         purpose: str | None = None,
     ) -> tuple[PartyId, M]:
-        while True:
-            sender, frame = self.transport.receive(senders, deadline)
+        heard, late = set(senders), Counter[PartyId]()
+        while heard:
+            sender, frame = self.transport.receive(heard, deadline)
             envelope = self._open(sender, frame)
             message = envelope.message
-            elsewhere = isinstance(message, Abandon) and message.purpose != purpose
-            if envelope.round < round_id or (envelope.round == round_id and elsewhere):
+            if envelope.round < round_id or (
+                envelope.round == round_id and self._is_left_over(message, round_id, purpose)
+            ):
                 self.late_messages += 1
-                if deadline.expired:  # else one that sends without end could keep us here
-                    raise DeadlineExpired(f"no message from {party_names(senders)} in time")
+                # What is here already counts after the deadline too, but one that sends without end must not keep us.
+                late[sender] += deadline.expired
+                if late[sender] >= _MOST_AT_ONCE:
+                    heard.discard(sender)
                 continue
             if isinstance(message, Abandon) and envelope.round == round_id:
+                self._given_up.add((round_id, message.purpose))
                 who = "" if sender == SERVER else f"{party_names([sender])}: "
                 raise SumAbandoned(who + _printable(message.reason))
             if envelope.round > round_id or not isinstance(message, expected):
@@ -245,6 +258,14 @@ class Conversation:
                     f"where {expected.__name__} of round {round_id} was due"
                 )
             return sender, message
+        raise DeadlineExpired(f"no message from {party_names(senders)} in time")
+
+    def _is_left_over(self, message: wire.Message, round_id: RoundId, purpose: str | None) -> bool:
+        """Whether a message of this round belongs to a sum given up, or gives up another one than is awaited."""
+        about = getattr(message, "purpose", None)
+        if about is None or about == purpose:
+            return False
+        return isinstance(message, Abandon) or (round_id, about) in self._given_up
 
     def _open(self, sender: PartyId, frame: wire.Frame) -> wire.Envelope:
         try:

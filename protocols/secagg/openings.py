@@ -4,6 +4,8 @@ A resumed job computes the rounds after its last checkpoint once more, from the 
 new sums. Over the same survivors the sum is the same and shows nothing new. Over other survivors, because somebody is
 missing this time, the difference of the two sums would be the input of the missing client. A client therefore helps to
 open a sum for the second time over the same survivors only.
+
+In a sparse graph a client sees its neighbours only, and a new session gives it new ones: there it opens no sum twice.
 """
 
 from collections.abc import Callable, Collection, Mapping

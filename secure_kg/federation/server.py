@@ -261,8 +261,10 @@ class FederationServer:
             self._report(f"round {round_id}: the sum of {purpose} was given up: {problem}")
             self._tell(chosen, Abandon(purpose, str(problem)[:MAX_REASON]), round_id)
             self._abandoned_in_a_row += 1
-            if self._abandoned_in_a_row >= _MOST_ABANDONED:
-                raise UserError(f"{_MOST_ABANDONED} sums in a row were given up, the last one: {problem}") from None
+            # A resumed job may have to give up the sums it repeats, those of training and of evaluation.
+            if self._abandoned_in_a_row >= _MOST_ABANDONED + 2 * self._config.checkpoint_every:
+                given_up = self._abandoned_in_a_row
+                raise UserError(f"{given_up} sums in a row were given up, the last one: {problem}") from None
             return None
         self._abandoned_in_a_row = 0
         return collected

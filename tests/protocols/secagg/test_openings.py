@@ -1,5 +1,6 @@
 """A sum is opened for the second time over the same clients only, at single clients and in whole conversations."""
 
+import contextlib
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
@@ -304,6 +305,34 @@ def test_the_session_goes_on_after_a_sum_that_must_not_be_opened(twin: Twin) -> 
         client.setup(conversation, soon())
         client.prepare(conversation, TASK, soon())
         with pytest.raises(SumAbandoned, match=REFUSAL):
+            client.contribute(conversation, TASK, INPUTS[me], soon())
+        client.prepare(conversation, second, soon())
+        client.contribute(conversation, second, INPUTS[me], soon())
+
+    collected = converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))[SERVER]
+    assert is_sum_of(collected, LAYOUT, INPUTS, CLIENTS)
+
+
+def test_after_a_refusal_the_next_sum_of_the_same_round_is_exact() -> None:
+    """Three refuse and one, who was missing the first time, answers: what it said belongs to no later sum."""
+    kept = {party: Openings({(1, PURPOSE): [ONE, TWO, THREE]}) for party in (ONE, TWO, THREE)}
+    remember, second = remembering(SECAGG, kept), sums.task_of(LAYOUT, CLIENTS, 1, "metrics")
+
+    def serve(conversation: Conversation) -> Collected:
+        server, silent = remember.server(CLIENTS), Silences()
+        server.setup(conversation, CLIENTS, Foreseen(), silent)
+        server.prepare(conversation, TASK, CLIENTS, Foreseen(), silent)
+        with pytest.raises(SumAbandoned, match=REFUSAL):
+            server.collect(conversation, TASK, Foreseen(), silent)
+        server.prepare(conversation, second, CLIENTS, Foreseen(), silent)
+        return server.collect(conversation, second, Foreseen(), silent)
+
+    def take_part(conversation: Conversation) -> None:
+        me = conversation.transport.party
+        client = remember.client(CLIENTS, me)
+        client.setup(conversation, soon())
+        client.prepare(conversation, TASK, soon())
+        with contextlib.suppress(SumAbandoned):
             client.contribute(conversation, TASK, INPUTS[me], soon())
         client.prepare(conversation, second, soon())
         client.contribute(conversation, second, INPUTS[me], soon())
