@@ -1,0 +1,106 @@
+"""How large a table is, and which of its cells belong to a tag. Public, and the same for all clients and the server.
+
+A table has three thirds, and a tag has one cell in each. Which one is a hash of the tag and the salt. The hash is no
+cryptographic one and need not be: tags are pseudorandom, so whoever lacks the key of the tags cannot choose names that
+meet in the same cells. A client has the key and can; with that it makes peeling fail, as it could by plainer means.
+"""
+
+import hashlib
+from dataclasses import dataclass, field
+from math import ceil, comb, sqrt
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from protocols.primitives.encoding import length_prefixed
+from protocols.primitives.group import FieldArray
+
+CELLS_PER_TAG: Final = 3
+CELL_ENTRIES: Final = 4
+MAX_THIRD: Final = 1 << 30
+_DOMAIN: Final = b"secure-kg/psu/table/1"
+
+CellNumbers = npt.NDArray[np.int64]
+
+# The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a bijection of 64-bit words that mixes well.
+_FIRST_FACTOR: Final = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND_FACTOR: Final = np.uint64(0x94D049BB133111EB)
+_27: Final = np.uint64(27)
+_30: Final = np.uint64(30)
+_31: Final = np.uint64(31)
+_32: Final = np.uint64(32)
+
+
+@dataclass(frozen=True, slots=True)
+class TableLayout:
+    """`third` cells in each third. Another size or another salt gives independent cells to every tag."""
+
+    third: int
+    salt: bytes = field(default=b"")
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.third <= MAX_THIRD:
+            raise ValueError(f"a third of {self.third} cells: 1 to 2^30 are possible")
+
+    @classmethod
+    def for_bound(cls, union_bound: int, salt: bytes = b"") -> "TableLayout":
+        """A table from which a union of `union_bound` tags or fewer is peeled, but for one case in 1000.
+
+        Two things make peeling fail. The first: two tags with the same three cells. Of n tags in thirds of w cells
+        n (n - 1) / 2 / w^3 such pairs are expected; w is chosen to make that 1/2048. This decides up to some thousand
+        tags. Larger sets of tags that block one another are rarer by a factor of that order again. The second: more
+        tags than peeling can resolve. With three cells per tag it breaks down, for large n, at 1.222 cells per tag
+        (Molloy, SODA 2004), and around that in a window whose width is of order sqrt(n) tags.
+        """
+        if union_bound < 0:
+            raise ValueError(f"a union of {union_bound} tags")
+        by_pairs = ceil((comb(union_bound, 2) * _PAIR_ODDS) ** (1 / 3))
+        by_threshold = ceil((_CELLS_PER_TAG * union_bound + _CELLS_PER_ROOT * sqrt(union_bound)) / CELLS_PER_TAG)
+        return cls(max(1, by_pairs, by_threshold), salt)
+
+    def doubled(self) -> "TableLayout":
+        """For another attempt after peeling has failed: twice the cells, and other ones for each tag."""
+        return TableLayout(2 * self.third, self.salt)
+
+    @property
+    def cells(self) -> int:
+        return CELLS_PER_TAG * self.third
+
+    @property
+    def entries(self) -> int:
+        """The length of the vector that holds a table."""
+        return CELL_ENTRIES * self.cells
+
+    def cells_of(self, first: FieldArray, second: FieldArray) -> CellNumbers:
+        """The cells [3, n] of the n tags (first, second): one row for each third.
+
+        With constants s from SHA-256 of size and salt, and all arithmetic modulo 2^64, the hash of a tag is
+        h = mix(mix(x1 + s0) + x2 + s1), and its cell in third t has number floor(high32(mix(h + s(2+t))) third / 2^32).
+        """
+        tag = _mixed(_mixed(np.add(first, self._constant(0))) + second + self._constant(1))
+        width = np.uint64(self.third)
+        cells = np.empty((CELLS_PER_TAG, len(tag)), dtype=np.int64)
+        for number in range(CELLS_PER_TAG):
+            words = _mixed(tag + self._constant(2 + number))
+            # Below 2^32 times at most 2^30. No cell is favoured by more than one part in 2^32 / third.
+            cells[number] = ((words >> _32) * width) >> _32
+            cells[number] += number * self.third
+        return cells
+
+    def _constant(self, number: int) -> np.uint64:
+        numbers = number.to_bytes(8, "little") + self.third.to_bytes(8, "little")
+        digest = hashlib.sha256(length_prefixed(_DOMAIN, numbers, self.salt)).digest()
+        return np.uint64(int.from_bytes(digest[:8], "little"))
+
+
+# A failed peeling costs another sum, so one in 2048 is cheap, and a table of this size is small.
+_PAIR_ODDS: Final = 2048
+_CELLS_PER_TAG: Final = 1.23
+_CELLS_PER_ROOT: Final = 3.0
+
+
+def _mixed(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    words = (words ^ (words >> _30)) * _FIRST_FACTOR
+    words = (words ^ (words >> _27)) * _SECOND_FACTOR
+    return words ^ (words >> _31)
