@@ -6,7 +6,7 @@ meet in the same cells. A client has the key and can; with that it makes peeling
 """
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import ceil, comb, sqrt
 from typing import Final
 
@@ -18,7 +18,12 @@ from protocols.primitives.group import FieldArray
 
 CELLS_PER_TAG: Final = 3
 CELL_ENTRIES: Final = 4
+MIN_THIRD: Final = 128
+"""12 KiB for the smallest table. A union of a dozen then fails once in 30000 times, and a second sum costs more."""
 MAX_THIRD: Final = 1 << 30
+_PAIR_ODDS: Final = 2048
+_CELLS_AT_LEAST: Final = 1.23
+_CELLS_PER_ROOT: Final = 6.0
 _DOMAIN: Final = b"secure-kg/psu/table/1"
 
 CellNumbers = npt.NDArray[np.int64]
@@ -37,7 +42,7 @@ class TableLayout:
     """`third` cells in each third. Another size or another salt gives independent cells to every tag."""
 
     third: int
-    salt: bytes = field(default=b"")
+    salt: bytes = b""
 
     def __post_init__(self) -> None:
         if not 1 <= self.third <= MAX_THIRD:
@@ -45,19 +50,20 @@ class TableLayout:
 
     @classmethod
     def for_bound(cls, union_bound: int, salt: bytes = b"") -> "TableLayout":
-        """A table from which a union of `union_bound` tags or fewer is peeled, but for one case in 1000.
+        """A table from which a union of `union_bound` tags or fewer is peeled, but for one case in 1000 at most.
 
-        Two things make peeling fail. The first: two tags with the same three cells. Of n tags in thirds of w cells
-        n (n - 1) / 2 / w^3 such pairs are expected; w is chosen to make that 1/2048. This decides up to some thousand
-        tags. Larger sets of tags that block one another are rarer by a factor of that order again. The second: more
-        tags than peeling can resolve. With three cells per tag it breaks down, for large n, at 1.222 cells per tag
-        (Molloy, SODA 2004), and around that in a window whose width is of order sqrt(n) tags.
+        Two things make peeling fail. The first: two tags that have the same three cells. Of n tags in thirds of w cells
+        n (n - 1) / 2 / w^3 such pairs are expected, and w is chosen to make that 1/2048; larger knots of tags are rarer
+        by about that factor again. This decides up to some 13000 tags. The second: more tags than can be resolved at
+        all. With three cells for each tag that begins, for large n, at 1.222 cells per tag (Molloy, SODA 2004), within
+        a window of the order of sqrt(n). The size chosen is beyond that window: measured failures are those by pairs,
+        at 14541 tags and more as below (4 * 10^-4 and falling with 1 / n).
         """
         if union_bound < 0:
             raise ValueError(f"a union of {union_bound} tags")
         by_pairs = ceil((comb(union_bound, 2) * _PAIR_ODDS) ** (1 / 3))
-        by_threshold = ceil((_CELLS_PER_TAG * union_bound + _CELLS_PER_ROOT * sqrt(union_bound)) / CELLS_PER_TAG)
-        return cls(max(1, by_pairs, by_threshold), salt)
+        by_threshold = ceil((_CELLS_AT_LEAST * union_bound + _CELLS_PER_ROOT * sqrt(union_bound)) / CELLS_PER_TAG)
+        return cls(max(MIN_THIRD, by_pairs, by_threshold), salt)
 
     def doubled(self) -> "TableLayout":
         """For another attempt after peeling has failed: twice the cells, and other ones for each tag."""
@@ -92,12 +98,6 @@ class TableLayout:
         numbers = number.to_bytes(8, "little") + self.third.to_bytes(8, "little")
         digest = hashlib.sha256(length_prefixed(_DOMAIN, numbers, self.salt)).digest()
         return np.uint64(int.from_bytes(digest[:8], "little"))
-
-
-# A failed peeling costs another sum, so one in 2048 is cheap, and a table of this size is small.
-_PAIR_ODDS: Final = 2048
-_CELLS_PER_TAG: Final = 1.23
-_CELLS_PER_ROOT: Final = 3.0
 
 
 def _mixed(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
