@@ -15,8 +15,9 @@ Assumes:     keyed BLAKE2b as a pseudorandom function; a sum that hides its adde
 Not covered: the server together with a client: the key makes tags of guessed names, and the total less that client's
              own table is the table of the others. For the same reason the total stays with the server, and clients are
              sent tags only, never weights. Sums over different sets of clients, as in another attempt after a dropout:
-             a tag of one union that the other lacks belongs to whoever is missing there. Wrong inputs: a client can add tags of names that do not exist. Denial of
-             service: a client can fill the table, or write entries that are no table; peeling then fails.
+             a tag of one union that the other lacks belongs to whoever is missing there. Wrong inputs: a client can add
+             tags of names that do not exist. Denial of service: a client can fill the table, or write entries that are
+             no table; peeling then fails.
 Reference:   Goodrich and Mitzenmacher, Allerton 2011, for the invertible Bloom lookup table and its peeling.
 Deviations:  - No counts, and sums in a prime field in place of exclusive or: an element held by several clients is
                written several times, each time under a fresh random weight, and is still one element of the total.
