@@ -8,7 +8,7 @@ meet in the same cells. A client has the key and can; with that it makes peeling
 import hashlib
 from dataclasses import dataclass
 from math import ceil, comb, sqrt
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,8 @@ _CELLS_AT_LEAST: Final = 1.23
 _CELLS_PER_ROOT: Final = 6.0
 _DOMAIN: Final = b"secure-kg/psu/table/1"
 
-CellNumbers = npt.NDArray[np.int64]
+CellNumbers: TypeAlias = npt.NDArray[np.int64]
+"""Any shape; places in a table, counted from zero through all three thirds."""
 
 # The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a bijection of 64-bit words that mixes well.
 _FIRST_FACTOR: Final = np.uint64(0xBF58476D1CE4E5B9)

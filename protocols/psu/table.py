@@ -34,7 +34,7 @@ from protocols.psu.layout import CELL_ENTRIES, CellNumbers, TableLayout
 from protocols.psu.tags import LIMBS
 
 MAX_ROUNDS: Final = 1000
-"""Unions within the bound take some dozen rounds. A table made to be slow, or to turn in circles, ends here."""
+"""Unions within the bound take some 50 rounds at most. A table made to be slow, or to turn in circles, ends here."""
 
 _FIELD: Final = PrimeField()
 _P: Final = np.uint64(MODULUS)
