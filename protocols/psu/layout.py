@@ -7,7 +7,7 @@ meet in the same cells. A client has the key and can; with that it makes peeling
 
 import hashlib
 from dataclasses import dataclass
-from math import ceil, comb, sqrt
+from math import comb, isqrt
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -22,8 +22,9 @@ MIN_THIRD: Final = 128
 """12 KiB for the smallest table. A union of a dozen then fails once in 30000 times, and a second sum costs more."""
 MAX_THIRD: Final = 1 << 30
 _PAIR_ODDS: Final = 2048
-_CELLS_AT_LEAST: Final = 1.23
-_CELLS_PER_ROOT: Final = 6.0
+# A third for n tags has 0.41 n + 2 sqrt(n) cells at least: 1.23 cells per tag in all, and a margin.
+_PERCENT_PER_TAG: Final = 41
+_PERCENT_PER_ROOT: Final = 200
 _DOMAIN: Final = b"secure-kg/psu/table/1"
 
 CellNumbers: TypeAlias = npt.NDArray[np.int64]
@@ -62,8 +63,9 @@ class TableLayout:
         """
         if union_bound < 0:
             raise ValueError(f"a union of {union_bound} tags")
-        by_pairs = ceil((comb(union_bound, 2) * _PAIR_ODDS) ** (1 / 3))
-        by_threshold = ceil((_CELLS_AT_LEAST * union_bound + _CELLS_PER_ROOT * sqrt(union_bound)) / CELLS_PER_TAG)
+        # Integers only: all parties must come to the same size, whatever their machine makes of a root.
+        by_pairs = _cube_root(comb(union_bound, 2) * _PAIR_ODDS)
+        by_threshold = -(-(_PERCENT_PER_TAG * union_bound + _PERCENT_PER_ROOT * isqrt(union_bound)) // 100)
         return cls(max(MIN_THIRD, by_pairs, by_threshold), salt)
 
     def doubled(self) -> "TableLayout":
@@ -105,3 +107,13 @@ def _mixed(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     words = (words ^ (words >> _30)) * _FIRST_FACTOR
     words = (words ^ (words >> _27)) * _SECOND_FACTOR
     return words ^ (words >> _31)
+
+
+def _cube_root(number: int) -> int:
+    """The cube root, rounded up."""
+    root: int = round(float(number) ** (1 / 3))  # close, and put right below
+    while root**3 < number:
+        root += 1
+    while root > 0 and (root - 1) ** 3 >= number:
+        root -= 1
+    return root

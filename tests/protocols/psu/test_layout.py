@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from set_unions import random_tags, unresolved
 
-from protocols.psu.layout import MAX_THIRD, MIN_THIRD, TableLayout
+from protocols.psu.layout import MAX_THIRD, MIN_THIRD, TableLayout, _cube_root
 
 # About a million tags for each size.
 TRIALS = {1: 100_000, 2: 100_000, 5: 100_000, 12: 80_000, 46: 20_000, 237: 5_000, 1000: 1_000, 14_541: 100}
@@ -21,6 +21,18 @@ def test_a_larger_bound_never_has_a_smaller_table(bound: int) -> None:
     assert MIN_THIRD <= layout.third <= larger.third
     assert layout.cells == 3 * layout.third >= 1.22 * bound
     assert layout.entries == 4 * layout.cells
+
+
+def test_sizes_are_the_documented_ones() -> None:
+    """All parties compute them, so they may not change by the way."""
+    bounds = (0, 1, 45, 46, 237, 1000, 14_541, 1 << 20)
+    assert [TableLayout.for_bound(bound).third for bound in bounds] == [128, 128, 128, 129, 386, 1008, 6202, 431965]
+
+
+@given(st.integers(0, 1 << 60) | st.integers(1, 1 << 20).flatmap(lambda root: st.integers(root**3 - 1, root**3 + 1)))
+def test_cube_roots_are_rounded_up_exactly(number: int) -> None:
+    root = _cube_root(number)
+    assert max(root - 1, -1) ** 3 < number <= root**3
 
 
 def test_large_tables_have_little_more_cells_than_peeling_needs() -> None:
