@@ -1,0 +1,134 @@
+"""Sets of tags as tables that can be added: an invertible Bloom lookup table in the field of p = 2^61 - 1 elements.
+
+For each tag x = (x1, x2) a client draws a fresh weight r, uniform in the field, and adds
+
+    (r, r x1, r x2, r q(x)),    q(x) = x1^2 + x2^2,
+
+to three cells (`layout`). In the sum of all clients' tables a tag stands with the sum of its holders' weights. That is
+uniform and independent of everything else however many they are, so the sum has the same distribution as a table
+written by a single client that holds the union. For this zero must be among the weights. A tag whose weights sum to
+zero is in no cell and is overlooked by everybody: probability 2^-61 for each tag, with one holder as with many.
+
+Peeling. A cell (s0, s1, s2, s3) with s0 != 0 holds one tag alone if s0 s3 = s1^2 + s2^2; the tag is (s1 / s0, s2 / s0)
+and must have this cell among its own. It is taken out of its three cells, which may leave others alone in theirs.
+
+Never a wrong tag. For tags x_i with weights r_i in one cell
+
+    s0 s3 - s1^2 - s2^2 = sum over i < j of r_i r_j q(x_i - x_j),
+
+and q is zero for no difference of two tags, because -1 is no square modulo p (p mod 4 = 3). With two or more tags this
+is a quadratic polynomial in uniform weights that is not the zero polynomial, so a mixed cell passes with probability
+2 / p at most (Schwartz-Zippel), and its tag has this very cell in one case of `third` only. Whatever happened on the
+way, in the end the total must be exactly what the tags found would have written: all entries of all cells are zero, or
+`PeelFailed` is raised. There are no partial results.
+"""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from protocols.errors import ProtocolError
+from protocols.primitives.group import MODULUS, FieldArray, PrimeField
+from protocols.psu.layout import CELL_ENTRIES, CellNumbers, TableLayout
+from protocols.psu.tags import LIMBS
+
+MAX_ROUNDS: Final = 1000
+"""Unions within the bound take some 50 rounds at most. A table made to be slow, or to turn in circles, ends here."""
+
+_FIELD: Final = PrimeField()
+_P: Final = np.uint64(MODULUS)
+_LOW_32: Final = np.uint64((1 << 32) - 1)
+_TWO_TO_32: Final = np.array(1 << 32, dtype=np.uint64)
+_32: Final = np.uint64(32)
+
+
+class PeelFailed(ProtocolError):
+    """A table that is too full, unlucky or no table. Nothing is known of the union; a larger table may tell."""
+
+
+def write(tags: FieldArray, layout: TableLayout) -> FieldArray:
+    """The table of the tags [n, 2], a vector of `layout.entries` field elements: all first entries, all second, ...
+
+    Two calls for the same tags give different tables. A tag that stands twice is written as one, with another weight.
+    """
+    if tags.ndim != 2 or tags.shape[1] != LIMBS:
+        raise ValueError(f"tags of shape {tags.shape}")
+    _FIELD.require(tags.reshape(-1), tags.size)
+    first, second = np.ascontiguousarray(tags.T)
+    weights = _weights(len(tags))
+    cells = layout.cells_of(first, second)
+    contents = (weights, *(_FIELD.multiply(weights, factor) for factor in (first, second, _check(first, second))))
+    return np.concatenate([_sums(cells, content, layout.cells) for content in contents])
+
+
+def peel(total: FieldArray, layout: TableLayout) -> FieldArray:
+    """The union [m, 2] of the sets whose tables add up to `total`, in ascending order, or `PeelFailed`."""
+    tags, _ = peel_with_weights(total, layout)
+    return tags
+
+
+def peel_with_weights(total: FieldArray, layout: TableLayout) -> tuple[FieldArray, FieldArray]:
+    """As `peel`, and the weight [m] of each tag: what the reader of a total sees of the number of holders."""
+    _FIELD.require(total, layout.entries)
+    table: FieldArray = total.reshape(CELL_ENTRIES, layout.cells).copy()
+    found: list[FieldArray] = []
+    touched: CellNumbers = np.arange(layout.cells)
+    for _ in range(MAX_ROUNDS):
+        tags, cells, contents = _alone(table, touched, layout)
+        if not len(tags):
+            break
+        found.append(np.column_stack((tags, contents[0])))
+        # What a cell held alone is what its tag has written into all three: no need to compute it again.
+        touched, places = np.unique(cells, return_inverse=True)
+        places = places.reshape(cells.shape)
+        for entry, content in enumerate(contents):
+            table[entry, touched] = _FIELD.subtract(table[entry, touched], _sums(places, content, len(touched)))
+    if table.any():
+        raise PeelFailed(f"{np.count_nonzero(table.any(axis=0))} of {layout.cells} cells cannot be resolved")
+    rows = np.concatenate([np.empty((0, LIMBS + 1), dtype=np.uint64), *found])
+    rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+    tags, weights = rows[:, :LIMBS], rows[:, LIMBS]
+    # No tag of a sum of tables is found twice, and none that is found has weight zero.
+    if (tags[1:] == tags[:-1]).all(axis=1).any():
+        raise PeelFailed("a tag stands in its cells with different weights")
+    return tags.copy(), weights.copy()
+
+
+def _alone(
+    table: FieldArray, candidates: CellNumbers, layout: TableLayout
+) -> tuple[FieldArray, CellNumbers, FieldArray]:
+    """The tags [m, 2] that are alone in a candidate cell, each once; their cells [3, m], and what they add to each."""
+    candidates = candidates[table[0, candidates] != 0]
+    contents = table[:, candidates]
+    alone = _FIELD.multiply(contents[0], contents[3]) == _check(contents[1], contents[2])
+    candidates, contents = candidates[alone], contents[:, alone]
+    first, second = _FIELD.multiply(_FIELD.inverse(contents[0]), contents[1:3])
+    cells = layout.cells_of(first, second)
+    third = candidates // layout.third
+    own = cells[third, np.arange(len(candidates))] == candidates
+    # A tag may be alone in two or three of its cells: it is taken from the first of them.
+    is_alone = np.zeros(layout.cells, dtype=np.bool_)
+    is_alone[candidates[own]] = True
+    first_place: npt.NDArray[np.int64] = is_alone[cells].argmax(axis=0)
+    chosen = own & (first_place == third)
+    return np.column_stack((first, second))[chosen], cells[:, chosen], contents[:, chosen]
+
+
+def _check(first: FieldArray, second: FieldArray) -> FieldArray:
+    return _FIELD.add(_FIELD.multiply(first, first), _FIELD.multiply(second, second))
+
+
+def _weights(count: int) -> FieldArray:
+    return _FIELD.uniform((count,))
+
+
+def _sums(places: CellNumbers, values: FieldArray, length: int) -> FieldArray:
+    """A vector of zeros with value n added, in the field, at each of the places [3, n] in column n."""
+    # Halves of 32 bits: fewer than 2^32 of them do not leave a word, whereas nine elements of the field could.
+    halves = np.zeros((2, length), dtype=np.uint64)
+    for half, part in zip(halves, (values & _LOW_32, values >> _32), strict=True):
+        for row in places:
+            np.add.at(half, row, part)
+    low, high = halves % _P
+    return _FIELD.add(low, _FIELD.multiply(high, _TWO_TO_32))
