@@ -6,7 +6,13 @@ import re
 import pytest
 
 LABELS = ["Parties", "Adversary", "Reveals", "Assumes", "Not covered", "Reference", "Deviations"]
-PROTOCOLS = ["protocols.secagg", "protocols.secagg.params", "protocols.plain.sums", "protocols.plain.union"]
+PROTOCOLS = [
+    "protocols.secagg",
+    "protocols.secagg.params",
+    "protocols.psu",
+    "protocols.plain.sums",
+    "protocols.plain.union",
+]
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
