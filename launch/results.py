@@ -7,7 +7,7 @@ from secure_kg.console import say, table
 from secure_kg.errors import UserError
 from secure_kg.federation.run_folder import RunFolder
 from secure_kg.federation.strategy import STRATEGIES
-from secure_kg.federation.summary import comparable
+from secure_kg.federation.summary import clients_tested, comparable
 
 _METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
 
@@ -17,7 +17,7 @@ def show_results(summary: dict[str, Any], folder: Path) -> None:
     training = config["training"]
     title = (
         f"{STRATEGIES[config['strategy']].title} on {_data(config)}, {training['model']}, "
-        f"{_clients(summary)} clients, {config['aggregation']}: test, tail side, filtered"
+        f"{clients_tested(summary)} clients, {config['aggregation']}: test, tail side, filtered"
     )
     rows = [[f"client {client['client']}", *_row(client, client["test_triples"])] for client in summary["clients"]]
     rows.append(["all", *_row(summary, summary["test_triples"])])
@@ -89,13 +89,7 @@ def _compare(summary: dict[str, Any], folder: Path) -> None:
 def _comparison(name: str, run: dict[str, Any]) -> list[str | int]:
     config, sent = run["config"], round(run["bytes_up"] / 1000)
     scores = f"{run['mrr']:.4f}", f"{run['hits@10']:.4f}"
-    return [name, config["strategy"], config["aggregation"], _clients(run), run["rounds"], *scores, sent]
-
-
-def _clients(summary: dict[str, Any]) -> str:
-    """How many clients the results are of: figures over different clients are not comparable."""
-    tested, all_clients = summary["test_clients"], summary["number_of_clients"]
-    return str(all_clients) if tested == all_clients else f"{tested} of {all_clients}"
+    return [name, config["strategy"], config["aggregation"], clients_tested(run), run["rounds"], *scores, sent]
 
 
 def _row(values: dict[str, Any], count: int) -> list[str | int]:

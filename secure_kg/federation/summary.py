@@ -48,6 +48,12 @@ def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> d
     }
 
 
+def clients_tested(summary: dict[str, Any]) -> str:
+    """Of how many clients the results are: figures over different clients are not comparable."""
+    tested, all_clients = summary["test_clients"], summary["number_of_clients"]
+    return str(all_clients) if tested == all_clients else f"{tested} of {all_clients}"
+
+
 def comparable(summary: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether two summaries are about the same data, seed, model and number of clients."""
     if not summary.keys() <= other.keys() or not isinstance(other["config"], dict):

@@ -5,6 +5,7 @@ from html import escape
 from typing import Any
 
 from secure_kg.federation.strategy import STRATEGIES
+from secure_kg.federation.summary import clients_tested
 from secure_kg.report.charts import bar_chart, line_chart
 
 _STYLE = """
@@ -81,14 +82,9 @@ def run_report(summary: dict[str, Any], evaluations: Sequence[dict[str, Any]], s
 def _subtitle(summary: dict[str, Any]) -> str:
     config = summary["config"]
     return (
-        f"{config['training']['model']}, {_clients(summary)} clients, {config['aggregation']} sums, "
+        f"{config['training']['model']}, {clients_tested(summary)} clients, {config['aggregation']} sums, "
         f"{config['alignment']} alignment, seed {config['seed']}"
     )
-
-
-def _clients(summary: dict[str, Any]) -> str:
-    tested, all_clients = summary["test_clients"], summary["number_of_clients"]
-    return str(all_clients) if tested == all_clients else f"{tested} of {all_clients}"
 
 
 def _data_name(config: dict[str, Any]) -> str:
