@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import flower_peer, secagg
+from benchmarks import flower_peer, masked_sum_timing, secagg
 from benchmarks.flower_peer import FlowerPeer
 from protocols.identifiers import PartyId
 from protocols.secagg.server import Step
@@ -98,7 +98,7 @@ def test_a_wrong_sum_is_not_a_success(monkeypatch: pytest.MonkeyPatch, capsys: p
         result = simulate(*arguments, **named)
         return replace(result, total=result.total + np.uint32(1))
 
-    monkeypatch.setattr(secagg, "simulate", off_by_one)
+    monkeypatch.setattr(masked_sum_timing, "simulate", off_by_one)
     monkeypatch.setattr(flower_peer, "load", lambda: None)
     assert secagg.main([*SMALL, "--json", "-"]) == 1
     output = capsys.readouterr()
@@ -155,9 +155,9 @@ def test_without_flower_there_is_no_peer(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_the_seed_decides_who_drops_out_and_what_is_added() -> None:
     group, party = secagg.GROUPS["field"], PartyId(1)
-    vectors = [secagg.random_inputs(group, 8, seed)(party) for seed in (1, 1, 2)]
+    vectors = [masked_sum_timing.random_inputs(group, 8, seed)(party) for seed in (1, 1, 2)]
     assert np.array_equal(vectors[0], vectors[1])
     assert not np.array_equal(vectors[0], vectors[2])
-    dropped = [secagg.drop_out(20, 0.2, seed)[Step.MASKED_INPUT] for seed in (1, 1, 2)]
+    dropped = [masked_sum_timing.drop_out(20, 0.2, seed)[Step.MASKED_INPUT] for seed in (1, 1, 2)]
     assert dropped[0] == dropped[1] != dropped[2]
     assert {len(who) for who in dropped} == {4}
