@@ -15,7 +15,7 @@ import numpy.typing as npt
 from protocols.errors import EncodingOverflow
 from protocols.primitives.group import Ring, RingVector
 
-_BLOCK: Final = 1 << 16
+_BLOCK: Final = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)

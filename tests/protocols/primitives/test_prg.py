@@ -22,7 +22,7 @@ RINGS = [Ring(32), Ring(64)]
 FIELD = PrimeField()
 GROUPS: list[Group] = [*RINGS, FIELD]
 KEY = bytes(range(32))
-CHUNK = 1 << 17
+CHUNK = 1 << 18
 FIRST = 2  # the counter block of the first keystream block: GCM keeps 0 and 1 for its tag
 """Bytes of keystream made at a time; `test_the_chunk_is_as_long_as_these_tests_think` holds it in place."""
 
