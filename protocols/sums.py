@@ -11,7 +11,7 @@ silent in either half is left out; the sum is that of the others, exactly, or th
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,8 @@ from protocols.patience import Patience
 from protocols.primitives.fixed_point import Encoded, FixedPoint
 from protocols.primitives.group import GroupVector, Ring
 from protocols.transport.deadline import Deadline
+
+R = TypeVar("R", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,11 @@ class ContributionReport:
     """Everything cryptographic: keys, shares, masks."""
 
 
+MayOpen: TypeAlias = Callable[[frozenset[PartyId], bool], None]
+"""Called before a client helps to open a sum, with those that are missing from it, and whether these are all or only
+those of whom this client hears. Raises `SumAbandoned` if the client must not."""
+
+
 class SumClient(ABC):
     """A client's part in the sums of one session."""
 
@@ -150,20 +157,27 @@ class SumClient(ABC):
 
     @abstractmethod
     def contribute(
-        self, conversation: Conversation, task: SumTask, contribution: Contribution, deadline: Deadline
+        self,
+        conversation: Conversation,
+        task: SumTask,
+        contribution: Contribution,
+        deadline: Deadline,
+        may_open: MayOpen | None = None,
     ) -> ContributionReport:
-        """Send the contribution to the sum prepared last, and help to finish it."""
+        """Send the contribution to a sum that is prepared, and help to finish it."""
 
 
 Silent: TypeAlias = Callable[[Collection[PartyId], str], None]
 """Called with parties that did not answer a step in time, and the name of the step."""
 
 
-class SumServer(ABC):
-    """The server's part in the sums of one session."""
+class SumServer(ABC, Generic[R]):
+    """The server's part in the sums of one session. R: what it gets to know, usually `Collected`."""
 
-    unmask_seconds: float = 0.0
-    """Time spent adding up and reading the sums, so far."""
+    @property
+    @abstractmethod
+    def unmask_seconds(self) -> float:
+        """Time spent adding up and reading the sums, so far."""
 
     @abstractmethod
     def setup(
@@ -183,5 +197,15 @@ class SumServer(ABC):
         """The counterpart of `SumClient.prepare`, with those of the participants that are `present`."""
 
     @abstractmethod
-    def collect(self, conversation: Conversation, task: SumTask, patience: Patience, silent: Silent) -> Collected:
-        """Add up the contributions of those who are still there; `SumAbandoned` if they are too few."""
+    def collect(
+        self,
+        conversation: Conversation,
+        task: SumTask,
+        patience: Patience,
+        silent: Silent,
+        present: Collection[PartyId] | None = None,
+    ) -> R:
+        """Add up the contributions of those who are still there; `SumAbandoned` if they are too few.
+
+        `present`: who is, if that may have changed since `prepare`.
+        """

@@ -24,7 +24,7 @@ from protocols.conversation import MAX_PURPOSE, Conversation
 from protocols.errors import PeerMisbehaved, SumAbandoned
 from protocols.identifiers import SERVER, PartyId
 from protocols.patience import Patience
-from protocols.sums import Collected, Contribution, ContributionReport, Silent, SumClient, SumServer, SumTask
+from protocols.sums import Collected, Contribution, ContributionReport, MayOpen, Silent, SumClient, SumServer, SumTask
 from protocols.transport.deadline import Deadline
 
 
@@ -48,8 +48,14 @@ class PlainSumClient(SumClient):
         """Nothing to agree on."""
 
     def contribute(
-        self, conversation: Conversation, task: SumTask, contribution: Contribution, deadline: Deadline
+        self,
+        conversation: Conversation,
+        task: SumTask,
+        contribution: Contribution,
+        deadline: Deadline,
+        may_open: MayOpen | None = None,
     ) -> ContributionReport:
+        """`may_open` is not asked: what is sent in clear is open."""
         started = time.perf_counter()
         encoded = task.layout.encode(contribution)
         encoded_at = time.perf_counter()
@@ -58,12 +64,17 @@ class PlainSumClient(SumClient):
         return ContributionReport(encoded.clipped, encoded.max_error, encoded_at - started)
 
 
-class PlainSumServer(SumServer):
+class PlainSumServer(SumServer[Collected]):
     """`min_contributors`: the twin gives up where the secure sum would, so that the two stay comparable."""
 
     def __init__(self, min_contributors: int = 1) -> None:
         self._min_contributors = min_contributors
         self._present: frozenset[PartyId] = frozenset()
+        self._seconds = 0.0
+
+    @property
+    def unmask_seconds(self) -> float:
+        return self._seconds
 
     def setup(
         self, conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent
@@ -80,11 +91,19 @@ class PlainSumServer(SumServer):
     ) -> None:
         self._present = frozenset(present) & frozenset(task.participants)
 
-    def collect(self, conversation: Conversation, task: SumTask, patience: Patience, silent: Silent) -> Collected:
+    def collect(
+        self,
+        conversation: Conversation,
+        task: SumTask,
+        patience: Patience,
+        silent: Silent,
+        present: Collection[PartyId] | None = None,
+    ) -> Collected:
         layout, contributors = task.layout, set[PartyId]()
+        expected = self._present if present is None else self._present & frozenset(present)
         running, step = layout.ring.zeros(layout.entries), f"input/{task.purpose}"
         with conversation.transport.phase(task.round, step):
-            for party, message in conversation.gather_each(self._present, ClearInput, task.round, patience, step):
+            for party, message in conversation.gather_each(expected, ClearInput, task.round, patience, step):
                 started = time.perf_counter()
                 try:
                     layout.ring.require(message.vector, layout.entries)
@@ -94,8 +113,8 @@ class PlainSumServer(SumServer):
                     raise PeerMisbehaved(f"client {party} contributed to another sum")
                 layout.ring.add_into(running, message.vector)
                 contributors.add(party)
-                self.unmask_seconds += time.perf_counter() - started
-        if missing := self._present - contributors:
+                self._seconds += time.perf_counter() - started
+        if missing := expected - contributors:
             silent(missing, step)
         if len(contributors) < self._min_contributors:
             raise SumAbandoned(

@@ -19,6 +19,7 @@ itself only the seed.
 """
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -181,10 +182,16 @@ class SecAggClient:
         except ProtocolError as problem:
             raise self._aborted(problem) from None
 
-    def set_input(self, vector: GroupVector) -> MaskedInput:
+    @property
+    def sees_all(self) -> bool:
+        """Whether this client hears of every participant that drops out, and not of its neighbours only."""
+        return self._terms.parameters.complete
+
+    def set_input(self, vector: GroupVector, more_masks: Sequence[bytes] = ()) -> MaskedInput:
         """y_u = x_u + PRG(b_u) + sum over v > u of PRG(s_uv) - sum over v < u of PRG(s_uv), in place on `vector`.
 
-        Cost: one keystream of its length for the self mask and one per neighbour that shared its keys.
+        Cost: one keystream of its length for the self mask and one per neighbour that shared its keys. `more_masks`:
+        keys of further keystreams that are part of the input as far as this protocol goes, and so stay on the sum.
         """
         state = self.state
         if not isinstance(state, Ready):
@@ -192,7 +199,7 @@ class SecAggClient:
         group = self._terms.group
         group.require(vector, self._terms.length)
         self.state = Masked(state.own_seed_share, state.held)
-        added = [state.self_mask, *(key for peer, key in state.masks.items() if self.party < peer)]
+        added = [*more_masks, state.self_mask, *(key for peer, key in state.masks.items() if self.party < peer)]
         subtracted = [key for peer, key in state.masks.items() if self.party > peer]
         combine_keystreams(vector, group, added, subtracted)
         return MaskedInput(self._terms.purpose, vector, self._terms.peers_digest(self.party, state.masks.keys()))

@@ -2,8 +2,9 @@
 
 Parties, adversary, what is revealed, assumed and not covered: see the package, `protocols.secagg`.
 
-The channel key encrypts shares between clients and nothing else. It is not the mask key and is never shared out:
-recovering a dropped client opens the mask key of one sum, not what protects the others.
+The channel key encrypts what clients tell each other (shares, and the key of `protocols.group_key`) and nothing else. It
+is not the mask key and is never shared out: recovering a dropped client opens the mask key of one sum, not what
+protects the others.
 
     start() -> AdvertiseChannel        receive(ChannelDirectory)        begin(...) -> SecAggClient, once per sum
 """
@@ -13,14 +14,23 @@ from typing import cast
 
 from protocols.errors import PeerMisbehaved, ProtocolError, UnexpectedMessage
 from protocols.identifiers import SETUP, PartyId, RoundId, SessionId
+from protocols.primitives.aead import open_sealed, seal
 from protocols.primitives.group import Group
-from protocols.primitives.keys import AgreementKey
+from protocols.primitives.keys import AgreementKey, KeyContext, derive_key
 from protocols.secagg.channels import Channels
 from protocols.secagg.client import SecAggClient
 from protocols.secagg.messages import AdvertiseChannel, ChannelDirectory
 from protocols.secagg.openings import Openings
 from protocols.secagg.params import SumParameters
-from protocols.secagg.terms import Credentials, Terms, channel_statement, setup_transcript
+from protocols.secagg.terms import (
+    PROTOCOL,
+    VERSION,
+    Credentials,
+    Terms,
+    channel_statement,
+    digest,
+    setup_transcript,
+)
 
 
 class ClientSession:
@@ -104,6 +114,40 @@ class ClientSession:
             self._session, self._transcript, round_id, purpose, ordered, parameters, group, length, model=model
         )
         return SecAggClient(self.party, terms, self._channels, self._credentials, self._openings)
+
+    @property
+    def peers(self) -> frozenset[PartyId]:
+        """The other clients to which this one has a channel."""
+        if self._channels is None:
+            raise UnexpectedMessage("the set-up is not complete")
+        return frozenset(peer for peer in self._clients if peer != self.party and peer in self._channels)
+
+    def seal_for(self, peer: PartyId, use: str, secret: bytes) -> bytes:
+        """Encrypt `secret` for `peer` alone, once per `use` and session."""
+        key, context = self._channel_key(self.party, peer, use)
+        return seal(key, secret, context)
+
+    def open_from(self, peer: PartyId, use: str, sealed: bytes) -> bytes:
+        """What `peer` has encrypted for this client and for `use`; `PeerMisbehaved` if it has not."""
+        key, context = self._channel_key(peer, self.party, use)
+        return open_sealed(key, sealed, context)
+
+    def _channel_key(self, sender: PartyId, receiver: PartyId, use: str) -> tuple[bytes, bytes]:
+        peer = receiver if sender == self.party else sender
+        if self._transcript is None or self._channels is None:
+            raise UnexpectedMessage("the set-up is not complete")
+        if peer not in self.peers:
+            raise PeerMisbehaved(f"there is no channel to client {peer}")
+        context = KeyContext(
+            PROTOCOL, VERSION, self._session, SETUP, sender, receiver, f"channel/{use}", binding=self._transcript
+        )
+        return derive_key(self._channels.secret(peer), context), context.encode()
+
+    def commit(self, use: str, secret: bytes) -> bytes:
+        """A commitment to 256 random bits, bound to this session as this client saw its set-up."""
+        if self._transcript is None:
+            raise UnexpectedMessage("the set-up is not complete")
+        return digest(b"commitment", use.encode(), self._transcript, secret)
 
     def forget(self) -> None:
         """Drop every secret of the session; no sum can begin any more. `SecAggClient.abort` ends one under way."""

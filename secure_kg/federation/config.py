@@ -12,7 +12,7 @@ import tomli_w
 
 from protocols.errors import ProtocolError
 from protocols.secagg.params import SumParameters, ThreatModel
-from protocols.secagg.sums import parameters_for
+from protocols.secagg.vectors import parameters_for
 from secure_kg.data.partition import RULES, By
 from secure_kg.errors import UserError
 from secure_kg.federation.strategy import STRATEGIES

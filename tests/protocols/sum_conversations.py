@@ -23,6 +23,7 @@ from protocols.secagg.messages import (
 from protocols.secagg.params import ThreatModel, complete_parameters
 from protocols.secagg.sums import SecAggSumClient, SecAggSumServer
 from protocols.secagg.terms import Credentials
+from protocols.secagg.vectors import VectorClient, VectorServer
 from protocols.sums import Collected, Contribution, ContributionReport, SumClient, SumLayout, SumServer, SumTask
 
 PURPOSE = "rows"
@@ -52,7 +53,7 @@ class Twin:
     """How to make the two sides of one kind of sum, and what a client says in each of its steps."""
 
     client: Callable[[Collection[PartyId], PartyId], SumClient]
-    server: Callable[[Collection[PartyId]], SumServer]
+    server: Callable[[Collection[PartyId]], SumServer[Collected]]
     says: Kinds
 
     @property
@@ -70,8 +71,8 @@ PLAIN = Twin(
     {"input": ClearInput},
 )
 SECAGG = Twin(
-    lambda clients, me: SecAggSumClient(clients, SEMI_HONEST),
-    lambda clients: SecAggSumServer(len(clients), SEMI_HONEST),
+    lambda clients, me: SecAggSumClient(VectorClient(clients, SEMI_HONEST)),
+    lambda clients: SecAggSumServer(VectorServer(len(clients), SEMI_HONEST)),
     {
         "advertise keys": AdvertiseKeys,
         "share keys": ShareKeys,
@@ -80,8 +81,8 @@ SECAGG = Twin(
     },
 )
 SIGNED = Twin(
-    lambda clients, me: SecAggSumClient(clients, ACTIVE, credentials=credentials(me)),
-    lambda clients: SecAggSumServer(len(clients), ACTIVE),
+    lambda clients, me: SecAggSumClient(VectorClient(clients, ACTIVE, credentials=credentials(me))),
+    lambda clients: SecAggSumServer(VectorServer(len(clients), ACTIVE)),
     {**SECAGG.says, "consistency check": SurvivorSignature},
 )
 TWINS = {"plain": PLAIN, "secagg": SECAGG, "signed": SIGNED}

@@ -21,6 +21,7 @@ from protocols.secagg.openings import Openings
 from protocols.secagg.params import SumParameters
 from protocols.secagg.server import Step
 from protocols.secagg.sums import SecAggSumClient
+from protocols.secagg.vectors import VectorClient
 from protocols.sums import Collected
 
 CLIENTS = everyone(4)
@@ -192,10 +193,12 @@ def remembering(twin: Twin, kept: Mapping[PartyId, Openings]) -> Twin:
         return replace(
             twin,
             client=lambda clients, me: SecAggSumClient(
-                clients, ACTIVE, credentials=credentials(me), openings=kept.get(me)
+                VectorClient(clients, ACTIVE, credentials=credentials(me), openings=kept.get(me))
             ),
         )
-    return replace(twin, client=lambda clients, me: SecAggSumClient(clients, SEMI_HONEST, openings=kept.get(me)))
+    return replace(
+        twin, client=lambda clients, me: SecAggSumClient(VectorClient(clients, SEMI_HONEST, openings=kept.get(me)))
+    )
 
 
 def session(twin: Twin, missing: PartyId | None = None) -> Collected:

@@ -24,7 +24,7 @@ from protocols.secagg.params import (
     complete_parameters,
     sparse_parameters,
 )
-from protocols.secagg.sums import parameters_for
+from protocols.secagg.vectors import parameters_for
 
 SMALL = range(2, 9)
 

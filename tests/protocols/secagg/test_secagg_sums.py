@@ -65,6 +65,7 @@ from protocols.secagg.messages import (
 from protocols.secagg.params import ParametersRefused, ThreatModel
 from protocols.secagg.sums import SecAggSumClient, SecAggSumServer
 from protocols.secagg.terms import Credentials
+from protocols.secagg.vectors import VectorClient, VectorServer
 from protocols.sums import Collected, Contribution, SumLayout, SumTask
 from protocols.transport.base import Transport
 from protocols.transport.deadline import Deadline
@@ -194,7 +195,7 @@ def test_identities_are_needed_against_an_active_server_and_only_then(
     model: ThreatModel, own: Credentials | None
 ) -> None:
     with pytest.raises(ValueError, match="identity keys are needed against an active server, and only then"):
-        SecAggSumClient(CLIENTS, model, credentials=own)
+        SecAggSumClient(VectorClient(CLIENTS, model, credentials=own))
 
 
 def test_a_client_with_another_identity_than_the_pinned_one_takes_nobody_in() -> None:
@@ -204,7 +205,7 @@ def test_a_client_with_another_identity_than_the_pinned_one_takes_nobody_in() ->
 
     def take_part(conversation: Conversation) -> None:
         me = conversation.transport.party
-        client = SecAggSumClient(CLIENTS, ACTIVE, credentials=own if me == FOUR else credentials(me))
+        client = SecAggSumClient(VectorClient(CLIENTS, ACTIVE, credentials=own if me == FOUR else credentials(me)))
         if me == FOUR:
             client.setup(conversation, soon())
             return
@@ -212,7 +213,7 @@ def test_a_client_with_another_identity_than_the_pinned_one_takes_nobody_in() ->
             client.setup(conversation, soon())
 
     def serve(conversation: Conversation) -> None:
-        SecAggSumServer(len(CLIENTS), ACTIVE).setup(conversation, CLIENTS, Foreseen(), Silences())
+        SecAggSumServer(VectorServer(len(CLIENTS), ACTIVE)).setup(conversation, CLIENTS, Foreseen(), Silences())
 
     converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))
 
@@ -258,7 +259,7 @@ def test_a_client_sends_nothing_for_a_sum_it_refuses_and_the_session_goes_on(twi
 
 def test_a_contribution_belongs_to_one_preparation() -> None:
     def take_part(conversation: Conversation) -> None:
-        client = SecAggSumClient(CLIENTS, SEMI_HONEST)
+        client = SecAggSumClient(VectorClient(CLIENTS, SEMI_HONEST))
         with pytest.raises(RuntimeError, match="setup"):
             client.prepare(conversation, TASK, PAST)
         client.setup(conversation, soon())
@@ -270,7 +271,7 @@ def test_a_contribution_belongs_to_one_preparation() -> None:
             client.contribute(conversation, TASK, INPUTS[ONE], PAST)
 
     def serve(conversation: Conversation) -> None:
-        server, silent = SecAggSumServer(len(CLIENTS), SEMI_HONEST), Silences()
+        server, silent = SecAggSumServer(VectorServer(len(CLIENTS), SEMI_HONEST)), Silences()
         with pytest.raises(RuntimeError, match="setup"):
             server.prepare(conversation, TASK, CLIENTS, Foreseen(), silent)
         server.setup(conversation, CLIENTS, Foreseen(), silent)
@@ -288,14 +289,14 @@ def test_the_fewest_survivors_come_from_the_clients_configuration() -> None:
     """Four may lose one by the declaration; a client that wants all four does not begin."""
 
     def take_part(conversation: Conversation) -> None:
-        client = SecAggSumClient(CLIENTS, SEMI_HONEST, min_survivors=4)
+        client = SecAggSumClient(VectorClient(CLIENTS, SEMI_HONEST, min_survivors=4))
         client.setup(conversation, soon())
         with pytest.raises(ParametersRefused, match="may leave 3 survivors, fewer than min_survivors = 4"):
             client.prepare(conversation, TASK, soon())
         assert conversation.transport.traffic.total("sent").messages == 1
 
     def serve(conversation: Conversation) -> None:
-        SecAggSumServer(len(CLIENTS), SEMI_HONEST).setup(conversation, CLIENTS, Foreseen(), Silences())
+        SecAggSumServer(VectorServer(len(CLIENTS), SEMI_HONEST)).setup(conversation, CLIENTS, Foreseen(), Silences())
 
     converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))
 
@@ -305,7 +306,7 @@ def test_a_server_cannot_lower_what_the_clients_declare() -> None:
     strict = ThreatModel(0.25, 0.0)
 
     def take_part(conversation: Conversation) -> None:
-        client = SecAggSumClient(CLIENTS, strict)
+        client = SecAggSumClient(VectorClient(CLIENTS, strict))
         client.setup(conversation, soon())
         if conversation.transport.party == TWO:
             return
@@ -313,7 +314,7 @@ def test_a_server_cannot_lower_what_the_clients_declare() -> None:
             client.prepare(conversation, TASK, soon())
 
     def serve(conversation: Conversation) -> None:
-        server, silent = SecAggSumServer(len(CLIENTS), SEMI_HONEST), Silences()
+        server, silent = SecAggSumServer(VectorServer(len(CLIENTS), SEMI_HONEST)), Silences()
         server.setup(conversation, CLIENTS, Foreseen(), silent)
         others = {ONE, THREE, FOUR}
         patience = Foreseen(*((step_of("share keys"), party) for party in others))

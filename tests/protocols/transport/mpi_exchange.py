@@ -25,6 +25,7 @@ from protocols.patience import Patience
 from protocols.plain.sums import PlainSumClient, PlainSumServer
 from protocols.secagg.params import ThreatModel
 from protocols.secagg.sums import SecAggSumClient, SecAggSumServer
+from protocols.secagg.vectors import VectorClient, VectorServer
 from protocols.sums import Contribution, SumLayout, SumTask
 from protocols.transport.deadline import Deadline
 from protocols.transport.mpi import MpiTransport
@@ -219,12 +220,12 @@ def masked_sum(transport: MpiTransport) -> Any:
     """The conversation of a masked sum, as over threads."""
     conversation, task, model = Conversation(transport, SESSION), sum_of_all(1), ThreatModel(0.25, 0.4)
     if transport.party != SERVER:
-        client = SecAggSumClient(CLIENTS, model)
+        client = SecAggSumClient(VectorClient(CLIENTS, model))
         client.setup(conversation, soon())
         client.prepare(conversation, task, soon())
         client.contribute(conversation, task, contribution(transport.party), soon())
         return None
-    server = SecAggSumServer(len(CLIENTS), model)
+    server = SecAggSumServer(VectorServer(len(CLIENTS), model))
     server.setup(conversation, CLIENTS, UNHURRIED, unheard)
     server.prepare(conversation, task, CLIENTS, UNHURRIED, unheard)
     collected = server.collect(conversation, task, UNHURRIED, unheard)
