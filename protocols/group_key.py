@@ -8,10 +8,11 @@ Parties:     n >= 2 clients with channels to each other (`protocols.secagg.sessi
 Adversary:   the server, semi-honest; active if the channels are signed. No client on its side.
 Reveals:     to the server who drew the key, and a commitment to it.
 Assumes:     AES-256-GCM, HKDF-SHA256, SHA-256; the channels.
-Not covered: a client that passes the key on. Every client has it, so one on the server's side is enough to give it away;
-             protocols that use the key say what is lost then, and do not rest on it alone. Whoever drew it may have drawn
-             it badly: clients are trusted with it anyway. An active server can have several keys drawn and deal them
-             out; clients with different keys then cannot add up, because the commitment enters the keys of their sums.
+Not covered: a client that passes the key on. Every client has it, so one on the server's side is enough to give it
+             away; protocols that use the key say what is lost then, and do not rest on it alone. Whoever drew it may
+             have drawn it badly: clients are trusted with it anyway. An active server can have several keys drawn and
+             deal them out; clients with different keys then cannot add up, because the commitment enters the keys of
+             their sums.
 Reference:   FedCQA, algorithm 1, where clients "negotiate" a secret in a way that is left open.
 Deviations:  the paper reuses one secret for all rounds; here every round's keys are derived afresh.
 """

@@ -2,8 +2,8 @@
 
 Parties, adversary, what is revealed, assumed and not covered: see the package, `protocols.secagg`.
 
-The channel key encrypts what clients tell each other (shares, and the key of `protocols.group_key`) and nothing else. It
-is not the mask key and is never shared out: recovering a dropped client opens the mask key of one sum, not what
+The channel key encrypts what clients tell each other (shares, and the key of `protocols.group_key`) and nothing else.
+It is not the mask key and is never shared out: recovering a dropped client opens the mask key of one sum, not what
 protects the others.
 
     start() -> AdvertiseChannel        receive(ChannelDirectory)        begin(...) -> SecAggClient, once per sum
