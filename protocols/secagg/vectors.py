@@ -203,6 +203,11 @@ class VectorServer:
         self._channels: frozenset[PartyId] = frozenset()
         self._running: dict[_Sum, SecAggServer] = {}
 
+    @property
+    def channels(self) -> frozenset[PartyId]:
+        """The clients that have channels to each other: no others can take part in this session's sums."""
+        return self._channels
+
     def setup(
         self, conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent
     ) -> None:

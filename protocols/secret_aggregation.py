@@ -1,0 +1,153 @@
+"""Sums that the server adds up and cannot read: FedCQA's secret aggregation, made safe.
+
+A client adds one more mask to its vector before it takes part in a masked sum (`protocols.secagg`). The key of that
+mask comes from the group key, which only clients have, and is derived anew for every client, round and purpose. The sum
+that the server opens is then the sum of the vectors plus the sum of these masks, which is uniform. The server sends it
+to the clients; they know the masks of all contributors, remove them, and read the sum.
+
+Parties:     n >= 2 clients that share a group key (`protocols.group_key`), 1 server.
+Adversary:   the server, semi-honest, or active with signed channels; or the server with some of the clients.
+Reveals:     to the server nothing but who has contributed. To every client the sum.
+Assumes:     what `protocols.secagg` and `protocols.group_key` assume; AES-256 as a pseudorandom generator.
+Not covered: the server together with a client: that client's group key opens the sums, all of this session's. It opens
+             no client's vector: those stay under the masks of `protocols.secagg`, with the threshold of that protocol.
+             Integrity against an active server: it may send a false sum. One whose counts are impossible is noticed,
+             which is so for noise, as false contributors or another round's sum give; a known amount added to the true
+             sum is not.
+Reference:   FedCQA, algorithm 1.
+Deviations:  - The paper masks every round with the same perturbation, drawn once: the differences of a client's uploads
+               are then in clear, and so is every upload to a client that colludes with the server. Here no mask is
+               used twice, and uploads are pairwise masked besides.
+             - Each contributor has a mask of its own. One mask added by all would stand on the sum as many times as
+               there are contributors; an even multiple of it modulo 2^32 leaves the lowest bits of the sum in clear.
+"""
+
+import time
+from collections.abc import Collection
+from typing import Final
+
+from protocols import group_key
+from protocols.conversation import Conversation
+from protocols.errors import PeerMisbehaved, SumAbandoned
+from protocols.group_key import GroupKey
+from protocols.identifiers import PartyId, RoundId
+from protocols.patience import Patience
+from protocols.primitives.encoding import length_prefixed
+from protocols.primitives.group import GroupVector
+from protocols.primitives.prg import combine_keystreams
+from protocols.secagg.sums import Encoder, vector_task
+from protocols.secagg.terms import encode_parties
+from protocols.secagg.vectors import VectorClient, VectorServer, VectorTask
+from protocols.sums import Contribution, ContributionReport, MayOpen, Silent, SumClient, SumServer, SumTask, Total
+from protocols.totals import SumTotal
+from protocols.transport.deadline import Deadline
+
+_MASKS_AT_A_TIME: Final = 64
+
+
+def mask_key(key: GroupKey, task: VectorTask, party: PartyId) -> bytes:
+    """The key of the mask that `party` adds to its vector, and that every client can remove from the sum."""
+    binding = length_prefixed(
+        task.group.name.encode(), task.length.to_bytes(8, "little"), encode_parties(task.participants), task.model
+    )
+    return key.derive(f"group mask/{task.purpose}", task.round, party, binding)
+
+
+def open_total(key: GroupKey, task: VectorTask, total: SumTotal) -> GroupVector:
+    """The sum itself. With another key, another task or other contributors than the true ones it is noise."""
+    if (RoundId(total.of_round), total.purpose) != task.key:
+        raise PeerMisbehaved(f"the sum of {total.purpose} of round {total.of_round} where another one was due")
+    contributors = [PartyId(party) for party in total.contributors]
+    if not contributors or not set(contributors) <= set(task.participants):
+        raise PeerMisbehaved("a sum with contributors that take no part in it")
+    try:
+        task.group.require(total.vector, task.length)
+    except ValueError:
+        raise PeerMisbehaved("a sum of another length or group") from None
+    opened = total.vector.copy()
+    for start in range(0, len(contributors), _MASKS_AT_A_TIME):
+        keys = [mask_key(key, task, party) for party in contributors[start : start + _MASKS_AT_A_TIME]]
+        combine_keystreams(opened, task.group, subtracted=keys)
+    return opened
+
+
+class SecretSumClient(SumClient):
+    """`vectors` holds the session. `key`: the session's group key, if it is agreed on already."""
+
+    def __init__(self, vectors: VectorClient, key: GroupKey | None = None) -> None:
+        self._vectors, self._key, self._encoder = vectors, key, Encoder()
+
+    def setup(self, conversation: Conversation, deadline: Deadline) -> None:
+        self._vectors.setup(conversation, deadline)
+        self._key = group_key.join(conversation, self._vectors.session, deadline)
+
+    def prepare(self, conversation: Conversation, task: SumTask, deadline: Deadline) -> None:
+        self._vectors.prepare(conversation, vector_task(task), deadline)
+
+    def contribute(
+        self,
+        conversation: Conversation,
+        task: SumTask,
+        contribution: Contribution,
+        deadline: Deadline,
+        may_open: MayOpen | None = None,
+    ) -> ContributionReport:
+        started = time.perf_counter()
+        encoded = self._encoder.encode(task.layout, contribution)
+        encode_seconds = time.perf_counter() - started
+        vectors = vector_task(task)
+        mask = mask_key(self._group_key(), vectors, conversation.transport.party)
+        seconds = self._vectors.contribute(conversation, vectors, encoded.vector, deadline, [mask], may_open)
+        return ContributionReport(encoded.clipped, encoded.max_error, encode_seconds, seconds)
+
+    def open(self, task: SumTask, total: SumTotal) -> Total:
+        """What the contributors' numbers add up to."""
+        try:
+            return task.layout.decode(open_total(self._group_key(), vector_task(task), total))
+        except SumAbandoned:
+            raise PeerMisbehaved("the server sent a sum that is none of these contributors") from None
+
+    def _group_key(self) -> GroupKey:
+        if self._key is None:
+            raise RuntimeError("setup() comes first")
+        return self._key
+
+
+class SecretSumServer(SumServer[SumTotal]):
+    """`vectors` holds the session. What it collects is for the clients."""
+
+    def __init__(self, vectors: VectorServer) -> None:
+        self._vectors = vectors
+
+    @property
+    def unmask_seconds(self) -> float:
+        return self._vectors.unmask_seconds
+
+    def setup(
+        self, conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent
+    ) -> None:
+        """`present` may shrink under our hands: whoever is silent in one step is not asked in the next."""
+        self._vectors.setup(conversation, present, patience, silent)
+        group_key.serve(conversation, self._vectors.channels & frozenset(present), patience, silent)
+
+    def prepare(
+        self,
+        conversation: Conversation,
+        task: SumTask,
+        present: Collection[PartyId],
+        patience: Patience,
+        silent: Silent,
+    ) -> None:
+        self._vectors.prepare(conversation, vector_task(task), present, patience, silent)
+
+    def collect(
+        self,
+        conversation: Conversation,
+        task: SumTask,
+        patience: Patience,
+        silent: Silent,
+        present: Collection[PartyId] | None = None,
+    ) -> SumTotal:
+        vectors = vector_task(task)
+        total = self._vectors.collect(conversation, vectors, patience, silent, present)
+        return SumTotal.of(task.round, task.purpose, total.contributors, total.vector)
