@@ -23,6 +23,7 @@ way, in the end the total must be exactly what the tags found would have written
 `PeelFailed` is raised. There are no partial results.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -62,43 +63,76 @@ def write(tags: FieldArray, layout: TableLayout) -> FieldArray:
     return np.concatenate([_sums(cells, content, layout.cells) for content in contents])
 
 
+@dataclass(frozen=True, slots=True)
+class PeelRound:
+    """The k tags that were taken out of the table at once, each from a cell it was alone in."""
+
+    tags: FieldArray
+    """[k, 2]"""
+    weights: FieldArray
+    """[k]: what the reader of a total sees of the number of holders. Uniform, whatever that is."""
+    cells: CellNumbers
+    """[3, k]"""
+    alone: npt.NDArray[np.int64]
+    """[k]: in which of its cells (0, 1, 2) a tag was alone when its round began."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peeled:
+    """A union as it was read from a total: its tags in the order in which they came out."""
+
+    rounds: tuple[PeelRound, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(len(peeled.weights) for peeled in self.rounds)
+
+    def in_order(self) -> tuple[FieldArray, FieldArray]:
+        """Tags [m, 2], ascending, and their weights [m]."""
+        rows = np.concatenate(
+            [
+                np.empty((0, LIMBS + 1), dtype=np.uint64),
+                *(np.column_stack((peeled.tags, peeled.weights)) for peeled in self.rounds),
+            ]
+        )
+        rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+        return rows[:, :LIMBS].copy(), rows[:, LIMBS].copy()
+
+
 def peel(total: FieldArray, layout: TableLayout) -> FieldArray:
     """The union [m, 2] of the sets whose tables add up to `total`, in ascending order, or `PeelFailed`."""
-    tags, _ = peel_with_weights(total, layout)
+    tags, _ = peel_in_rounds(total, layout).in_order()
     return tags
 
 
-def peel_with_weights(total: FieldArray, layout: TableLayout) -> tuple[FieldArray, FieldArray]:
-    """As `peel`, and the weight [m] of each tag: what the reader of a total sees of the number of holders."""
+def peel_in_rounds(total: FieldArray, layout: TableLayout) -> Peeled:
+    """As `peel`, and how the tags came out of the table."""
     _FIELD.require(total, layout.entries)
     table: FieldArray = total.reshape(CELL_ENTRIES, layout.cells).copy()
-    found: list[FieldArray] = []
+    rounds: list[PeelRound] = []
     touched: CellNumbers = np.arange(layout.cells)
     for _ in range(MAX_ROUNDS):
-        tags, cells, contents = _alone(table, touched, layout)
-        if not len(tags):
+        found, contents = _alone(table, touched, layout)
+        if not len(found.tags):
             break
-        found.append(np.column_stack((tags, contents[0])))
+        rounds.append(found)
         # What a cell held alone is what its tag has written into all three: no need to compute it again.
-        touched, places = np.unique(cells, return_inverse=True)
-        places = places.reshape(cells.shape)
+        touched, places = np.unique(found.cells, return_inverse=True)
+        places = places.reshape(found.cells.shape)
         for entry, content in enumerate(contents):
             table[entry, touched] = _FIELD.subtract(table[entry, touched], _sums(places, content, len(touched)))
     if table.any():
         raise PeelFailed(f"{np.count_nonzero(table.any(axis=0))} of {layout.cells} cells cannot be resolved")
-    rows = np.concatenate([np.empty((0, LIMBS + 1), dtype=np.uint64), *found])
-    rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
-    tags, weights = rows[:, :LIMBS], rows[:, LIMBS]
+    peeled = Peeled(tuple(rounds))
+    tags, _ = peeled.in_order()
     # No tag of a sum of tables is found twice, and none that is found has weight zero.
     if (tags[1:] == tags[:-1]).all(axis=1).any():
         raise PeelFailed("a tag stands in its cells with different weights")
-    return tags.copy(), weights.copy()
+    return peeled
 
 
-def _alone(
-    table: FieldArray, candidates: CellNumbers, layout: TableLayout
-) -> tuple[FieldArray, CellNumbers, FieldArray]:
-    """The tags [m, 2] that are alone in a candidate cell, each once; their cells [3, m], and what they add to each."""
+def _alone(table: FieldArray, candidates: CellNumbers, layout: TableLayout) -> tuple[PeelRound, FieldArray]:
+    """The k tags that are alone in a candidate cell, each once, and what they add to each of their cells [4, k]."""
     candidates = candidates[table[0, candidates] != 0]
     contents = table[:, candidates]
     alone = _FIELD.multiply(contents[0], contents[3]) == _check(contents[1], contents[2])
@@ -112,7 +146,8 @@ def _alone(
     is_alone[candidates[own]] = True
     first_place: npt.NDArray[np.int64] = is_alone[cells].argmax(axis=0)
     chosen = own & (first_place == third)
-    return np.column_stack((first, second))[chosen], cells[:, chosen], contents[:, chosen]
+    tags = np.column_stack((first, second))[chosen]
+    return PeelRound(tags, contents[0, chosen], cells[:, chosen], third[chosen]), contents[:, chosen]
 
 
 def _check(first: FieldArray, second: FieldArray) -> FieldArray:

@@ -13,7 +13,7 @@ from protocols.errors import ProtocolError
 from protocols.primitives.group import MODULUS, FieldArray
 from protocols.psu import table as table_module
 from protocols.psu.layout import TableLayout
-from protocols.psu.table import PeelFailed, peel, peel_with_weights, write
+from protocols.psu.table import PeelFailed, peel, peel_in_rounds, write
 from protocols.psu.tags import tags_of
 
 KEY = bytes(range(32))
@@ -261,7 +261,7 @@ def weights_by_holders(count: int) -> dict[int, FieldArray]:
     groups = {holders: random_tags(count, 100 + holders) for holders in HOLDERS}
     layout = TableLayout.for_bound(count * len(HOLDERS), SALT)
     sets = [np.concatenate([tags for holders, tags in groups.items() if client < holders]) for client in range(5)]
-    tags, weights = peel_with_weights(total_of(sets, layout), layout)
+    tags, weights = peel_in_rounds(total_of(sets, layout), layout).in_order()
     weight_of = dict(zip(as_pairs(tags), weights, strict=True))
     return {holders: np.array([weight_of[tag] for tag in as_pairs(held)]) for holders, held in groups.items()}
 
@@ -301,15 +301,15 @@ def test_weights_of_half_the_field_would(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_each_table_has_fresh_weights() -> None:
     layout = TableLayout.for_bound(1000, SALT)
-    weights = [peel_with_weights(write(POOL, layout), layout)[1] for _ in range(3)]
+    weights = [peel_in_rounds(write(POOL, layout), layout).in_order()[1] for _ in range(3)]
     assert len(np.unique(np.concatenate(weights))) == 3000
 
 
 def test_a_weight_is_the_sum_of_the_holders_weights() -> None:
     layout = TableLayout.for_bound(1000, SALT)
     tables = [write(POOL, layout) for _ in range(4)]
-    apart = [peel_with_weights(table, layout)[1] for table in tables]
-    tags, together = peel_with_weights(added(tables, layout), layout)
+    apart = [peel_in_rounds(table, layout).in_order()[1] for table in tables]
+    tags, together = peel_in_rounds(added(tables, layout), layout).in_order()
     assert as_pairs(tags) == union_of([POOL])
     assert np.array_equal(together, FIELD.sum(np.stack(apart)))
 
