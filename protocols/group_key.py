@@ -23,7 +23,7 @@ from typing import Final
 
 from protocols import wire
 from protocols.conversation import Conversation
-from protocols.errors import PeerLost, PeerMisbehaved, ProtocolError, UnexpectedMessage
+from protocols.errors import PeerMisbehaved, UnexpectedMessage
 from protocols.identifiers import SERVER, SETUP, PartyId, RoundId, SessionId
 from protocols.patience import Patience
 from protocols.primitives.aead import OVERHEAD_BYTES
@@ -33,6 +33,7 @@ from protocols.secagg.messages import COMMITMENT_BYTES
 from protocols.secagg.session import ClientSession
 from protocols.sums import Silent
 from protocols.transport.deadline import Deadline
+from protocols.turns import ask_in_turn
 
 PROTOCOL: Final = "secure-kg/group-key"
 VERSION: Final = 1
@@ -125,30 +126,13 @@ def _opened(session: ClientSession, message: SealedGroupKey) -> bytes:
 
 def serve(conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent) -> bytes:
     """The server's side: ask one client after the other until one has drawn the key; returns the commitment to it."""
-    left = set(present)
     with conversation.transport.phase(SETUP, _STEP):
-        while left:
-            drawing = min(left)
-            left.discard(drawing)
-            drawn = _drawn_by(conversation, drawing, patience)
-            if drawn is None:
-                silent({drawing}, _STEP)
-                continue
-            if unserved := left - drawn.sealed.keys():
-                raise PeerMisbehaved(f"client {drawing} has encrypted no group key for client {min(unserved)}")
-            messages = {
-                party: SealedGroupKey(int(drawing), drawn.commitment, drawn.sealed[int(party)]) for party in left
-            }
-            if lost := conversation.deliver(messages, SETUP):
-                silent(lost, _STEP)
-            return drawn.commitment
-    raise ProtocolError("no client is left to draw a group key")
-
-
-def _drawn_by(conversation: Conversation, party: PartyId, patience: Patience) -> SealedGroupKeys | None:
-    try:
-        conversation.send(party, DrawGroupKey(), SETUP)
-    except PeerLost:
-        return None
-    answers = dict(conversation.gather_each([party], SealedGroupKeys, SETUP, patience, _STEP))
-    return answers.get(party)
+        asked = frozenset(present)
+        by, drawn = ask_in_turn(conversation, asked, DrawGroupKey(), SealedGroupKeys, patience, silent, _STEP)
+        others = {party for party in asked if party > by}  # those with a lower number were asked in vain
+        if unserved := others - drawn.sealed.keys():
+            raise PeerMisbehaved(f"client {by} has encrypted no group key for client {min(unserved)}")
+        messages = {party: SealedGroupKey(int(by), drawn.commitment, drawn.sealed[int(party)]) for party in others}
+        if lost := conversation.deliver(messages, SETUP):
+            silent(lost, _STEP)
+        return drawn.commitment

@@ -1,0 +1,34 @@
+"""Asking clients one after the other until one of them has done what only one has to do."""
+
+from collections.abc import Collection
+from typing import TypeVar
+
+from protocols import wire
+from protocols.conversation import Conversation
+from protocols.errors import PeerLost, ProtocolError
+from protocols.identifiers import SETUP, PartyId
+from protocols.patience import Patience
+from protocols.sums import Silent
+
+M = TypeVar("M", bound=wire.Message)
+
+
+def ask_in_turn(
+    conversation: Conversation,
+    present: Collection[PartyId],
+    request: wire.Message,
+    expected: type[M],
+    patience: Patience,
+    silent: Silent,
+    step: str,
+) -> tuple[PartyId, M]:
+    """Who has answered, and what: the lowest number that does. Those asked in vain are reported as silent."""
+    for party in sorted(present):
+        try:
+            conversation.send(party, request, SETUP)
+            for _, answer in conversation.gather_each([party], expected, SETUP, patience, step):
+                return party, answer
+        except PeerLost:
+            pass
+        silent({party}, step)
+    raise ProtocolError(f"no client is left for the step '{step}'")
