@@ -12,10 +12,14 @@ from vectors import unhex, vectors
 
 import protocols
 from protocols import wire
+from protocols.common_seed import AskForSeed, CommonSeed
 from protocols.conversation import MAX_PURPOSE, MAX_REASON, Abandon, Abort, Back, Failed, LeaveOut
+from protocols.group_key import DrawGroupKey, SealedGroupKey, SealedGroupKeys
 from protocols.plain.sums import ClearInput
 from protocols.plain.union import TAG_BYTES, ClearNames, ClearUnion
+from protocols.primitives.aead import OVERHEAD_BYTES
 from protocols.primitives.identity import SIGNATURE_BYTES
+from protocols.primitives.prg import KEY_BYTES
 from protocols.primitives.shamir import SHARE_BYTES
 from protocols.secagg.messages import (
     PEERS_BYTES,
@@ -32,6 +36,7 @@ from protocols.secagg.messages import (
     SurvivorSignature,
     UnmaskShares,
 )
+from protocols.totals import SumTotal
 
 
 def _exactly(size: int) -> st.SearchStrategy[bytes]:
@@ -47,6 +52,8 @@ _SIGNATURE = _exactly(SIGNATURE_BYTES)
 _SIGNATURE_OR_NONE = st.just(b"") | _SIGNATURE
 _SEALED = _by_client(_exactly(SEALED_SHARES_BYTES))
 _SHARES = _by_client(_exactly(SHARE_BYTES))
+_SEALED_KEY = _exactly(KEY_BYTES + OVERHEAD_BYTES)
+_PARTY = st.integers(1, 2**64 - 1)
 _PURPOSE = st.text(max_size=MAX_PURPOSE)
 _REASON = st.text(max_size=MAX_REASON)
 
@@ -85,6 +92,14 @@ STRATEGIES: dict[type[wire.Message], st.SearchStrategy[wire.Message]] = {
     SurvivorSignature: st.builds(SurvivorSignature, _PURPOSE, _SIGNATURE),
     SignedSurvivors: st.builds(SignedSurvivors, _PURPOSE, _by_client(_SIGNATURE)),
     UnmaskShares: st.builds(_unmask_shares, _PURPOSE, _SHARES, _SHARES),
+    DrawGroupKey: st.builds(DrawGroupKey),
+    SealedGroupKeys: st.builds(SealedGroupKeys, _KEY, _by_client(_SEALED_KEY)),
+    SealedGroupKey: st.builds(SealedGroupKey, _PARTY, _KEY, _SEALED_KEY),
+    SumTotal: st.builds(
+        SumTotal, _PURPOSE, st.integers(0, 2**64 - 1), st.sets(_PARTY, max_size=4).map(sorted), _vector("<u4", "<u8")
+    ),
+    AskForSeed: st.builds(AskForSeed),
+    CommonSeed: st.builds(CommonSeed, _KEY | _SEALED_KEY),
     ClearInput: st.builds(ClearInput, _PURPOSE, _vector("<u4", "<u8")),
     ClearNames: st.builds(ClearNames, st.lists(st.text(max_size=10), unique=True, max_size=5)),
     ClearUnion: st.builds(ClearUnion, hnp.arrays("<u1", st.tuples(st.integers(0, 4), st.just(TAG_BYTES)))),

@@ -10,6 +10,11 @@ PROTOCOLS = [
     "protocols.secagg",
     "protocols.secagg.params",
     "protocols.psu",
+    "protocols.group_key",
+    "protocols.common_seed",
+    "protocols.secret_aggregation",
+    "protocols.holders",
+    "protocols.plain.holders",
     "protocols.plain.sums",
     "protocols.plain.union",
 ]

@@ -11,11 +11,15 @@ from hypothesis import strategies as st
 from messages_of_protocols import STRATEGIES, AnyArray, any_message, same, written_frames
 
 from protocols import wire
+from protocols.common_seed import AskForSeed, CommonSeed
 from protocols.conversation import Abandon, Abort, Back, Failed, LeaveOut
 from protocols.errors import DecodeError
+from protocols.group_key import DrawGroupKey, SealedGroupKey, SealedGroupKeys
 from protocols.identifiers import RoundId, SessionId
 from protocols.plain.sums import ClearInput
 from protocols.plain.union import TAG_BYTES, ClearNames, ClearUnion
+from protocols.primitives.aead import OVERHEAD_BYTES
+from protocols.primitives.prg import KEY_BYTES
 from protocols.primitives.shamir import SHARE_BYTES
 from protocols.secagg.messages import (
     PEERS_BYTES,
@@ -32,6 +36,7 @@ from protocols.secagg.messages import (
     SurvivorSignature,
     UnmaskShares,
 )
+from protocols.totals import SumTotal
 
 SESSION = SessionId(bytes(range(16)))
 ROUND = RoundId(7)
@@ -338,6 +343,7 @@ SIGNATURE = b"s" * 64
 SEALED = b"e" * SEALED_SHARES_BYTES
 SHARE = b"h" * SHARE_BYTES
 PEERS = b"d" * PEERS_BYTES
+SEALED_KEY = b"g" * (KEY_BYTES + OVERHEAD_BYTES)
 ONE_U8 = array("u8", (1,), bytes(8))
 ONE_F8 = array("f8", (1,), bytes(8))
 LONG = "p" * 65
@@ -407,6 +413,34 @@ LONG = "p" * 65
         (UnmaskShares, ["p", {0: SHARE}, {}]),
         (UnmaskShares, ["p", {}, {-1: SHARE}]),
         (UnmaskShares, ["p", {1: SHARE, 2: SHARE}, {2: SHARE, 3: SHARE}]),
+        (DrawGroupKey, [0]),
+        (SealedGroupKeys, [KEY[:31], {}]),
+        (SealedGroupKeys, [KEY + b"k", {}]),
+        (SealedGroupKeys, [KEY, {1: SEALED_KEY[:-1]}]),
+        (SealedGroupKeys, [KEY, {1: SEALED_KEY, 2: SEALED_KEY + b"g"}]),
+        (SealedGroupKeys, [KEY, {0: SEALED_KEY}]),
+        (SealedGroupKeys, [KEY, {-1: SEALED_KEY}]),
+        (SealedGroupKey, [0, KEY, SEALED_KEY]),
+        (SealedGroupKey, [-1, KEY, SEALED_KEY]),
+        (SealedGroupKey, [True, KEY, SEALED_KEY]),
+        (SealedGroupKey, [1, KEY[:31], SEALED_KEY]),
+        (SealedGroupKey, [1, KEY, SEALED_KEY[:-1]]),
+        (SealedGroupKey, [1, KEY, KEY]),
+        (SumTotal, [LONG, 1, [1], ONE_U8]),
+        (SumTotal, ["p", -1, [1], ONE_U8]),
+        (SumTotal, ["p", 1, [0, 1], ONE_U8]),
+        (SumTotal, ["p", 1, [-1], ONE_U8]),
+        (SumTotal, ["p", 1, [2, 1], ONE_U8]),
+        (SumTotal, ["p", 1, [1, 1], ONE_U8]),
+        (SumTotal, ["p", 1, [1.0], ONE_U8]),
+        (SumTotal, ["p", 1, [1], ONE_F8]),
+        (SumTotal, ["p", 1, [1], array("i8", (1,), bytes(8))]),
+        (SumTotal, ["p", 1, [1], array("u8", (1, 1), bytes(8))]),
+        (AskForSeed, [0]),
+        (CommonSeed, [b""]),
+        (CommonSeed, [KEY[:31]]),
+        (CommonSeed, [SEALED_KEY[:-1]]),
+        (CommonSeed, [SEALED_KEY + b"g"]),
         (ClearInput, [LONG, ONE_U8]),
         (ClearInput, ["p", ONE_F8]),
         (ClearInput, ["p", array("i8", (1,), bytes(8))]),
@@ -452,6 +486,7 @@ MAPS: list[tuple[type[wire.Message], str, Around, int]] = [
     (SignedSurvivors, "signatures", (b"\x92\xa1p", b""), 64),
     (UnmaskShares, "mask_key_shares", (b"\x93\xa1p", b"\x80"), SHARE_BYTES),
     (UnmaskShares, "seed_shares", (b"\x93\xa1p\x80", b""), SHARE_BYTES),
+    (SealedGroupKeys, "sealed", (b"\x92" + short_bytes(KEY), b""), KEY_BYTES + OVERHEAD_BYTES),
 ]
 """Every map of every message: its field, what stands before and behind it in the body, the length of its entries."""
 every_map = pytest.mark.parametrize(
@@ -545,6 +580,10 @@ def test_the_order_and_the_size_of_the_keys_are_free(
         (MaskedInput, ["p", [1, 2], PEERS]),
         (MaskedInput, ["p", np.zeros(1, "<u8"), PEERS[:31]]),
         (UnmaskShares, ["p", {1: SHARE}, {1: SHARE}]),
+        (SealedGroupKeys, [KEY, {1: KEY}]),
+        (SealedGroupKey, [1, KEY, KEY]),
+        (SumTotal, ["p", 1, [2, 1], np.zeros(1, "<u8")]),
+        (SumTotal, ["p", 1, [1], np.zeros(1)]),
         (ClearInput, ["p", np.zeros(1)]),
         (ClearNames, [["a", "a"]]),
         (ClearUnion, [np.zeros((2, TAG_BYTES - 1), "<u1")]),
