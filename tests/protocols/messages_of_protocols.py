@@ -21,6 +21,7 @@ from protocols.primitives.aead import OVERHEAD_BYTES
 from protocols.primitives.identity import SIGNATURE_BYTES
 from protocols.primitives.prg import KEY_BYTES
 from protocols.primitives.shamir import SHARE_BYTES
+from protocols.psu.attempts import UnionPlaces
 from protocols.secagg.messages import (
     PEERS_BYTES,
     SEALED_SHARES_BYTES,
@@ -75,6 +76,12 @@ def _unmask_shares(purpose: str, mask_key_shares: dict[int, bytes], seed_shares:
     return UnmaskShares(purpose, mask_key_shares, others)
 
 
+def _union_places(purpose: str, places: npt.NDArray[np.uint32], more: int) -> UnionPlaces:
+    """A size beyond every place, and none without places."""
+    size = int(places.max()) % 2**29 + 1 + more if len(places) else 0
+    return UnionPlaces(purpose, size, places % np.uint32(max(1, size)))
+
+
 STRATEGIES: dict[type[wire.Message], st.SearchStrategy[wire.Message]] = {
     Failed: st.builds(Failed, _REASON),
     Abort: st.builds(Abort, _REASON),
@@ -103,6 +110,7 @@ STRATEGIES: dict[type[wire.Message], st.SearchStrategy[wire.Message]] = {
     ClearInput: st.builds(ClearInput, _PURPOSE, _vector("<u4", "<u8")),
     ClearNames: st.builds(ClearNames, st.lists(st.text(max_size=10), unique=True, max_size=5)),
     ClearUnion: st.builds(ClearUnion, hnp.arrays("<u1", st.tuples(st.integers(0, 4), st.just(TAG_BYTES)))),
+    UnionPlaces: st.builds(_union_places, _PURPOSE, _vector("<u4"), st.integers(0, 2**20)),
 }
 any_message = st.one_of(list(STRATEGIES.values()))
 

@@ -1,0 +1,108 @@
+"""The private set union as a conversation: the secure twin of `protocols.plain.union`.
+
+Parties, adversary, what is revealed, assumed and not covered: see the package, `protocols.psu`. An attempt is one
+masked sum of the clients' tables (`protocols.secagg.vectors`), from which the server reads the union, and one answer to
+all of them.
+"""
+
+from collections.abc import Collection
+from itertools import count
+
+import numpy as np
+
+from protocols.conversation import Conversation
+from protocols.errors import PeerMisbehaved, UnexpectedMessage
+from protocols.group_key import GroupKey
+from protocols.identifiers import SERVER, SETUP, PartyId
+from protocols.patience import Patience
+from protocols.primitives.group import GroupVector
+from protocols.psu.attempts import Attempt, UnionPlaces
+from protocols.psu.places import places_of
+from protocols.psu.table import PeelFailed, peel_in_rounds, write
+from protocols.psu.tags import tags_of
+from protocols.secagg.vectors import VectorClient, VectorServer
+from protocols.sums import Silent
+from protocols.transport.deadline import Deadline
+from protocols.unions import Positions, Union
+
+_STEP = "union places"
+
+
+def join(
+    conversation: Conversation,
+    vectors: VectorClient,
+    key: GroupKey,
+    names: Collection[str],
+    clients: tuple[PartyId, ...],
+    bound: int,
+    deadline: Deadline,
+) -> Positions:
+    """The client's side: the positions of `names`, in their order; a name that stands twice has its position twice.
+
+    `clients`, all that may take part, and `bound`, how many names the union may have in the first attempt, are public
+    and part of every party's own configuration. A client without names takes part like the others.
+    """
+    different = {name: index for index, name in enumerate(dict.fromkeys(names))}
+    for number in count():
+        attempt = Attempt.of(number, bound, conversation.session, key.commitment)
+        task = attempt.task(clients)
+        vectors.prepare(conversation, task, deadline)
+        tags = tags_of(different, attempt.tag_key(key))
+        vectors.contribute(conversation, task, write(tags, attempt.layout), deadline)
+        with conversation.transport.phase(SETUP, _STEP):
+            answer = conversation.receive(SERVER, UnionPlaces, SETUP, deadline, attempt.purpose)
+        if answer.purpose != attempt.purpose:
+            raise UnexpectedMessage(f"the server answered '{answer.purpose}' where '{attempt.purpose}' was due")
+        if answer.size:
+            break
+    found = attempt.positions(answer, tags)
+    if len(different) == len(names):
+        return found
+    expanded = found.own[np.array([different[name] for name in names], dtype=np.int64)]
+    return Positions(found.union_size, expanded, found.digest)
+
+
+def serve(
+    conversation: Conversation,
+    vectors: VectorServer,
+    commitment: bytes,
+    clients: tuple[PartyId, ...],
+    present: Collection[PartyId],
+    bound: int,
+    patience: Patience,
+    silent: Silent,
+) -> Union:
+    """The server's side: the union of those whose tables are in the sum.
+
+    `commitment`: to the clients' key (`protocols.group_key`). `present`: those of `clients` that are still there; it
+    may shrink meanwhile. Who falls silent is reported to `silent` and left out of what follows.
+    """
+    gone: set[PartyId] = set()
+
+    def lost(parties: Collection[PartyId], step: str) -> None:
+        gone.update(parties)
+        silent(parties, step)
+
+    for number in count():
+        attempt = Attempt.of(number, bound, conversation.session, commitment)
+        task = attempt.task(clients)
+        vectors.prepare(conversation, task, set(present) - gone, patience, lost)
+        total = vectors.collect(conversation, task, patience, lost, set(present) - gone)
+        answer = answer_of(total.vector, attempt)
+        with conversation.transport.phase(SETUP, _STEP):
+            if unreached := conversation.broadcast((set(present) - gone) & total.contributors, answer, SETUP):
+                lost(unreached, _STEP)
+        if answer.size:
+            break
+    return Union(answer.size, attempt.digest(answer))
+
+
+def answer_of(total: GroupVector, attempt: Attempt) -> UnionPlaces:
+    """What clients are sent for a sum of tables. Tags and weights go no further than this."""
+    try:
+        peeled = peel_in_rounds(total.astype(np.uint64, copy=False), attempt.layout)
+        if not peeled.size:
+            raise PeerMisbehaved("no client has any name to align")
+        return UnionPlaces(attempt.purpose, peeled.size, places_of(peeled, attempt.layout))
+    except PeelFailed:
+        return attempt.again()
