@@ -46,10 +46,13 @@ _MASKS_AT_A_TIME: Final = 64
 
 
 def mask_key(key: GroupKey, task: VectorTask, party: PartyId) -> bytes:
-    """The key of the mask that `party` adds to its vector, and that every client can remove from the sum."""
-    binding = length_prefixed(
-        task.group.name.encode(), task.length.to_bytes(8, "little"), encode_parties(task.participants), task.model
-    )
+    """The key of the mask that `party` adds to its vector, and that every client can remove from the sum.
+
+    Not bound to `task.model`: a client that was away reads the sum later, when it no longer knows what the participants
+    had been sent before. Round and purpose alone keep a key from being used twice, as no sum is begun twice.
+    """
+    length = task.length.to_bytes(8, "little")
+    binding = length_prefixed(task.group.name.encode(), length, encode_parties(task.participants))
     return key.derive(f"group mask/{task.purpose}", task.round, party, binding)
 
 
