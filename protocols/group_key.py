@@ -100,7 +100,7 @@ class GroupKey:
 def join(conversation: Conversation, session: ClientSession, deadline: Deadline) -> GroupKey:
     """The client's side: draw the key if asked to, else take it from whoever did."""
     with conversation.transport.phase(SETUP, _STEP):
-        _, message = conversation.receive_any(SERVER, SETUP, deadline)
+        message = conversation.receive(SERVER, wire.Message, SETUP, deadline)
         match message:
             case DrawGroupKey():
                 secret = secrets.token_bytes(KEY_BYTES)
