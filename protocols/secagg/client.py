@@ -187,6 +187,14 @@ class SecAggClient:
         """Whether this client hears of every participant that drops out, and not of its neighbours only."""
         return self._terms.parameters.complete
 
+    def missing_with(self, message: Survivors) -> frozenset[PartyId]:
+        """Of whose inputs this client knows that the sum lacks them, if the list is true.
+
+        Those the server says have dropped out, and by this client's own record those with whom it shares no masks.
+        """
+        held = self.state.held.keys() if isinstance(self.state, Masked) else frozenset[PartyId]()
+        return self._neighbours - (held - {PartyId(party) for party in message.dropped})
+
     def set_input(self, vector: GroupVector, more_masks: Sequence[bytes] = ()) -> MaskedInput:
         """y_u = x_u + PRG(b_u) + sum over v > u of PRG(s_uv) - sum over v < u of PRG(s_uv), in place on `vector`.
 
