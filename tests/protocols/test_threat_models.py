@@ -10,6 +10,7 @@ PROTOCOLS = [
     "protocols.secagg",
     "protocols.secagg.params",
     "protocols.psu",
+    "protocols.psu.names",
     "protocols.group_key",
     "protocols.common_seed",
     "protocols.secret_aggregation",

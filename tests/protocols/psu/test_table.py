@@ -4,10 +4,11 @@ import time
 
 import numpy as np
 import pytest
+from holders_statistics import HOLDERS, look_alike
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from set_unions import FIELD, added, as_pairs, random_tags, total_of, union_of, unresolved
-from uniformity import ENTRIES, HIGH, LOW, chi_squares
+from uniformity import ENTRIES
 
 from protocols.errors import ProtocolError
 from protocols.primitives.group import MODULUS, FieldArray
@@ -253,8 +254,6 @@ def test_the_check_tells_any_two_tags_apart() -> None:
 
 # --- what a total shows ---------------------------------------------------------------------------------------------
 
-HOLDERS = (1, 2, 5)
-
 
 def weights_by_holders(count: int) -> dict[int, FieldArray]:
     """The weights of tags held by 1, by 2 and by 5 of 5 clients, as the reader of the total sees them."""
@@ -264,22 +263,6 @@ def weights_by_holders(count: int) -> dict[int, FieldArray]:
     tags, weights = peel_in_rounds(total_of(sets, layout), layout).in_order()
     weight_of = dict(zip(as_pairs(tags), weights, strict=True))
     return {holders: np.array([weight_of[tag] for tag in as_pairs(held)]) for holders, held in groups.items()}
-
-
-def distance(left: FieldArray, right: FieldArray) -> float:
-    """Kolmogorov and Smirnov's statistic of two samples of equal size n, times sqrt(n / 2)."""
-    both = np.concatenate((left, right))
-    below = [np.searchsorted(np.sort(sample), both, side="right") / len(sample) for sample in (left, right)]
-    return float(np.abs(below[0] - below[1]).max() * (len(left) / 2) ** 0.5)
-
-
-def look_alike(weights: dict[int, FieldArray]) -> bool:
-    """Each sample is uniform, byte by byte, and no two differ in distribution: 10^-9 to fail by chance."""
-    uniform = all(
-        LOW < statistic < HIGH for sample in weights.values() for statistic in chi_squares(sample << np.uint64(3))[1:]
-    )
-    alike = all(distance(weights[a], weights[b]) < 3.4 for a in HOLDERS for b in HOLDERS if a < b)
-    return uniform and alike
 
 
 def test_weights_do_not_tell_how_many_hold_a_tag() -> None:
