@@ -159,7 +159,7 @@ def _serve(plan: Plan, transport: Transport) -> bool:
                 folder.discard_if_unused()
                 raise
             summary = summarise(config, outcome, folder)
-            folder.write_report(run_report(summary, folder.metrics(), folder.settings()))
+            folder.write_report(run_report(summary, folder.all_metrics(), folder.settings()))
             folder.write_summary(summary)
         show_results(summary, out)
         return server.complete

@@ -31,9 +31,15 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "client-K for each (python -m launch.partition writes them); each client reads only its own",
     },
     "federation": {
-        "strategy": "fedr: clients share relation rows; local: nobody shares anything",
-        "aggregation": "secagg: the server adds pairwise-masked vectors and reads only the sum; plain: it reads all",
-        "alignment": "plain: clients show the server their relation names",
+        "strategy": "fedr: clients share relation rows; fede: entity rows; local: nobody shares anything",
+        "aggregation": "secagg: the server adds pairwise-masked vectors and reads only the sum; secret: it adds up "
+        "what only clients can read; plain: it reads all",
+        "alignment": "how clients find out which rows are the same: psu: by a private set union, from which the server "
+        "learns how many names there are; plain: clients show the server their names",
+        "reveal_names": "let the server learn the names of the union (FedR's own functionality), not who holds them",
+        "union_bound": "how many names the first attempt of the private set union has room for [relations 1024, "
+        "entities 16384]; a larger union takes another attempt",
+        "min_holders": "a row that fewer clients hold among those drawn in a round stays with them; 1: no row does",
         "rounds": "at most this many rounds",
         "client_fraction": "share of the clients that is drawn for each round",
         "eval_every": "rank the validation parts every so many rounds",

@@ -20,13 +20,17 @@ def show_results(summary: dict[str, Any], folder: Path) -> None:
         f"{clients_tested(summary)} clients, {config['aggregation']}: test, tail side, filtered"
     )
     rows = [[f"client {client['client']}", *_row(client, client["test_triples"])] for client in summary["clients"]]
-    rows.append(["all", *_row(summary, summary["test_triples"])])
+    if summary["mrr"] is not None:
+        rows.append(["all", *_row(summary, summary["test_triples"])])
     table(title, ("", "test triples", "MRR", "Hits@1", "Hits@3", "Hits@10", "kB up", "kB down"), rows)
-    both = summary["both_sides"]
-    say(
-        f"rounds {summary['rounds']}, best {summary['best_round']} by validation MRR {summary['valid_mrr']:.4f}; "
-        f"both sides: MRR {both['mrr']:.4f}, Hits@10 {both['hits@10']:.4f}"
-    )
+    if summary["mrr"] is not None:
+        both = summary["both_sides"]
+        say(
+            f"rounds {summary['rounds']}, best {summary['best_round']} by validation MRR {summary['valid_mrr']:.4f}; "
+            f"both sides: MRR {both['mrr']:.4f}, Hits@10 {both['hits@10']:.4f}"
+        )
+    else:
+        say(f"rounds {summary['rounds']}, best {summary['best_round']}; the results are in the clients' own folders")
     phases = ", ".join(f"{phase} {seconds:.2f}" for phase, seconds in summary["seconds"].items())
     say(f"seconds per client: {phases}; with start-up {summary['seconds_total']:.1f} in all")
     _say_dropouts(summary)
@@ -46,23 +50,32 @@ def _say_dropouts(summary: dict[str, Any]) -> None:
 
 def _say_privacy(summary: dict[str, Any]) -> None:
     config = summary["config"]
-    if config["strategy"] != "local":
-        if config["aggregation"] == "secagg":
-            active = config["adversary"] == "active"
-            trust = "even if it breaks the protocol" if active else "if it follows the protocol"
-            say(
-                f"aggregation was secure: the server read sums only, {trust}; fixed-point error at most "
-                f"{summary['max_fixed_point_error']:.1e}, {summary['clipped_values']} values clipped"
-            )
-            if summary["single_holder_rows"]:
-                say(
-                    f"but {summary['single_holder_rows']} of {summary['shared_rows']} rows had one contributor in some "
-                    "round: the sum of one is that client's own row"
-                )
-        else:
+    shared = STRATEGIES[config["strategy"]].shared
+    if shared is None:
+        return
+    active = config["adversary"] == "active"
+    trust = "even if it breaks the protocol" if active else "if it follows the protocol"
+    lost = (
+        f"fixed-point error at most {summary['max_fixed_point_error']:.1e}, {summary['clipped_values']} values clipped"
+    )
+    match config["aggregation"]:
+        case "plain":
             say("aggregation was plain: the server read every client's rows")
-        if config["alignment"] == "plain":
-            say("alignment was plain: the server saw every client's relation names")
+        case "secagg":
+            say(f"aggregation was secure: the server read sums only, {trust}; {lost}")
+        case _:
+            say(f"aggregation was secret: the server added up what only clients can read, {trust}; {lost}")
+    kept, least = summary["rows_kept_local"], config["min_holders"]
+    if kept is not None and least > 1:
+        say(f"kept local: {kept} of {summary['shared_rows']} rows, held by fewer than {least} clients in every round")
+    elif least < 2:
+        say("rows of single holders were added up too (--min-holders 1): the sum of one is that client's own row")
+    if config["alignment"] == "plain":
+        say(f"alignment was plain: the server saw every client's {shared} names")
+    elif config["reveal_names"]:
+        say(f"alignment was private: the server learned the {shared} names (--reveal-names), not who holds them")
+    else:
+        say(f"alignment was private: the server learned the number of {shared} names, not the names or who holds them")
 
 
 def _compare(summary: dict[str, Any], folder: Path) -> None:
@@ -88,7 +101,7 @@ def _compare(summary: dict[str, Any], folder: Path) -> None:
 
 def _comparison(name: str, run: dict[str, Any]) -> list[str | int]:
     config, sent = run["config"], round(run["bytes_up"] / 1000)
-    scores = f"{run['mrr']:.4f}", f"{run['hits@10']:.4f}"
+    scores = ("", "") if run["mrr"] is None else (f"{run['mrr']:.4f}", f"{run['hits@10']:.4f}")
     return [name, config["strategy"], config["aggregation"], clients_tested(run), run["rounds"], *scores, sent]
 
 

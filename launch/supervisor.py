@@ -40,9 +40,7 @@ def stand_by(rank: int) -> None:
         os.set_inheritable(read_end, True)
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PMI", "MPI", "HYD"))}
         own_file = os.path.abspath(__file__)
-        os.execve(
-            sys.executable, [sys.executable, "-I", "-S", own_file, str(worker), str(read_end), str(rank)], kept
-        )
+        os.execve(sys.executable, [sys.executable, "-I", "-S", own_file, str(worker), str(read_end), str(rank)], kept)
     os.close(read_end)
     _status_pipe = write_end
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # an interrupt ends the job; it is no exception to be reported

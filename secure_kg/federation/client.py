@@ -1,7 +1,8 @@
 """A client of a federation: FedR, algorithm 1, "Client executes".
 
 The client knows its own graph, settings and number. It answers the server's requests in the order a round allows,
-computes itself who takes part in a round, and sends nothing but contributions to sums and acknowledgements.
+computes itself who takes part in a round, and sends nothing but contributions to sums and acknowledgements. Rows that
+too few clients hold it keeps to itself.
 
 If it was too slow and the others have gone on, it says that it is back and waits for the next round it is asked for;
 its rows of the missed round are used by nobody, and their masks by no other sum.
@@ -14,40 +15,51 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from protocols import wire
+from protocols import common_seed, wire
 from protocols.conversation import MAX_REASON, Abandon, Back, Conversation, Failed
-from protocols.errors import LeftOut, PeerMisbehaved, SumAbandoned, UnexpectedMessage
+from protocols.errors import LeftOut, PeerMisbehaved, ProtocolError, SumAbandoned, UnexpectedMessage
+from protocols.holders import CountTask, Holders
 from protocols.identifiers import NO_SESSION, SERVER, SETUP, PartyId, RoundId, SessionId
+from protocols.psu import names as union_names
 from protocols.secagg.openings import Openings
 from protocols.secagg.terms import Credentials
-from protocols.sums import Contribution, ContributionReport, SumTask
+from protocols.secret_aggregation import SecretSumClient
+from protocols.sums import Contribution, ContributionReport, MayOpen, SumTask
+from protocols.totals import SumTotal
 from protocols.transport.base import Transport
 from protocols.transport.deadline import Deadline
 from protocols.unions import Positions
 from secure_kg.data.graph import ClientGraph, Part
 from secure_kg.errors import UserError
-from secure_kg.federation import checkpoint, twins
+from secure_kg.federation import checkpoint, federation_record, twins
+from secure_kg.federation.alignment import load_positions, save_positions
 from secure_kg.federation.client_folder import append_opening, read_openings
 from secure_kg.federation.config import SETUP_SECONDS, RunConfig
+from secure_kg.federation.early_stopping import EarlyStopping
+from secure_kg.federation.first_rows import first_rows, offered_seed
 from secure_kg.federation.messages import (
     Done,
     Evaluate,
     Finish,
     Goodbye,
     Hello,
+    Judged,
     Ready,
     SaveCheckpoint,
     Saved,
+    SharedRows,
     TrainRound,
     Verdict,
     Welcome,
 )
-from secure_kg.federation.metric_sum import ClientMetrics, metric_contribution, metric_layout
-from secure_kg.federation.row_sum import Rows, row_contribution, row_layout, table_digest
+from secure_kg.federation.metric_sum import ClientMetrics, metric_contribution, metric_layout, metrics_of
+from secure_kg.federation.own_rows import OwnRows
+from secure_kg.federation.row_sum import row_layout
 from secure_kg.federation.run_folder import write_json
 from secure_kg.federation.sampling import participants
 from secure_kg.federation.stopwatch import Stopwatch
 from secure_kg.federation.strategy import STRATEGIES
+from secure_kg.models.shapes import initial_range
 from secure_kg.training.trainer import LocalTrainer, TrainStats
 
 _SECONDS_TO_SAY_SO: Final = 10.0
@@ -76,8 +88,12 @@ class FederationClient:
         self._conversation = Conversation(transport, NO_SESSION)
         self._done = SETUP
         self._saved_by: tuple[int, ...] = ()
-        self._table_digest = b""
-        """Of the shared rows as this client was last sent them."""
+        self._aligned = b""
+        self._rows: OwnRows | None = None
+        self._stopping = EarlyStopping(config.patience)
+        """Kept where only clients can read results."""
+        self._evaluations = 0
+        self._newest_mrr = -1.0
 
     def say_failed(self, reason: str) -> None:
         """Tell the server that this client cannot go on. The reason must name places, never contents."""
@@ -93,6 +109,7 @@ class FederationClient:
             raise UserError("the server was started with other settings than this client")
         self._done = RoundId(welcome.rounds_done)
         self._saved_by = tuple(welcome.saved_by)
+        self._aligned = welcome.aligned
         return welcome.run_name
 
     def run(
@@ -104,10 +121,9 @@ class FederationClient:
         """
         self._graph, self._trainer, self._folder = graph, trainer, folder
         openings = Openings(read_openings(folder), lambda *opened: append_opening(folder, *opened))
-        self._sums = twins.sum_client(self._config, self._clients, credentials, openings)
         self._conversation.send(SERVER, Ready(), SETUP)
-        self._sums.setup(self._conversation, self._deadline())
-        self._positions = self._align()
+        self._open_session(credentials, openings)
+        self._align()
         if self._done:
             self._restore()
         while True:
@@ -124,12 +140,15 @@ class FederationClient:
     def _handle(self, round_id: RoundId, message: wire.Message) -> None:
         match message:
             case TrainRound() if self._done < round_id <= self._config.rounds:
-                self._train(round_id, message)
+                self._train(round_id)
+            case SharedRows() if self._rows is not None and self._config.aggregation != "secret":
+                self._rows.take(message)
+            case SumTotal() if self._rows is not None and 0 < message.of_round <= round_id:
+                self._rows.take_sum(message, self._reader().open(self._row_task(message.of_round), message))
             case Evaluate() if round_id >= self._done and self._evaluation_due(round_id):
-                self._evaluate(round_id, message)
+                self._evaluate(round_id)
             case Verdict() if round_id == self._done:
-                if message.improved:
-                    self._best = self._trainer.parameters_state()
+                self._take_verdict(round_id, message.improved)
             case SaveCheckpoint() if round_id >= self._done:
                 self._done = round_id  # a client that was not drawn may hear of the round only here
                 self._save(round_id)
@@ -153,69 +172,134 @@ class FederationClient:
         # silent client much sooner, and a server that has died takes the job with it.
         return Deadline.after(SETUP_SECONDS + 2 * self._config.eval_every * self._config.deadline)
 
-    def _align(self) -> Positions | None:
-        if self._strategy.shared is None:
-            return None
-        names = self._graph.relations
-        positions = twins.align_as_client(self._config, self._conversation, names, self._deadline())
-        training = self._config.training
+    def _open_session(self, credentials: Credentials | None, openings: Openings) -> None:
+        """Keys with the other clients, where the settings need any, and the protocols that use them."""
+        self._session: twins.ClientSession | None = None
+        if self._config.has_session:
+            self._session = twins.ClientSession.open(
+                self._config, self._clients, credentials, openings, self._conversation, self._deadline()
+            )
+        self._sums = twins.sum_client(self._config, self._session)
+        self._holders = twins.holder_client(self._config, self._session)
+
+    def _align(self) -> None:
+        """Line 1-2: the places of this client's rows among the shared ones, and the rows to start from."""
+        shared = self._strategy.shared
+        if shared is None:
+            return
+        config, training = self._config, self._config.training
+        names = self._graph.relations if shared == "relation" else self._graph.entities
+        if self._aligned:
+            positions = load_positions(self._folder, self._aligned, names)
+        else:
+            positions = self._aligned_anew(names)
+            save_positions(self._folder, positions, names)
         width = self._strategy.row_width(training.model, training.dim)
         # A union that no message could carry is not a union: a false size must not make this client allocate it.
-        if positions.union_size * (width + 1) * self._config.ring_bits // 8 > wire.MAX_FRAME_BYTES:
+        if positions.union_size * (width + 1) * config.ring_bits // 8 > wire.MAX_FRAME_BYTES:
             raise PeerMisbehaved(f"the server announces a union of {positions.union_size} names, too many for one sum")
+        self._rows = OwnRows(positions, shared, width, self._trainer)
+        offer, key = offered_seed(self._graph, config.seed), self._session.key if self._session else None
+        seed = common_seed.join(self._conversation, offer, key, self._deadline())
+        self._rows.start(first_rows(names, seed, width, initial_range(training.margin, training.dim)))
+
+    def _aligned_anew(self, names: tuple[str, ...]) -> Positions:
+        config, session = self._config, self._session
+        try:
+            positions = twins.align_as_client(
+                config, session, self._conversation, names, self._clients, self._deadline()
+            )
+            if config.reveal_names and session is not None:
+                union_names.reveal(
+                    self._conversation, session.vectors, positions, names, self._clients, self._deadline()
+                )
+        except SumAbandoned as problem:
+            raise ProtocolError(f"the names could not be aligned: {problem}") from None
         return positions
 
-    def _train(self, round_id: RoundId, message: TrainRound) -> None:
-        """Line 9-13: local epochs, then the shared rows into the sum. Keys are agreed on before the epochs."""
+    def _participants(self, round_id: int) -> tuple[PartyId, ...]:
         config = self._config
-        chosen = participants(self._clients, config.client_fraction, config.min_participants, config.seed, round_id)
+        fraction, least = config.client_fraction, config.min_participants
+        return participants(self._clients, fraction, least, config.seed, RoundId(round_id))
+
+    def _train(self, round_id: RoundId) -> None:
+        """Line 9-13: local epochs, then the shared rows into the sum. Keys are agreed on before the epochs.
+
+        Holders are counted after them, right before the rows leave: the less time between the two, the fewer clients
+        fall silent in between.
+        """
+        chosen = self._participants(round_id)
         if self._transport.party not in chosen:
             raise PeerMisbehaved(f"the server asks for round {round_id}, for which this client is not drawn")
         self._done = round_id
-        self._take_rows(message.rows)
-        task = self._row_task(round_id, chosen)
-        if task is not None:
-            self._sums.prepare(self._conversation, task, self._deadline())
+        if self._rows is None:
+            with self._watch.measure("train"):
+                self._last = self._trainer.train_round(round_id)
+            return
+        rows, least = self._rows, self._config.min_holders
+        task, count = self._row_task(round_id), self._count_task(round_id, rows)
+        if count is not None:
+            self._holders.prepare(self._conversation, count, self._deadline())
+        self._sums.prepare(self._conversation, task, self._deadline())
         with self._watch.measure("train"):
             self._last = self._trainer.train_round(round_id)
-        if task is None or self._positions is None or self._strategy.shared is None:
-            return
-        rows = self._trainer.rows(self._strategy.shared)
-        report = self._contribute(task, row_contribution(rows, self._positions.own, self._positions.union_size))
+        holders: Holders | None = None
+        if count is not None:
+            holders = self._holders.count(self._conversation, count, rows.positions.own, self._deadline())
+        may_open = holders.may_open(least) if holders is not None else None
+        report = self._contribute(task, rows.contribution(holders, least), may_open)
         self._losses.clipped += report.clipped
         self._losses.max_error = max(self._losses.max_error, report.max_error)
 
-    def _row_task(self, round_id: RoundId, chosen: tuple[PartyId, ...]) -> SumTask | None:
-        if self._positions is None:
+    def _row_task(self, round_id: int) -> SumTask:
+        config, rows = self._config, self._rows
+        if rows is None:
+            raise RuntimeError("nothing is shared")
+        layout = row_layout(rows.positions.union_size, rows.width, config.clip, len(self._clients), config.ring_bits)
+        return SumTask(RoundId(round_id), "rows", self._participants(round_id), layout, rows.digest)
+
+    def _count_task(self, round_id: RoundId, rows: OwnRows) -> CountTask | None:
+        """None if rows of any number of holders may be added up."""
+        if self._config.min_holders < 2:
             return None
-        config = self._config
-        width = self._strategy.row_width(config.training.model, config.training.dim)
-        layout = row_layout(self._positions.union_size, width, config.clip, len(self._clients), config.ring_bits)
-        return SumTask(round_id, "rows", chosen, layout, self._table_digest)
+        positions = rows.positions
+        return CountTask(round_id, self._participants(round_id), positions.union_size, positions.digest)
 
-    def _take_rows(self, rows: Rows) -> None:
-        """Put the means of this client's own rows into its model; an empty table means that it has them already."""
-        if rows.size == 0 or self._positions is None or self._strategy.shared is None:
-            return
-        training = self._config.training
-        width = self._strategy.row_width(training.model, training.dim)
-        if rows.shape != (self._positions.union_size, width):
-            raise PeerMisbehaved("the server's table has another shape than the union")
-        self._table_digest = table_digest(rows, self._positions.digest)
-        self._trainer.set_rows(self._strategy.shared, rows[self._positions.own])
+    def _reader(self) -> SecretSumClient:
+        if not isinstance(self._sums, SecretSumClient):
+            raise UnexpectedMessage("the server sent a sum to read where it can read sums itself")
+        return self._sums
 
-    def _contribute(self, task: SumTask, contribution: Contribution) -> ContributionReport:
-        report = self._sums.contribute(self._conversation, task, contribution, self._deadline())
+    def _contribute(
+        self, task: SumTask, contribution: Contribution, may_open: MayOpen | None = None
+    ) -> ContributionReport:
+        report = self._sums.contribute(self._conversation, task, contribution, self._deadline(), may_open)
         self._watch.add("encode", report.encode_seconds)
         self._watch.add("mask", report.mask_seconds)
         return report
 
-    def _evaluate(self, round_id: RoundId, message: Evaluate) -> None:
+    def _evaluate(self, round_id: RoundId) -> None:
         self._done = round_id  # a client that was not drawn hears of the round only here
-        self._take_rows(message.rows)
-        task = self._metric_task(round_id, "valid", self._table_digest)
+        task = self._metric_task(round_id, "valid", self._rows.digest if self._rows is not None else b"")
         self._sums.prepare(self._conversation, task, self._deadline())
         self._contribute(task, metric_contribution(self._rank("valid")))
+        if isinstance(self._sums, SecretSumClient):
+            metrics, _ = self._read_metrics(self._sums, task)
+            federation_record.append_evaluation(self._folder, round_id, metrics)
+            self._evaluations += 1
+            self._newest_mrr = metrics.tail.metrics()["mrr"]
+            improved = self._stopping.would_improve(self._newest_mrr)
+            self._conversation.send(SERVER, Judged(improved, self._evaluations), round_id)
+
+    def _read_metrics(self, sums: SecretSumClient, task: SumTask) -> tuple[ClientMetrics, int]:
+        """The federation's figures, which the server has added up for the clients, and of how many clients they are."""
+        total = self._conversation.receive(SERVER, SumTotal, task.round, self._deadline(), task.purpose)
+        return metrics_of(sums.open(task, total)), len(total.contributors)
+
+    def _take_verdict(self, round_id: RoundId, improved: bool) -> None:
+        if improved:
+            self._best = self._trainer.parameters_state()
+        self._stopping.note(round_id, improved, self._newest_mrr)
 
     def _metric_task(self, round_id: RoundId, purpose: str, model: bytes) -> SumTask:
         return SumTask(round_id, purpose, self._clients, metric_layout(len(self._clients)), model)
@@ -235,6 +319,10 @@ class FederationClient:
             self._trainer.load_parameters(self._best)
         metrics = self._rank("test")
         self._contribute(task, metric_contribution(metrics))
+        if isinstance(self._sums, SecretSumClient):
+            test, clients = self._read_metrics(self._sums, task)
+            averaged = self._rows.averaged_in_union if self._rows is not None else 0
+            federation_record.write_result(self._folder, test, clients, self._stopping.best_mrr, averaged)
         checkpoint.save_arrays(self._folder / "model.safetensors", _numpy(self._trainer.parameters_state()), {})
         write_json(self._folder / "result.json", self._result(metrics))
         self._conversation.send(SERVER, Done(), round_id)
@@ -250,12 +338,18 @@ class FederationClient:
             "train_triples": len(graph.train),
             "valid_triples": len(graph.valid),
             "test_triples": len(graph.test),
+            "rows_averaged": self._rows.averaged_of_own if self._rows is not None else 0,
+            "rows_kept_local": self._kept_local(),
             "clipped_values": self._losses.clipped,
             "max_fixed_point_error": self._losses.max_error,
             "seconds": self._seconds(),
             "late_messages": self._conversation.late_messages,
             "messages_sent": traffic.total("sent").messages,
         }
+
+    def _kept_local(self) -> int:
+        """How many of its own shareable rows this client never shared, because too few others hold them."""
+        return len(self._rows.positions.own) - self._rows.averaged_of_own if self._rows is not None else 0
 
     def _seconds(self) -> dict[str, float]:
         watch = Stopwatch(self._watch.seconds)
@@ -271,14 +365,18 @@ class FederationClient:
             "clipped": self._losses.clipped,
             "max_error": self._losses.max_error,
             "loss": [self._last.loss, self._last.triples, self._last.steps],
+            "stopping": [self._stopping.best_mrr, self._stopping.best_round, self._stopping.checks_since_best],
+            "evaluations": self._evaluations,
         }
-        checkpoint.save_part(self._folder, round_id, _numpy(model | best), record)
+        shared = self._rows.state() if self._rows is not None else {}
+        checkpoint.save_part(self._folder, round_id, _numpy(model | best) | shared, record)
         self._conversation.send(SERVER, Saved(), round_id)
 
     def _restore(self) -> None:
         part: int | None = self._done
         if self._transport.party not in self._saved_by:  # it was absent then
             part = checkpoint.latest_before(self._folder, self._done)
+        federation_record.forget_evaluations_after(self._folder, self._done)
         if part is None:
             return
         arrays, record = checkpoint.load_part(self._folder, part)
@@ -291,6 +389,10 @@ class FederationClient:
         self._watch = Stopwatch(record["seconds"])
         self._losses = Losses(record["clipped"], record["max_error"])
         self._last = TrainStats(*record["loss"])
+        self._stopping = EarlyStopping(self._config.patience, *record["stopping"])
+        self._evaluations = record["evaluations"]
+        if self._rows is not None:
+            self._rows.load_state(arrays)
 
 
 def _numpy(tensors: dict[str, torch.Tensor]) -> dict[str, np.ndarray[Any, Any]]:
@@ -299,5 +401,3 @@ def _numpy(tensors: dict[str, torch.Tensor]) -> dict[str, np.ndarray[Any, Any]]:
 
 def _below(tensors: dict[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
-
-

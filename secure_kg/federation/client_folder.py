@@ -1,7 +1,7 @@
 """A client's own folder: made for its owner's eyes only, and the record of the sums it has helped to open.
 
-    pid                 number of the process that works on it
-    openings.jsonl      one line per sum: round, purpose, survivors (see `protocols.secagg.openings`)
+pid                 number of the process that works on it
+openings.jsonl      one line per sum: round, purpose, survivors (see `protocols.secagg.openings`)
 """
 
 import json

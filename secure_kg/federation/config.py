@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, get_args
 import tomli_w
 
 from protocols.errors import ProtocolError
+from protocols.psu.attempts import MAX_BOUND
 from protocols.secagg.params import SumParameters, ThreatModel
 from protocols.secagg.vectors import parameters_for
 from secure_kg.data.partition import RULES, By
@@ -18,8 +19,8 @@ from secure_kg.errors import UserError
 from secure_kg.federation.strategy import STRATEGIES
 from secure_kg.training.config import TrainingConfig
 
-Aggregation = Literal["secagg", "plain"]
-Alignment = Literal["plain"]
+Aggregation = Literal["secagg", "secret", "plain"]
+Alignment = Literal["psu", "plain"]
 Adversary = Literal["semi-honest", "active"]
 Device = Literal["auto", "cpu", "cuda"]
 
@@ -30,6 +31,7 @@ SETUP_SECONDS: Final = 600.0
 _LOCAL_FIELDS: Final = frozenset(
     {"client_data", "device", "deadline", "grace", "transcript", "checkpoint_every", "keys"}
 )
+_LEAST: Final = {"rounds": 1, "eval_every": 1, "patience": 1, "min_participants": 2, "min_holders": 1}
 # The share of clients that may fall silent in a sum unless told otherwise; an active server leaves room for fewer.
 _USUAL_DROPOUT: Final = {"semi-honest": 0.4, "active": 0.25}
 
@@ -45,7 +47,11 @@ class RunConfig:
     """How many there are; each process fills it in from the ranks it was started with."""
     strategy: str = "fedr"
     aggregation: Aggregation = "secagg"
-    alignment: Alignment = "plain"
+    alignment: Alignment = "psu"
+    reveal_names: bool = False
+    union_bound: int | None = None
+    """None: what the strategy usually needs."""
+    min_holders: int = 2
     rounds: int = 300
     client_fraction: float = 1.0
     eval_every: int = 5
@@ -79,7 +85,7 @@ class RunConfig:
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise UserError(f"{flag(name)} must be one of {', '.join(map(str, allowed))}")
-        for name, least in {"rounds": 1, "eval_every": 1, "patience": 1, "min_participants": 2}.items():
+        for name, least in _LEAST.items():
             if getattr(self, name) < least:
                 raise UserError(f"{flag(name)} must be at least {least}")
         for name in ("seed", "checkpoint_every"):
@@ -91,8 +97,12 @@ class RunConfig:
             share = getattr(self, name)
             if share is not None and not 0 <= share < 1:
                 raise UserError(f"{flag(name)} must be at least 0 and below 1")
-        if self.adversary == "active" and self.aggregation != "secagg":
-            raise UserError("--adversary active needs --aggregation secagg: the plain sum protects nothing")
+        if self.union_bound is not None and not 1 <= self.union_bound <= MAX_BOUND:
+            raise UserError(f"--union-bound must lie between 1 and {MAX_BOUND}")
+        if self.reveal_names and self.alignment == "plain":
+            raise UserError("--reveal-names is for --alignment psu: in the plain one the server is told names anyway")
+        if self.adversary == "active" and self.aggregation == "plain":
+            raise UserError("--adversary active needs --aggregation secagg or secret: the plain sum protects nothing")
         if self.adversary == "active" and self.keys is None:
             raise UserError("--adversary active needs --keys DIR: identities made with python -m launch.keygen")
         if self.adversary != "active" and self.keys is not None:
@@ -100,6 +110,17 @@ class RunConfig:
         for name in ("clip", "deadline", "grace"):
             if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
                 raise UserError(f"{flag(name)} must be a positive number")
+
+    @property
+    def first_union_bound(self) -> int:
+        """How large a union the first attempt of the private set union has room for."""
+        return self.union_bound if self.union_bound is not None else STRATEGIES[self.strategy].union_bound
+
+    @property
+    def has_session(self) -> bool:
+        """Whether clients need channels to each other: for masked sums, or for the private set union alone."""
+        shared = STRATEGIES[self.strategy].shared is not None
+        return self.aggregation != "plain" or (self.alignment == "psu" and shared)
 
     @property
     def threat_model(self) -> ThreatModel:

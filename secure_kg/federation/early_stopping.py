@@ -12,12 +12,19 @@ class EarlyStopping:
 
     def judge(self, round_id: int, mrr: float) -> bool:
         """Take note of an evaluation; True if it is the best so far."""
-        improved = mrr > self.best_mrr
+        improved = self.would_improve(mrr)
+        self.note(round_id, improved, mrr)
+        return improved
+
+    def note(self, round_id: int, improved: bool, mrr: float = -1.0) -> None:
+        """Take note of somebody else's judgement, perhaps without being told the figure."""
         if improved:
             self.best_mrr, self.best_round, self.checks_since_best = mrr, round_id, 0
         else:
             self.checks_since_best += 1
-        return improved
+
+    def would_improve(self, mrr: float) -> bool:
+        return mrr > self.best_mrr
 
     @property
     def exhausted(self) -> bool:

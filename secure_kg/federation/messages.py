@@ -30,6 +30,10 @@ class Welcome(wire.Message, frozen=True):
     rounds_done: int
     saved_by: list[int]
     """Which clients have written their part of that round's checkpoint; another one was absent then."""
+    aligned: bytes
+    """Digest of the alignment this run has already; empty if it has none yet."""
+    aligned_by: list[int]
+    """Which clients took part in it."""
     run_name: str
     """Name of the run's folder; a client that was not told a folder keeps its own files under this name."""
 
@@ -37,6 +41,7 @@ class Welcome(wire.Message, frozen=True):
         wire.require(len(self.session) == SESSION_BYTES, "session of wrong length")
         wire.require(len(self.digest) == DIGEST_BYTES, "digest of wrong length")
         wire.require(self.rounds_done >= 0, "negative round")
+        wire.require(len(self.aligned) in (0, DIGEST_BYTES), "digest of wrong length")
         # The name becomes part of a path: it must not lead anywhere else.
         wire.require(len(self.run_name) <= MAX_NAME and "/" not in self.run_name, "run name that is no file name")
         wire.require(self.run_name.isprintable() and self.run_name.strip(".") != "", "run name that is no file name")
@@ -47,24 +52,46 @@ class Ready(wire.Message, frozen=True):
     """Client to server: my data are read and my trainer stands."""
 
 
-@wire.message(0x1003, wire.MAX_FRAME_BYTES)
+@wire.message(0x1003)
 class TrainRound(wire.Message, frozen=True):
-    """Server to participant: train, then contribute. `rows` [union, width] is empty if the client has them already."""
-
-    rows: np.ndarray[Any, Any]
-
-    def __post_init__(self) -> None:
-        _require_rows(self.rows)
+    """Server to participant: train, then contribute."""
 
 
-@wire.message(0x1004, wire.MAX_FRAME_BYTES)
+@wire.message(0x1004)
 class Evaluate(wire.Message, frozen=True):
-    """Server to every client: take these rows and rank your validation part."""
+    """Server to every client: rank your validation part."""
+
+
+@wire.message(0x100C, wire.MAX_FRAME_BYTES)
+class SharedRows(wire.Message, frozen=True):
+    """Server to client: the shared rows [union, width] as they are, and in which round each was last averaged [union].
+
+    Zero stands for never: such a row is nobody's but its holders'. Where the server cannot read the sums, clients get
+    these instead (`protocols.totals.SumTotal`).
+    """
 
     rows: np.ndarray[Any, Any]
+    averaged: np.ndarray[Any, Any]
 
     def __post_init__(self) -> None:
-        _require_rows(self.rows)
+        wire.require_array(self.rows, "<f4", ndim=2)
+        wire.require_array(self.averaged, "<u4", ndim=1)
+        wire.require(len(self.rows) == len(self.averaged), "rows and rounds of different number")
+        wire.require(bool(np.isfinite(self.rows).all()), "rows that are not finite")
+
+
+@wire.message(0x100D)
+class Judged(wire.Message, frozen=True):
+    """Client to server, where the server cannot read results: whether this evaluation is the best so far.
+
+    `evaluations`: how many this client has seen. The one that has seen most knows best.
+    """
+
+    improved: bool
+    evaluations: int
+
+    def __post_init__(self) -> None:
+        wire.require(self.evaluations > 0, "a verdict without an evaluation")
 
 
 @wire.message(0x1005)
@@ -99,8 +126,3 @@ class Goodbye(wire.Message, frozen=True):
     """Server to every client: the job is over. `complete`: nobody is missing."""
 
     complete: bool
-
-
-def _require_rows(rows: np.ndarray[Any, Any]) -> None:
-    wire.require_array(rows, "<f4", ndim=2)
-    wire.require(bool(np.isfinite(rows).all()), "rows that are not finite")

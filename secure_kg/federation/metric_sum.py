@@ -29,9 +29,7 @@ class ClientMetrics:
 
 
 def metric_layout(parties: int) -> SumLayout:
-    return SumLayout(
-        real_entries=3, count_entries=9, bound=_BOUND, max_count=_MAX_COUNT, parties=parties, ring_bits=64
-    )
+    return SumLayout(real_entries=3, count_entries=9, bound=_BOUND, max_count=_MAX_COUNT, parties=parties, ring_bits=64)
 
 
 def metric_contribution(metrics: ClientMetrics) -> Contribution:

@@ -1,8 +1,8 @@
-"""Shared rows as a sum: FedR, algorithm 1, line 8.
+"""Shared rows as a sum: FedR, algorithm 1, line 8 (FedE, algorithm 1, for entities).
 
-A client contributes its rows at their positions in the union and zeros elsewhere, with a count of one for every row it
-holds; rows and counts travel in one vector. The mean of a row is its sum divided by its count; a row nobody contributed
-this round keeps its value.
+A client contributes rows at their positions in the union and zeros elsewhere, with a count of one for every row it
+contributes; rows and counts travel in one vector. It contributes to rows that enough clients hold, and to no others
+(`protocols.holders`). The mean of a row is its sum divided by its count.
 """
 
 import hashlib
@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from protocols.sums import Contribution, SumLayout, Total
+from protocols.totals import SumTotal
+from secure_kg.federation.messages import SharedRows
 
 Rows = npt.NDArray[np.float32]
 """Shape (rows, width)."""
@@ -29,7 +31,7 @@ def row_layout(union_size: int, width: int, clip: float, parties: int, ring_bits
 
 
 def row_contribution(rows: Rows, positions: npt.NDArray[np.int64], union_size: int) -> Contribution:
-    """`rows` [own, width] of one client, row i standing at `positions[i]` of the union."""
+    """`rows` [n, width] of one client, row i standing at `positions[i]` of the union."""
     spread = np.zeros((union_size, rows.shape[1]), dtype=np.float32)
     spread[positions] = rows
     held = np.zeros(union_size, dtype=np.int64)
@@ -37,17 +39,31 @@ def row_contribution(rows: Rows, positions: npt.NDArray[np.int64], union_size: i
     return Contribution(real=spread.reshape(-1), counts=held)
 
 
-def mean_rows(total: Total, table: Rows) -> Rows:
-    """The new table: means where anybody contributed, the old row elsewhere."""
+def mean_rows(total: Total) -> Rows:
+    """The means [union, width]. Those of rows to which nobody contributed mean nothing."""
     counts = total.counts[:, None]
-    sums = total.real.reshape(table.shape)
-    return np.where(counts > 0, sums / np.maximum(counts, 1), table).astype(np.float32)
+    return (total.real.reshape(len(counts), -1) / np.maximum(counts, 1)).astype(np.float32)
 
 
-def table_digest(table: Rows, union: bytes) -> bytes:
+def rows_digest(news: SharedRows | SumTotal | None, union: bytes) -> bytes:
     """What every participant must have been sent alike: it enters the keys of the round's masks.
 
-    `union`: the digest of the list of tags in which the clients have found their rows' positions.
+    `union`: the digest of the alignment, through which the clients have found their rows' positions.
     """
-    shape = ",".join(map(str, table.shape)).encode()
-    return hashlib.sha256(union + shape + b":" + np.ascontiguousarray(table, dtype="<f4").tobytes()).digest()
+    match news:
+        case None:
+            return union
+        case SharedRows():
+            parts = [_bytes(news.rows, "<f4"), _bytes(news.averaged, "<u4")]
+        case SumTotal():
+            contributors = np.array(news.contributors, dtype="<u8")
+            parts = [news.of_round.to_bytes(8, "little"), contributors.tobytes(), news.vector.tobytes()]
+    state = hashlib.sha256()
+    for part in (union, type(news).__name__.encode(), *parts):
+        state.update(len(part).to_bytes(8, "little"))
+        state.update(part)
+    return state.digest()
+
+
+def _bytes(array: npt.NDArray[np.generic], dtype: str) -> bytes:
+    return np.ascontiguousarray(array, dtype=dtype).tobytes()

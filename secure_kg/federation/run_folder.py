@@ -1,14 +1,17 @@
 """The files of a run. This is the one place that writes them, each in a single step: a reader never sees half a file.
 
-    config.toml                     every setting, resolved
-    metrics.jsonl                   one line per evaluation
-    summary.json                    the result; its presence means that the run is complete
-    report.html                     the same for people
-    checkpoint.json                 the last round for which every party has written its part
-    server/checkpoint-R.safetensors
-    clients/K/                      what client K keeps to itself: its checkpoints, model.safetensors, result.json
-    transcript-S.bin                what the server saw in session S, if asked for
-    lock                            held while a job runs here
+config.toml                     every setting, resolved
+metrics.jsonl                   one line per evaluation
+summary.json                    the result; its presence means that the run is complete
+report.html                     the same for people
+checkpoint.json                 the last round for which every party has written its part
+server/checkpoint-R.safetensors
+server/alignment.json           size and digest of the union, once for the whole run
+server/names.json               the names of the union, under --reveal-names only
+clients/K/                      what client K keeps to itself: its checkpoints, model.safetensors, result.json,
+                                alignment.safetensors; under secret sums federation.json(l), which only it can read
+transcript-S.bin                what the server saw in session S, if asked for
+lock                            held while a job runs here
 """
 
 import fcntl
@@ -97,6 +100,11 @@ class RunFolder:
         found = [read_json(path) for path in self.path.glob("clients/*/result.json")]
         return sorted(found, key=lambda result: int(result["client"]))
 
+    def read_by_clients(self) -> dict[str, Any] | None:
+        """The result of the federation where only clients can read it, from the first one on this machine."""
+        found = sorted(self.path.glob("clients/*/federation.json"), key=lambda path: int(path.parent.name))
+        return read_json(found[0]) if found else None
+
     def append_metrics(self, record: dict[str, Any]) -> None:
         with (self.path / "metrics.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
@@ -106,6 +114,15 @@ class RunFolder:
         if not path.exists():
             return []
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
+
+    def all_metrics(self) -> list[dict[str, Any]]:
+        """As `metrics`, with what only clients could read, from the first one on this machine."""
+        found = sorted(self.path.glob("clients/*/federation.jsonl"), key=lambda path: int(path.parent.name))
+        if not found:
+            return self.metrics()
+        lines = found[0].read_text(encoding="utf-8").splitlines()
+        read = {record["round"]: record for record in map(json.loads, lines)}
+        return [record | read.get(record["round"], {}) for record in self.metrics()]
 
     def forget_metrics_after(self, round_id: int) -> None:
         """Drop the lines of rounds that a resumed run will do again."""

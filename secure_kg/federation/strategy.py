@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from secure_kg.models.shapes import relation_width
+from secure_kg.models.shapes import entity_width, relation_width
+
+Shared = Literal["relation", "entity"]
+"""A table of the model whose rows clients share, each row under the name of what it stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,17 +15,29 @@ class Strategy:
 
     name: str
     title: str
-    shared: Literal["relation"] | None
+    shared: Shared | None
 
     def row_width(self, model: str, dim: int) -> int:
         """Numbers per shared row."""
-        return relation_width(model, dim) if self.shared else 0
+        match self.shared:
+            case "relation":
+                return relation_width(model, dim)
+            case "entity":
+                return entity_width(model, dim)
+            case None:
+                return 0
+
+    @property
+    def union_bound(self) -> int:
+        """How large a union the private set union expects at first; a larger one takes another attempt."""
+        return 16384 if self.shared == "entity" else 1024
 
 
 STRATEGIES: Final[dict[str, Strategy]] = {
     strategy.name: strategy
     for strategy in (
         Strategy("fedr", "FedR", "relation"),
+        Strategy("fede", "FedE", "entity"),
         Strategy("local", "Local", None),
     )
 }

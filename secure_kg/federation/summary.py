@@ -1,7 +1,8 @@
 """The result of a run, for `summary.json`.
 
 The federation's figures come from the sums the server was given. Figures of single clients are private to them: they
-are added only where their folders lie beside the server's, that is, when all parties run on one machine.
+are added only where their folders lie beside the server's, that is, when all parties run on one machine. So are the
+federation's own where only clients can read sums; the server alone then has none to tell (null).
 """
 
 import dataclasses
@@ -22,17 +23,12 @@ def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> d
         if (number := int(result["client"])) in outcome.bytes_up
     ]
     return {
-        **outcome.test.tail.metrics(),
-        "both_sides": outcome.test.both.metrics(),
-        "test_triples": outcome.test.tail.count,
-        "test_clients": outcome.test_clients,
-        "valid_mrr": outcome.valid_mrr,
+        **_federation(outcome, folder),
         "rounds": outcome.rounds,
         "best_round": outcome.best_round,
         "clients": clients,
         "number_of_clients": len(outcome.bytes_up),
         "shared_rows": outcome.union_size,
-        "single_holder_rows": outcome.single_holder_rows,
         "dropouts": outcome.dropouts,
         "abandoned_sums": outcome.abandoned_sums,
         "seconds": _phase_seconds(clients, outcome),
@@ -46,6 +42,25 @@ def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> d
         "clipped_values": sum(result["clipped_values"] for result in clients),
         "config": {name: value for name, value in dataclasses.asdict(config).items() if value is not None},
     }
+
+
+def _federation(outcome: ServerOutcome, folder: RunFolder) -> dict[str, Any]:
+    """The results of all clients together."""
+    if outcome.test is not None:
+        return {
+            **outcome.test.tail.metrics(),
+            "both_sides": outcome.test.both.metrics(),
+            "test_triples": outcome.test.tail.count,
+            "test_clients": outcome.test_clients,
+            "valid_mrr": outcome.valid_mrr,
+            "rows_kept_local": outcome.rows_kept_local,
+        }
+    read = folder.read_by_clients()
+    if read is None:
+        read = dict.fromkeys(("mrr", "hits@1", "hits@3", "hits@10", "both_sides", "test_triples", "valid_mrr"))
+        return {**read, "test_clients": outcome.test_clients, "rows_kept_local": None}
+    averaged = int(read.pop("rows_averaged"))
+    return {**read, "rows_kept_local": outcome.union_size - averaged}
 
 
 def clients_tested(summary: dict[str, Any]) -> str:

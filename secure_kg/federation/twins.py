@@ -1,50 +1,132 @@
 """The one place where a word in the configuration becomes a protocol: each secure choice next to its plain twin."""
 
 from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TypeAlias
 
+from protocols import group_key
 from protocols.conversation import Conversation
+from protocols.group_key import GroupKey
+from protocols.holders import HolderClient, HolderServer, SecretHolderClient, SecretHolderServer
 from protocols.identifiers import PartyId
 from protocols.patience import Patience
 from protocols.plain import union as plain_union
+from protocols.plain.holders import PlainHolderClient, PlainHolderServer
 from protocols.plain.sums import PlainSumClient, PlainSumServer
+from protocols.psu import union as private_union
 from protocols.secagg.openings import Openings
 from protocols.secagg.sums import SecAggSumClient, SecAggSumServer
 from protocols.secagg.terms import Credentials
-from protocols.sums import Silent, SumClient, SumServer
+from protocols.secagg.vectors import VectorClient, VectorServer
+from protocols.secret_aggregation import SecretSumClient, SecretSumServer
+from protocols.sums import Collected, Silent, SumClient, SumServer
+from protocols.totals import SumTotal
 from protocols.transport.deadline import Deadline
 from protocols.unions import Positions, Union
 from secure_kg.federation.config import RunConfig
 
-
-def sum_client(
-    config: RunConfig, clients: Collection[PartyId], credentials: Credentials | None, openings: Openings
-) -> SumClient:
-    match config.aggregation:
-        case "plain":
-            return PlainSumClient()
-        case "secagg":
-            return SecAggSumClient(clients, config.threat_model, config.min_participants, credentials, openings)
+Result: TypeAlias = Collected | SumTotal
+"""What the server gets of a sum: the numbers, or something for the clients to read."""
 
 
-def sum_server(config: RunConfig, clients: Collection[PartyId]) -> SumServer:
-    match config.aggregation:
-        case "plain":
-            return PlainSumServer(config.min_participants)
-        case "secagg":
-            return SecAggSumServer(len(clients), config.threat_model, config.min_participants)
+@dataclass(frozen=True, slots=True)
+class ClientSession:
+    """Channels to the other clients, and the key that all of them have."""
+
+    vectors: VectorClient
+    key: GroupKey
+
+    @classmethod
+    def open(
+        cls,
+        config: RunConfig,
+        clients: Collection[PartyId],
+        credentials: Credentials | None,
+        openings: Openings,
+        conversation: Conversation,
+        deadline: Deadline,
+    ) -> "ClientSession":
+        vectors = VectorClient(clients, config.threat_model, config.min_participants, credentials, openings)
+        vectors.setup(conversation, deadline)
+        return cls(vectors, group_key.join(conversation, vectors.session, deadline))
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSession:
+    """The server's side of the same."""
+
+    vectors: VectorServer
+    commitment: bytes
+
+    @classmethod
+    def open(
+        cls,
+        config: RunConfig,
+        clients: Collection[PartyId],
+        conversation: Conversation,
+        present: Collection[PartyId],
+        patience: Patience,
+        silent: Silent,
+    ) -> "ServerSession":
+        vectors = VectorServer(len(clients), config.threat_model, config.min_participants)
+        vectors.setup(conversation, present, patience, silent)
+        return cls(vectors, group_key.serve(conversation, present, patience, silent))
+
+
+def sum_client(config: RunConfig, session: ClientSession | None) -> SumClient:
+    match config.aggregation, session:
+        case "secagg", ClientSession():
+            return SecAggSumClient(session.vectors)
+        case "secret", ClientSession():
+            return SecretSumClient(session.vectors, session.key)
+    return PlainSumClient()
+
+
+def sum_server(config: RunConfig, session: ServerSession | None) -> SumServer[Result]:
+    match config.aggregation, session:
+        case "secagg", ServerSession():
+            return SecAggSumServer(session.vectors)
+        case "secret", ServerSession():
+            return SecretSumServer(session.vectors)
+    return PlainSumServer(config.min_participants)
+
+
+def holder_client(config: RunConfig, session: ClientSession | None) -> HolderClient:
+    if config.aggregation == "plain" or session is None:
+        return PlainHolderClient()
+    return SecretHolderClient(session.vectors, session.key)
+
+
+def holder_server(config: RunConfig, session: ServerSession | None) -> HolderServer:
+    if config.aggregation == "plain" or session is None:
+        return PlainHolderServer(config.min_participants)
+    return SecretHolderServer(session.vectors)
 
 
 def align_as_client(
-    config: RunConfig, conversation: Conversation, names: Collection[str], deadline: Deadline
+    config: RunConfig,
+    session: ClientSession | None,
+    conversation: Conversation,
+    names: Collection[str],
+    clients: tuple[PartyId, ...],
+    deadline: Deadline,
 ) -> Positions:
-    match config.alignment:
-        case "plain":
-            return plain_union.join(conversation, names, deadline)
+    if config.alignment == "plain" or session is None:
+        return plain_union.join(conversation, names, deadline)
+    bound = config.first_union_bound
+    return private_union.join(conversation, session.vectors, session.key, names, clients, bound, deadline)
 
 
 def align_as_server(
-    config: RunConfig, conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent
+    config: RunConfig,
+    session: ServerSession | None,
+    conversation: Conversation,
+    clients: tuple[PartyId, ...],
+    present: Collection[PartyId],
+    patience: Patience,
+    silent: Silent,
 ) -> Union:
-    match config.alignment:
-        case "plain":
-            return plain_union.serve(conversation, present, patience, silent)
+    if config.alignment == "plain" or session is None:
+        return plain_union.serve(conversation, present, patience, silent)
+    bound, commitment = config.first_union_bound, session.commitment
+    return private_union.serve(conversation, session.vectors, commitment, clients, present, bound, patience, silent)

@@ -42,16 +42,15 @@ def run_report(summary: dict[str, Any], evaluations: Sequence[dict[str, Any]], s
     title = f"{STRATEGIES[config['strategy']].title} on {_data_name(config)}"
     megabytes = (summary["bytes_up"] + summary["bytes_down"]) / 1e6
     cards = [
-        (f"{summary['mrr']:.4f}", "test MRR, tail side"),
-        (f"{summary['both_sides']['mrr']:.4f}", "test MRR, both sides"),
-        (f"{summary['hits@10']:.3f}", "Hits@10, tail side"),
+        *_scores(summary),
         (f"{summary['rounds']} ({summary['best_round']})", "rounds (best)"),
         (f"{summary['seconds_total']:.1f} s", "in all"),
         (f"{megabytes:.1f} MB", "sent and received"),
     ]
     best = summary["best_round"]
-    mrr = line_chart([(line["round"], line["valid"]["mrr"]) for line in evaluations], "round", "validation MRR", best)
-    loss = line_chart([(line["round"], line["loss"]) for line in evaluations], "round", "training loss", best)
+    read = [line for line in evaluations if "valid" in line]  # none where clients alone can read, and are elsewhere
+    mrr = line_chart([(line["round"], line["valid"]["mrr"]) for line in read], "round", "validation MRR", best)
+    loss = line_chart([(line["round"], line["loss"]) for line in read], "round", "training loss", best)
     phases = bar_chart(list(summary["seconds"].items()), "s")
     return "".join(
         [
@@ -79,6 +78,16 @@ def run_report(summary: dict[str, Any], evaluations: Sequence[dict[str, Any]], s
     )
 
 
+def _scores(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    if summary["mrr"] is None:
+        return [("sealed", "results are in the clients' own folders")]
+    return [
+        (f"{summary['mrr']:.4f}", "test MRR, tail side"),
+        (f"{summary['both_sides']['mrr']:.4f}", "test MRR, both sides"),
+        (f"{summary['hits@10']:.3f}", "Hits@10, tail side"),
+    ]
+
+
 def _subtitle(summary: dict[str, Any]) -> str:
     config = summary["config"]
     return (
@@ -93,7 +102,9 @@ def _data_name(config: dict[str, Any]) -> str:
 
 def _results(summary: dict[str, Any]) -> str:
     head = ("", "test triples", "MRR", "Hits@1", "Hits@3", "Hits@10", "kB up", "kB down")
-    entries = [(f"client {client['client']}", client) for client in summary["clients"]] + [("all", summary)]
+    entries = [(f"client {client['client']}", client) for client in summary["clients"]]
+    if summary["mrr"] is not None:
+        entries.append(("all", summary))
     body = [
         [
             name,
@@ -130,33 +141,58 @@ def _absences(summary: dict[str, Any]) -> list[str]:
 
 
 def _adversary(config: dict[str, Any]) -> str:
-    if config["aggregation"] != "secagg":
+    if config["aggregation"] == "plain":
         return "Plain sums protect nothing; they are there to be measured against."
     server = (
         "a server that may break the protocol (clients signed keys and survivors)"
         if config["adversary"] == "active"
         else "a server that follows the protocol but is curious"
     )
-    return f"Against {server}, together with up to {config['max_corrupt']:.0%} of a sum's participants."
+    alone = (
+        " Secret sums and the private alignment hold against the server alone: one client on its side can open the "
+        "sums, or test names it guesses, but no single client's values."
+    )
+    return f"Against {server}, together with up to {config['max_corrupt']:.0%} of a sum's participants." + alone
 
 
 def _privacy(summary: dict[str, Any]) -> str:
     config = summary["config"]
+    shared = STRATEGIES[config["strategy"]].shared
+    learned = {"plain": "every client's", "secagg": "their sums only", "secret": "nothing"}[config["aggregation"]]
     rows = []
-    secure = config["aggregation"] == "secagg"
-    if config["strategy"] != "local":
-        alone = summary["single_holder_rows"]
-        sums = "their sums only" + (f"; {alone} rows were sums of one client alone" if alone else "")
-        rows.append(["values of relation rows", sums if secure else "every client's", "the mean rows"])
-        rows.append(["relation names, and so who holds which", "every client's (plain alignment)", "none but its own"])
-    rows.append(["validation and test metrics", "their sums only" if secure else "every client's", "none"])
-    rows.append(["triples, entity names, entity rows", "none", "none but its own"])
-    took_part = "who of its neighbours dropped out" if secure else "nothing"
-    rows.append(["who took part in which sum", "yes", took_part])
-    if config["strategy"] != "local":
+    if shared is not None:
+        least, kept = config["min_holders"], summary["rows_kept_local"]
+        rows.append([f"values of {shared} rows", learned, "the mean rows"])
+        if least > 1:
+            rows.append([_kept_local(kept, summary["shared_rows"], least), "nothing", "nothing"])
+        rows.append([f"{shared} names", _names_learned(config), "none but its own"])
+        rows.append(["how many hold a row", _counts_learned(config), "yes" if least > 1 else "no"])
+    metrics = "their sums" if config["aggregation"] == "secret" else "none"
+    rows.append(["validation and test metrics", learned, metrics])
+    rows.append(["triples and rows that are not shared", "none", "none but its own"])
+    secure = config["aggregation"] != "plain"
+    rows.append(["who took part in which sum", "yes", "who of its neighbours dropped out" if secure else "nothing"])
+    if shared is not None:
         lost = f"at most {summary['max_fixed_point_error']:.1e} per value; {summary['clipped_values']:,} values clipped"
         rows.append(["what fixed-point encoding lost", lost, ""])
     return _table("text", ("", "the server learned", "another client learned"), rows)
+
+
+def _kept_local(kept: int | None, rows: int, least: int) -> str:
+    which = f"rows held by fewer than {least} clients"
+    return which if kept is None else f"{which}: {kept} of {rows} stayed local"
+
+
+def _names_learned(config: dict[str, Any]) -> str:
+    if config["alignment"] == "plain":
+        return "every client's (plain alignment)"
+    return "the names, not who holds them" if config["reveal_names"] else "how many there are"
+
+
+def _counts_learned(config: dict[str, Any]) -> str:
+    if config["aggregation"] == "secret":
+        return "no"
+    return "yes" if config["aggregation"] == "plain" or config["min_holders"] < 2 else "of rows that were added up"
 
 
 def _table(style: str, head: Sequence[str], body: Sequence[Sequence[str]]) -> str:

@@ -1,0 +1,91 @@
+"""What a run has cost and what went wrong in it, over all sessions of the run."""
+
+import time
+from typing import Any, Final
+
+from protocols.identifiers import PartyId
+from protocols.sums import SumServer
+from protocols.transport.base import Transport
+from protocols.transport.traffic import Direction
+from secure_kg.federation.attendance import Attendance
+from secure_kg.federation.stopwatch import Stopwatch
+from secure_kg.federation.twins import Result
+
+_NOTHING: Final[dict[str, Any]] = {
+    "elapsed": 0.0,
+    "seconds": {},
+    "bytes_up": {},
+    "bytes_down": {},
+    "dropouts": [],
+    "abandoned_sums": [],
+}
+
+
+class Ledger:
+    """The server's figures; those before a resumption are carried over."""
+
+    def __init__(self, transport: Transport, clients: tuple[PartyId, ...], attendance: Attendance) -> None:
+        self._transport, self._clients, self._attendance = transport, clients, attendance
+        self._started = time.perf_counter()
+        self._carried = _NOTHING
+        self._abandoned: list[dict[str, Any]] = []
+        self.abandoned_in_a_row = 0
+        self.sums: SumServer[Result] | None = None
+
+    def abandon(self, round_id: int, purpose: str, reason: str) -> None:
+        self._abandoned.append({"round": round_id, "purpose": purpose, "reason": reason})
+        self.abandoned_in_a_row += 1
+
+    @property
+    def last_reason(self) -> str:
+        """Why the last sum was given up."""
+        return str(self._abandoned[-1]["reason"]) if self._abandoned else ""
+
+    @property
+    def elapsed(self) -> float:
+        return float(self._carried["elapsed"]) + time.perf_counter() - self._started
+
+    @property
+    def dropouts(self) -> list[dict[str, Any]]:
+        """Who fell silent, in which round and step, and in which round it came back, if it did."""
+        return [*self._carried["dropouts"], *(dropout.record() for dropout in self._attendance.dropouts)]
+
+    @property
+    def abandoned_sums(self) -> list[dict[str, Any]]:
+        """Sums that ended without a result: round, purpose, reason."""
+        return [*self._carried["abandoned_sums"], *self._abandoned]
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        watch = Stopwatch(self._carried["seconds"])
+        watch.add("send", self._transport.traffic.send_seconds)
+        watch.add("wait", self._transport.traffic.wait_seconds)
+        watch.add("unmask", self.sums.unmask_seconds if self.sums is not None else 0.0)
+        return watch.seconds
+
+    def bytes(self, direction: Direction) -> dict[int, int]:
+        """Bytes per client."""
+        earlier = self._carried["bytes_up" if direction == "received" else "bytes_down"]
+        traffic = self._transport.traffic
+        return {
+            int(party): earlier.get(str(party), 0) + traffic.total(direction, peer=party).bytes
+            for party in self._clients
+        }
+
+    def record(self) -> dict[str, Any]:
+        """For a checkpoint."""
+        return {
+            "elapsed": self.elapsed,
+            "seconds": self.seconds,
+            "bytes_up": {str(party): size for party, size in self.bytes("received").items()},
+            "bytes_down": {str(party): size for party, size in self.bytes("sent").items()},
+            "dropouts": self.dropouts,
+            "abandoned_sums": self.abandoned_sums,
+        }
+
+    def restore(self, record: dict[str, Any], done: int) -> None:
+        """Go on from a checkpoint of round `done`. Who is here now has come back."""
+        for dropout in record["dropouts"]:
+            if "returned" not in dropout and dropout["client"] in self._attendance.present:
+                dropout["returned"] = done + 1
+        self._carried = {name: record[name] for name in _NOTHING}

@@ -1,0 +1,98 @@
+"""The shared rows as the server keeps them: means it has computed itself, or sums it cannot read."""
+
+from abc import ABC, abstractmethod
+from collections import deque
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from protocols import wire
+from protocols.identifiers import RoundId
+from protocols.sums import Collected
+from protocols.totals import SumTotal
+from protocols.unions import Union
+from secure_kg.errors import UserError
+from secure_kg.federation.messages import SharedRows
+from secure_kg.federation.row_sum import Rows, mean_rows, rows_digest
+from secure_kg.federation.twins import Result
+
+_MOST_KEPT: Final = 32
+"""Sums kept for clients that are away. One that is away for longer goes on from the last of them."""
+
+
+class SharedTable(ABC):
+    """What has become of the shared rows so far."""
+
+    def __init__(self, union: Union, width: int) -> None:
+        self.union, self.width = union, width
+        self.newest = 0
+        """The round of the last sum that went in."""
+
+    @abstractmethod
+    def add(self, round_id: RoundId, result: Result) -> None:
+        """Take in the sum of a round."""
+
+    @abstractmethod
+    def news_since(self, round_id: int) -> list[wire.Message]:
+        """What a client lacks that has everything up to `round_id`."""
+
+    @property
+    @abstractmethod
+    def digest(self) -> bytes:
+        """Of what a client that lacks nothing was sent last."""
+
+
+class ReadableTable(SharedTable):
+    """Under plain and pairwise-masked sums: the means, and when each row was last averaged (0: never)."""
+
+    def __init__(self, union: Union, width: int) -> None:
+        super().__init__(union, width)
+        self.rows: Rows = np.zeros((union.size, width), dtype=np.float32)
+        self.averaged: npt.NDArray[np.uint32] = np.zeros(union.size, dtype=np.uint32)
+
+    def add(self, round_id: RoundId, result: Result) -> None:
+        if not isinstance(result, Collected):
+            raise TypeError("a sum that cannot be read")
+        some = result.total.counts > 0
+        self.rows = np.where(some[:, None], mean_rows(result.total), self.rows)
+        self.averaged = np.where(some, np.uint32(round_id), self.averaged)
+        self.newest = int(round_id)
+
+    def news_since(self, round_id: int) -> list[wire.Message]:
+        return [SharedRows(self.rows, self.averaged)] if self.newest > round_id else []
+
+    @property
+    def digest(self) -> bytes:
+        return rows_digest(SharedRows(self.rows, self.averaged) if self.newest else None, self.union.digest)
+
+    @property
+    def never_averaged(self) -> int:
+        return int((self.averaged == 0).sum())
+
+    def restore(self, rows: Rows | None, averaged: npt.NDArray[np.uint32] | None) -> None:
+        if rows is None or averaged is None or rows.shape != self.rows.shape or averaged.shape != self.averaged.shape:
+            raise UserError("the checkpoint does not fit this federation: the clients' data have changed")
+        self.rows, self.averaged = rows, averaged
+        self.newest = int(averaged.max(initial=0))
+
+
+class SealedTable(SharedTable):
+    """Under secret sums: the sums as they are, for clients to read. Nothing of it outlives the session's key."""
+
+    def __init__(self, union: Union, width: int) -> None:
+        super().__init__(union, width)
+        self._sums: deque[SumTotal] = deque(maxlen=_MOST_KEPT)
+
+    def add(self, round_id: RoundId, result: Result) -> None:
+        if not isinstance(result, SumTotal):
+            raise TypeError("a sum that is not sealed")
+        self._sums.append(result)
+        self.newest = int(round_id)
+
+    def news_since(self, round_id: int) -> list[wire.Message]:
+        return [total for total in self._sums if total.of_round > round_id]
+
+    @property
+    def digest(self) -> bytes:
+        return rows_digest(self._sums[-1] if self._sums else None, self.union.digest)

@@ -1,0 +1,74 @@
+"""The server's part in the sums of a run: with whoever is there, and given up where that is too few."""
+
+from collections.abc import Callable
+from typing import Final
+
+from protocols.conversation import MAX_REASON, Abandon, Conversation
+from protocols.errors import SumAbandoned
+from protocols.holders import PURPOSE as HOLDERS
+from protocols.holders import CountTask
+from protocols.patience import Patience
+from protocols.sums import Silent, SumTask
+from secure_kg.errors import UserError
+from secure_kg.federation import twins
+from secure_kg.federation.attendance import Attendance
+from secure_kg.federation.config import RunConfig
+from secure_kg.federation.ledger import Ledger
+
+_MOST_ABANDONED: Final = 10
+"""So many sums given up one after the other end the job: it would run on without learning anything."""
+
+
+class Summing:
+    """`session`: the keys of the run, where its protocols need any."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        session: twins.ServerSession | None,
+        conversation: Conversation,
+        attendance: Attendance,
+        patience: Patience,
+        silent: Silent,
+        ledger: Ledger,
+        report: Callable[[str], None],
+    ) -> None:
+        self._config, self._conversation, self._attendance = config, conversation, attendance
+        self._patience, self._silent, self._ledger, self._report = patience, silent, ledger, report
+        self._sums = ledger.sums = twins.sum_server(config, session)
+        self._holders = twins.holder_server(config, session)
+
+    def add_up(self, task: SumTask, counting: CountTask | None = None) -> twins.Result | None:
+        """One sum over those of its participants who are there; None if it had to be given up.
+
+        `counting`: the count of holders that comes first. Keys for both are agreed on before either.
+        """
+        talk, patience, silent = self._conversation, self._patience, self._silent
+        present, purpose = self._attendance.present, HOLDERS
+        try:
+            if counting is not None:
+                self._holders.prepare(talk, counting, set(task.participants) & present, patience, silent)
+            purpose = task.purpose
+            self._sums.prepare(talk, task, set(task.participants) & present, patience, silent)
+            if counting is not None:
+                purpose = HOLDERS
+                self._holders.collect(talk, counting, patience, silent, present)
+                purpose = task.purpose
+            result = self._sums.collect(talk, task, patience, silent, present)
+        except SumAbandoned as problem:
+            self._give_up(task, purpose, problem)
+            return None
+        self._ledger.abandoned_in_a_row = 0
+        return result
+
+    def _give_up(self, task: SumTask, purpose: str, problem: SumAbandoned) -> None:
+        self._ledger.abandon(int(task.round), purpose, str(problem))
+        self._report(f"round {task.round}: the sum of {purpose} was given up: {problem}")
+        to = set(task.participants) & self._attendance.present
+        told = Abandon(purpose, str(problem)[:MAX_REASON])
+        if lost := self._conversation.broadcast(to, told, task.round):
+            self._silent(lost, type(told).__name__)
+        # A resumed job may have to give up the sums it repeats, those of training and of evaluation.
+        given_up = self._ledger.abandoned_in_a_row
+        if given_up >= _MOST_ABANDONED + 2 * self._config.checkpoint_every:
+            raise UserError(f"{given_up} sums in a row were given up, the last one: {problem}") from None
