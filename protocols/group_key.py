@@ -11,8 +11,9 @@ Assumes:     AES-256-GCM, HKDF-SHA256, SHA-256; the channels.
 Not covered: a client that passes the key on. Every client has it, so one on the server's side is enough to give it
              away; protocols that use the key say what is lost then, and do not rest on it alone. Whoever drew it may
              have drawn it badly: clients are trusted with it anyway. An active server can have several keys drawn and
-             deal them out; clients with different keys then cannot add up, because the commitment enters the keys of
-             their sums.
+             deal them out; a sum to which clients with different keys contribute is noise to each of them, because
+             key and commitment enter the keys of its masks. The same happens, without malice, to a client that drew a
+             key too late: whoever is reported silent here has no part in the session's sums.
 Reference:   FedCQA, algorithm 1, where clients "negotiate" a secret in a way that is left open.
 Deviations:  the paper reuses one secret for all rounds; here every round's keys are derived afresh.
 """

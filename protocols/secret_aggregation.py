@@ -12,8 +12,9 @@ Assumes:     what `protocols.secagg` and `protocols.group_key` assume; AES-256 a
 Not covered: the server together with a client: that client's group key opens the sums, all of this session's. It opens
              no client's vector: those stay under the masks of `protocols.secagg`, with the threshold of that protocol.
              Integrity against an active server: it may send a false sum. One whose counts are impossible is noticed,
-             which is so for noise, as false contributors or another round's sum give; a known amount added to the true
-             sum is not.
+             which is so for noise, as false contributors or another round's sum give, the more surely the more counts
+             there are and the smaller they may be; without counts noise passes. A known amount added to the true sum
+             is not noticed, and different clients may be sent different sums.
 Reference:   FedCQA, algorithm 1.
 Deviations:  - The paper masks every round with the same perturbation, drawn once: the differences of a client's uploads
                are then in clear, and so is every upload to a client that colludes with the server. Here no mask is
