@@ -1,25 +1,45 @@
-"""What a private set union puts into a masked sum, and what it reads from the total: arithmetic, no conversation.
+"""Private set union: clients align their names without telling them to the server, and nobody learns who holds what.
 
-Each client turns its names into pseudorandom tags (`tags`) and writes them into a table of field elements (`table`),
-whose size follows from a public bound on the union (`layout`). The tables are added up, and the tags of the union are
-peeled from the total.
+Each client turns its names into pseudorandom tags under a key that the server lacks (`tags`) and writes them into a
+table of field elements (`table`), whose size follows from a public bound on the union (`layout`). The tables are added
+up by a masked sum. The server peels the tags of the union from the total, deals out positions at random and publishes
+numbers by which a client finds the positions of its own tags, but no list of tags (`places`). If a table cannot be
+peeled there is another attempt with a larger one and fresh keys (`attempts`). `union` is the conversation, `simulation`
+all its parties in one process. Where the server is meant to have the names, `names` tells it, and still not who holds
+them.
 
-Parties:     n >= 2 clients that share a 256-bit key, 1 server that does not have it and is given the sum of the tables.
-Adversary:   semi-honest: the server alone, or clients alone.
-Reveals:     to the server the union as a set of tags, that is: its size, and pseudonyms without their names. Not who
-             holds a tag, and not how many do: an element's weight in the total is the sum of its holders' weights,
-             which is uniform in the field for one holder as for all. The distribution of the whole total is a function
-             of the union alone, so this is so whether or not peeling succeeds. A client that is given the list of tags
-             learns the union's size and, for any name it can guess, whether somebody holds it.
-Assumes:     keyed BLAKE2b as a pseudorandom function; a sum that hides its addends (`protocols.secagg`).
-Not covered: the server together with a client: the key makes tags of guessed names, and the total less that client's
-             own table is the table of the others. For the same reason the total stays with the server, and clients are
-             sent tags only, never weights. Sums over different sets of clients, as in another attempt after a dropout:
-             a tag of one union that the other lacks belongs to whoever is missing there. Wrong inputs: a client can add
-             tags of names that do not exist. Denial of service: a client can fill the table, or write entries that are
-             no table; peeling then fails.
-Reference:   Goodrich and Mitzenmacher, Allerton 2011, for the invertible Bloom lookup table and its peeling.
+Parties:     n >= 2 clients that share a 256-bit key (`protocols.group_key`), 1 server that does not have it.
+Adversary:   semi-honest: the server alone, or clients alone, any number of them. The masked sums stand against more
+             (the server with a share of the clients, an active server): what that leaves is under Not covered.
+Reveals:     to the server the size of the union, and of each attempt the total of all tables: tags, which are
+             pseudonyms without their names, each with a weight. Not who holds a tag, and not how many do: a weight in
+             the total is the sum of its holders' weights, which is uniform in the field for one holder as for all. The
+             distribution of the total is a function of the union alone, so this is so whether or not peeling succeeds.
+             Who took part, and who dropped out. To a client the number of attempts, the size of the union, the
+             positions of its own names, and that each position has exactly one name of the union, under a map from all
+             names to positions that it can compute. So a guessed name is ruled out if it meets one of the client's a
+             positions (probability a / m for a name that is not in the union of m), but never confirmed, unless the
+             client is certain of a list that contains the whole union and the name is alone of that list in its
+             position (`places`). What each client has learned, several can put together.
+Assumes:     keyed BLAKE2b as a pseudorandom function; the group key; a sum that hides its addends (`protocols.secagg`).
+Not covered: the server together with a client. With the key they make tags of guessed names and see which are in the
+             union; and the total less that client's own table is the table of the others, so they see which of the
+             client's names somebody else holds too. Which of several others it is, and how many, stays hidden. With two
+             clients there is only one other. For the same reason the total stays with the server: neither tags nor
+             weights are sent to anybody.
+             Dropouts between attempts. The tags of two attempts cannot be matched, but the sizes of their unions can be
+             compared as far as a table that failed shows its own: the difference is the number of names that only those
+             who are missing hold. An active server can claim a failure to bring this about. It can also send wrong
+             places, to some or to all: clients whose places differ in anything cannot add up afterwards, because a
+             digest enters the keys of their later sums (`Positions.digest`); wrong places that are the same for all
+             can put different names into one row, which spoils the result.
+             Wrong inputs: a client can add tags of names that do not exist. Denial of service: a client can fill the
+             table, or write entries that are no table; after a few attempts, bounded by what fits a frame, all stop.
+Reference:   Goodrich and Mitzenmacher, Allerton 2011, for the invertible Bloom lookup table and its peeling. Botelho,
+             Pagh and Ziviani, WADS 2007, for numbers on cells that add up to positions.
 Deviations:  - No counts, and sums in a prime field in place of exclusive or: an element held by several clients is
                written several times, each time under a fresh random weight, and is still one element of the total.
              - The check of a cell is a quadratic form of the tag instead of a hash: see `table` for the proof.
+             - The function from names to positions is to be no test of membership: cells that are free and the order
+               of positions are random, drawn once for each union.
 """
