@@ -1,8 +1,9 @@
 """The names of a union for the server, where it is meant to have them: who holds a name stays hidden.
 
-After the union every client adds, at the position of each of its names, a fresh weight r and r times the name, written
-as field elements. All holders of a position have the same name, so in the sum stands the name times the sum of their
-weights, and the server divides. That sum is uniform for one holder as for all of them.
+After the union every client adds, at the position of each of its names, a fresh weight r, r times a hash of the name,
+and r times the name, written as field elements. All holders of a position have the same name, so in the sum stand hash
+and name times the sum of their weights, and the server divides. That sum is uniform for one holder as for all of them.
+Were the names different, what the server finds would be a random mixture, whose hash is right in one case of 2^61.
 
 Parties:     the clients of a union (`protocols.psu`), 1 server.
 Adversary:   semi-honest: the server, with the declared share of clients (`protocols.secagg`).
@@ -16,6 +17,7 @@ Reference:   FedR (Zhang et al., Findings of EMNLP 2022), section 3: the server 
 Deviations:  the paper does not say how the server gets it.
 """
 
+import hashlib
 from collections.abc import Collection, Sequence
 from typing import Final
 
@@ -27,7 +29,7 @@ from protocols.conversation import Conversation
 from protocols.errors import PeerMisbehaved, ProtocolError
 from protocols.identifiers import SETUP, PartyId
 from protocols.patience import Patience
-from protocols.primitives.group import FieldArray, PrimeField
+from protocols.primitives.group import MODULUS, FieldArray, PrimeField
 from protocols.secagg.vectors import VectorClient, VectorServer, VectorTask
 from protocols.sums import Silent
 from protocols.transport.deadline import Deadline
@@ -39,11 +41,14 @@ MAX_NAME_BYTES: Final = 255
 LIMB_BYTES: Final = 7
 """As many as are below the modulus whatever they contain."""
 NAME_LIMBS: Final = -(-(1 + MAX_NAME_BYTES) // LIMB_BYTES)
-POSITION_ENTRIES: Final = 1 + NAME_LIMBS
+POSITION_ENTRIES: Final = 2 + NAME_LIMBS
+"""The weight, the hash, the name."""
 MAX_UNION: Final = (wire.MAX_FRAME_BYTES - 4096) // (8 * POSITION_ENTRIES)
 """Positions whose entries fit a frame, with room for its other fields."""
 
 _FIELD: Final = PrimeField()
+_DOMAIN: Final = b"secure-kg/name/1"  # BLAKE2b's personalisation: at most 16 bytes
+_ROW_BYTES: Final = NAME_LIMBS * LIMB_BYTES
 _LIMB_LIMIT: Final = np.uint64(1 << (8 * LIMB_BYTES))
 
 
@@ -79,18 +84,19 @@ def learn(
 
 
 def written(positions: Positions, names: Sequence[str]) -> FieldArray:
-    """A client's addend, a vector of `POSITION_ENTRIES` * union entries: all weights, all first limbs, ..."""
+    """A client's addend of `POSITION_ENTRIES` * union entries: all weights, all hashes, all first limbs, ..."""
     if len(names) != len(positions.own):
         raise ValueError(f"{len(names)} names with {len(positions.own)} positions")
     _require_room(positions.union_size)
     # A name that stands twice is written once.
     own, first = np.unique(positions.own, return_index=True)
-    limbs = _limbs([names[index] for index in first])
+    rows = _padded([names[index] for index in first])
     weights = _weights(len(own))
     table = np.zeros((POSITION_ENTRIES, positions.union_size), dtype=np.uint64)
     table[0, own] = weights
-    for row, limb in zip(table[1:], limbs, strict=True):
-        row[own] = _FIELD.multiply(weights, limb)
+    table[1, own] = _FIELD.multiply(weights, _hashes(rows))
+    for entries, limb in zip(table[2:], _limbs(rows), strict=True):
+        entries[own] = _FIELD.multiply(weights, limb)
     return table.reshape(-1)
 
 
@@ -101,12 +107,14 @@ def read(total: FieldArray, size: int) -> list[str]:
     held = np.flatnonzero(table[0])
     inverses = _FIELD.inverse(table[0, held])
     limbs = np.empty((NAME_LIMBS, len(held)), dtype=np.uint64)
-    for row, limb in zip(table[1:], limbs, strict=True):
-        limb[:] = _FIELD.multiply(row[held], inverses)
-    unheld = table[0] == 0
-    if table[:, unheld].any():
+    for limb, entries in zip(limbs, table[2:], strict=True):
+        limb[:] = _FIELD.multiply(entries[held], inverses)
+    if table[:, table[0] == 0].any():
         raise PeerMisbehaved("a position of the union has a name without a weight")
-    found = _names(limbs)
+    rows = _bytes(limbs)
+    if (limbs >= _LIMB_LIMIT).any() or (_hashes(rows) != _FIELD.multiply(table[1, held], inverses)).any():
+        raise PeerMisbehaved("the holders of a position of the union do not agree on its name")
+    found = _names(rows)
     if len(set(found)) != len(found):
         raise PeerMisbehaved("two positions of the union have the same name")
     names = [""] * size
@@ -129,32 +137,42 @@ def _weights(count: int) -> FieldArray:
     return _FIELD.uniform((count,))
 
 
-def _limbs(names: Sequence[str]) -> FieldArray:
-    """[NAME_LIMBS, n]: the length of each name in one byte, its UTF-8 form, zeros; seven bytes to a limb."""
+def _padded(names: Sequence[str]) -> list[bytes]:
+    """Each name as one byte of length, its UTF-8 form, and zeros up to the same number of bytes for all."""
     encoded = [name.encode("utf-8", "surrogatepass") for name in names]  # as tags do
     longest = max(map(len, encoded), default=0)
     if longest > MAX_NAME_BYTES:
         raise ProtocolError(f"a name of {longest} bytes cannot be revealed: {MAX_NAME_BYTES} at most")
-    padded = b"".join((bytes([len(name)]) + name).ljust(NAME_LIMBS * LIMB_BYTES, b"\0") for name in encoded)
-    words = np.zeros((len(names), NAME_LIMBS, 8), dtype=np.uint8)
-    words[:, :, :LIMB_BYTES] = np.frombuffer(padded, dtype=np.uint8).reshape(len(names), NAME_LIMBS, LIMB_BYTES)
+    return [(bytes([len(name)]) + name).ljust(_ROW_BYTES, b"\0") for name in encoded]
+
+
+def _hashes(rows: Sequence[bytes]) -> FieldArray:
+    """[n]: 61 bits of BLAKE2b of each padded name."""
+    digests = b"".join(hashlib.blake2b(row, digest_size=8, person=_DOMAIN).digest() for row in rows)
+    words = np.frombuffer(digests, dtype="<u8") & np.uint64(MODULUS)
+    return np.where(words == np.uint64(MODULUS), np.uint64(0), words)
+
+
+def _limbs(rows: Sequence[bytes]) -> FieldArray:
+    """[NAME_LIMBS, n]: seven bytes of each padded name to a limb, the lowest first."""
+    words = np.zeros((len(rows), NAME_LIMBS, 8), dtype=np.uint8)
+    words[:, :, :LIMB_BYTES] = np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(-1, NAME_LIMBS, LIMB_BYTES)
     limbs: npt.NDArray[np.uint64] = words.view("<u8")[:, :, 0]
     return np.ascontiguousarray(limbs.T, dtype=np.uint64)
 
 
-def _names(limbs: FieldArray) -> list[str]:
-    """The inverse of `_limbs`, for limbs that others have written."""
-    if (limbs >= _LIMB_LIMIT).any():
-        raise PeerMisbehaved("the holders of a position of the union do not agree on its name")
+def _bytes(limbs: FieldArray) -> list[bytes]:
+    """The inverse of `_limbs`, for limbs of seven bytes."""
     words = np.ascontiguousarray(limbs.T, dtype="<u8").view(np.uint8).reshape(-1, NAME_LIMBS, 8)
-    rows = np.ascontiguousarray(words[:, :, :LIMB_BYTES]).reshape(-1, NAME_LIMBS * LIMB_BYTES)
-    lengths = rows[:, 0].astype(np.int64)
-    if rows[np.arange(rows.shape[1])[None, :] > lengths[:, None]].any():
+    joined = words[:, :, :LIMB_BYTES].tobytes()
+    return [joined[start : start + _ROW_BYTES] for start in range(0, len(joined), _ROW_BYTES)]
+
+
+def _names(rows: Sequence[bytes]) -> list[str]:
+    """The inverse of `_padded`, for rows that others have written."""
+    if any(row[1 + row[0] :].strip(b"\0") for row in rows):
         raise PeerMisbehaved("a name of the union is longer than it claims")
     try:
-        return [
-            row[1 : 1 + length].decode("utf-8", "surrogatepass")
-            for row, length in zip(map(bytes, rows), lengths.tolist(), strict=True)
-        ]
+        return [row[1 : 1 + row[0]].decode("utf-8", "surrogatepass") for row in rows]
     except UnicodeDecodeError:
         raise PeerMisbehaved("a name of the union is no text") from None
