@@ -7,11 +7,13 @@ the sum of f_i over the rows it holds. A total c with check d is accepted if d =
 
 Parties:     n >= 2 clients that share a group key, 1 server.
 Adversary:   the server, semi-honest, or active with signed channels. No client on its side.
-Reveals:     to the server nothing but who has contributed. To every client how many hold each row, by position: of its
-             own rows it knows the names.
+Reveals:     to the server who has contributed; and if counted clients fall silent before their rows are added, whether
+             the rarest of the added rows has enough holders without them, as the others then refuse or do not. To every
+             client how many hold each row, by position: of its own rows it knows the names.
 Assumes:     what `protocols.secret_aggregation` assumes.
 Not covered: clients that lie about what they hold: two that claim a row make a third one contribute to it. A client on
-             the server's side: it can tell the server the factors, and an active server then names any counts.
+             the server's side: it can tell the server the factors, and an active server then names any counts. What
+             two counts tell the clients: if they differ by one contributor, their difference is what that one holds.
 Reference:   none; FedR and FedE add up rows whoever holds them.
 Deviations:  none.
 
@@ -22,6 +24,10 @@ Dropouts. A client that is counted and then falls silent before its rows are add
 than counted. The others therefore do not help to open such a sum (`Holders.may_open`), unless every row would still
 have enough if the missing had held it. Where a client hears of its neighbours only (a sparse graph), it takes any
 missing one for too many. So the bound holds whatever dropouts do, at the price of a round's sum.
+
+That takes two things of the caller. All counted clients are participants of the sum of rows: others are not missed. In
+a sparse graph that sum is prepared before the count is collected, and those who fell silent by then are not counted:
+without one that has shared no keys, the shares of clients that are not its neighbours may be enough to open the sum.
 """
 
 from abc import ABC, abstractmethod
@@ -135,6 +141,8 @@ def held_vector(held: npt.NDArray[np.int64], task: CountTask, key: GroupKey) -> 
     """One for every row held, and the check."""
     vector: FieldArray = np.zeros(task.union_size + 1, dtype=_FIELD.dtype)
     vector[held] = 1
+    if int(held.min(initial=0)) < 0 or np.count_nonzero(vector[:-1]) != len(held):
+        raise ValueError("rows held are positions in the union, each once")  # else no client could read the counts
     vector[-1] = _FIELD.sum(_factors(task, key)[held])
     return vector
 

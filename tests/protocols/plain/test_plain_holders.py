@@ -1,0 +1,135 @@
+"""The plain count of holders: the same counts as its secure twin, in clear for the server."""
+
+import numpy as np
+import pytest
+from holder_conversations import PLAIN, SECRET, counted, rows, some_rows, task_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from in_threads import SESSION, SHORT, converse, soon
+from sum_conversations import FIRST, Foreseen, Silences, everyone
+
+from protocols.conversation import Conversation
+from protocols.errors import PeerMisbehaved, SumAbandoned
+from protocols.holders import PURPOSE, Holders
+from protocols.identifiers import SERVER, PartyId
+from protocols.patience import Patience
+from protocols.plain.holders import PlainHolderClient, PlainHolderServer
+from protocols.plain.sums import ClearInput
+from protocols.totals import SumTotal
+from protocols.transport.deadline import Deadline
+from protocols.transport.in_process import InProcessNetwork
+
+CLIENTS = everyone(3)
+ONE, TWO, THREE = CLIENTS
+UNION = 20
+TASK = task_of(UNION, CLIENTS)
+HELD = some_rows(CLIENTS, UNION, seed=5)
+PAST = Deadline(0.0)
+
+
+class Ends:
+    """Every party's end in one thread; a client that counts reads an answer that is already there."""
+
+    def __init__(self) -> None:
+        network = InProcessNetwork(len(CLIENTS))
+        self.talk = {party: Conversation(network.endpoint(party), SESSION) for party in (SERVER, *CLIENTS)}
+        self.silent = Silences()
+
+    def count(self, party: PartyId, answer: SumTotal) -> Holders:
+        self.talk[SERVER].send(party, answer, FIRST)
+        return PlainHolderClient().count(self.talk[party], TASK, rows(HELD[party]), PAST)
+
+    def collect(self, server: PlainHolderServer, present: list[PartyId]) -> None:
+        server.prepare(self.talk[SERVER], TASK, CLIENTS, Patience.fixed(SHORT), self.silent)
+        server.collect(self.talk[SERVER], TASK, Patience.fixed(SHORT), self.silent, present)
+
+
+def total_of(counts: list[int], dtype: str = "<u4") -> SumTotal:
+    return SumTotal.of(FIRST, PURPOSE, CLIENTS, np.array(counts, dtype=dtype))
+
+
+def test_the_server_sees_which_rows_a_client_holds() -> None:
+    ends = Ends()
+    ends.count(ONE, total_of([0] * UNION))
+    seen = ends.talk[SERVER].receive(ONE, ClearInput, FIRST, PAST)
+    assert seen.purpose == PURPOSE
+    assert np.flatnonzero(seen.vector).tolist() == sorted(HELD[ONE])
+    assert set(seen.vector.tolist()) == {0, 1}
+
+
+@pytest.mark.parametrize("name", SECRET)
+def test_the_twins_count_alike(name: str) -> None:
+    clients = everyone(4)
+    held, task = some_rows(clients, 50, seed=6), task_of(50, clients)
+    found = []
+    for counting in (PLAIN, SECRET[name]):
+
+        def take_part(conversation: Conversation, counting=counting) -> Holders:  # type: ignore[no-untyped-def]
+            client = counting.client(conversation, clients)
+            client.prepare(conversation, task, soon())
+            holders = client.count(conversation, task, rows(held[conversation.transport.party]), soon())
+            assert isinstance(holders, Holders)
+            return holders
+
+        def serve(conversation: Conversation, counting=counting) -> None:  # type: ignore[no-untyped-def]
+            server = counting.server(conversation, clients, Foreseen(), Silences())
+            server.prepare(conversation, task, clients, Foreseen(), Silences())
+            server.collect(conversation, task, Foreseen(), Silences(), clients)
+
+        found.append(converse({SERVER: serve} | dict.fromkeys(clients, take_part)))
+    plain, secure = found
+    for party in clients:
+        assert np.array_equal(plain[party].counts, secure[party].counts)
+        assert plain[party].counts.dtype == secure[party].counts.dtype
+        assert plain[party].contributors == secure[party].contributors == set(clients)
+        for least in range(1, 5):
+            assert np.array_equal(plain[party].enough(least), secure[party].enough(least))
+    assert plain[ONE].counts.tolist() == counted(held, 50, clients)
+
+
+@given(st.lists(st.sets(st.integers(0, UNION - 1)), min_size=3, max_size=3))
+@settings(deadline=None, max_examples=30)
+def test_the_counts_of_any_sets_are_right(sets: list[set[int]]) -> None:
+    ends, held = Ends(), dict(zip(CLIENTS, sets, strict=True))
+    for party in CLIENTS:
+        vector = np.zeros(UNION, "<u4")
+        vector[sorted(held[party])] = 1
+        ends.talk[party].send(SERVER, ClearInput(PURPOSE, vector), FIRST)
+    ends.collect(PlainHolderServer(), CLIENTS)
+    for party in CLIENTS:
+        total = ends.talk[party].receive(SERVER, SumTotal, FIRST, PAST, PURPOSE)
+        assert total.vector.tolist() == counted(held, UNION, CLIENTS)
+        assert (total.contributors, total.of_round) == (CLIENTS, FIRST)
+
+
+@pytest.mark.parametrize("present", [[ONE, TWO], CLIENTS], ids=["known to be gone", "silent"])
+def test_a_missing_client_is_not_counted_and_called_silent_only_if_it_was_awaited(present: list[PartyId]) -> None:
+    ends = Ends()
+    for party in (ONE, TWO):
+        vector = np.zeros(UNION, "<u4")
+        vector[sorted(HELD[party])] = 1
+        ends.talk[party].send(SERVER, ClearInput(PURPOSE, vector), FIRST)
+    ends.collect(PlainHolderServer(2), present)
+    assert ends.silent.seen == ([({THREE}, f"input/{PURPOSE}")] if THREE in present else [])
+    total = ends.talk[TWO].receive(SERVER, SumTotal, FIRST, PAST, PURPOSE)
+    assert total.contributors == [ONE, TWO]
+    assert total.vector.tolist() == counted(HELD, UNION, [ONE, TWO])
+
+
+def test_the_twin_gives_up_where_the_secure_count_would() -> None:
+    ends = Ends()
+    ends.talk[ONE].send(SERVER, ClearInput(PURPOSE, np.zeros(UNION, "<u4")), FIRST)
+    with pytest.raises(SumAbandoned, match="1 clients have sent their input, 2 are needed"):
+        ends.collect(PlainHolderServer(2), [ONE])
+
+
+@pytest.mark.parametrize("entries", [0, UNION - 1, UNION + 1])
+def test_a_total_of_another_length_is_refused(entries: int) -> None:
+    with pytest.raises(PeerMisbehaved, match="a count of another length"):
+        Ends().count(ONE, total_of([0] * entries))
+
+
+def test_more_holders_than_clients_are_refused() -> None:
+    assert Ends().count(ONE, total_of([len(CLIENTS)] * UNION)).counts.max() == len(CLIENTS)
+    with pytest.raises(SumAbandoned):
+        Ends().count(ONE, total_of([len(CLIENTS) + 1] * UNION))
