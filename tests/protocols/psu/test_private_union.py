@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from in_threads import converse
 from set_unions import as_pairs
-from sum_conversations import SECAGG, Foreseen, Stopped, bent, everyone
+from sum_conversations import SECAGG, Foreseen, Stopped, bent, everyone, stopping_at
 from uniformity import ENTRIES
 from union_conversations import (
     KEY,
@@ -34,6 +34,7 @@ from protocols.psu import union as union_module
 from protocols.psu.attempts import Attempt, UnionPlaces
 from protocols.psu.table import peel, peel_in_rounds
 from protocols.psu.tags import tags_of
+from protocols.secagg.messages import AdvertiseChannel
 from protocols.unions import Positions
 
 NUMBERS = [f"name {number}" for number in range(500)]
@@ -153,6 +154,30 @@ def test_the_union_is_that_of_the_survivors(
     # Who falls silent once its table is in the sum is in the union.
     members = clients if (step, number) == ("unmasking", 1) else [party for party in clients if party != lost]
     assert is_union_of(served, results, SETS, members)
+
+
+def test_who_has_no_table_in_the_sum_is_sent_no_places() -> None:
+    """A client that never signed on, and that the caller still counts as present."""
+    clients, lost, told = everyone(4), PartyId(3), set[PartyId]()
+
+    def noted(answer: UnionPlaces, party: PartyId) -> UnionPlaces:
+        told.add(party)
+        return answer
+
+    parts = {party: joining(clients, SETS[party]) for party in clients}
+    parts[lost] = bent(parts[lost], stopping_at(AdvertiseChannel))
+    server = serving(
+        clients,
+        patience=Foreseen(("advertise channel", lost)),
+        live=False,
+        mend=lambda straight: AnsweringOtherwise(straight, noted),
+    )
+    results = converse({SERVER: server} | parts)
+    served = results.pop(SERVER)
+    del results[lost]
+    others = [party for party in clients if party != lost]
+    assert told == set(others)
+    assert is_union_of(served, results, SETS, others)
 
 
 def test_too_many_dropouts_end_without_a_union() -> None:
