@@ -153,6 +153,28 @@ def test_the_counts_are_those_of_the_survivors(name: str, step: str, message: ty
         assert second.counts.tolist() == counted(HELD, UNION, CLIENTS[:3])
 
 
+@both
+def test_a_total_is_not_sent_to_one_that_is_in_it_and_gone(counting: Counting) -> None:
+    """Client 4 falls silent after its input. Whoever hears of it takes it out of those present."""
+    present = set(CLIENTS)
+    patience, honest = Foreseen((f"unmasking/{PURPOSE}", FOUR)), counting_in(counting, HELD, TASK)
+
+    def lose(parties: Collection[PartyId], step: str) -> None:
+        present.difference_update(parties)
+
+    def serve(conversation: Conversation) -> list[int]:
+        server = counting.server(conversation, CLIENTS, patience, lose)
+        server.prepare(conversation, TASK, present, patience, lose)
+        server.collect(conversation, TASK, patience, lose, present)
+        traffic = conversation.transport.traffic
+        return [traffic.total("sent", peer=party, round_id=FIRST, phase=PURPOSE).messages for party in CLIENTS]
+
+    parts = {SERVER: serve} | dict.fromkeys(CLIENTS, honest) | {FOUR: bent(honest, stopping_at(UnmaskShares))}
+    results = converse(parts)
+    assert results[SERVER] == [1, 1, 1, 0]
+    assert results[ONE][0].contributors == set(CLIENTS)
+
+
 @every_twin
 def test_who_is_gone_between_the_two_halves_is_not_waited_for(counting: Counting) -> None:
     silent = Silences()

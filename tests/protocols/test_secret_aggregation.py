@@ -215,6 +215,30 @@ def test_the_sums_go_on_if_the_client_that_was_to_draw_the_key_falls_silent(kind
 
 
 @both
+def test_a_client_that_misses_the_setup_is_named_once_and_has_no_key(kind: Kind) -> None:
+    """Nobody has a channel to it: whoever draws the key encrypts none for it."""
+    silent, patience = Silences(), Foreseen(("advertise channel", ONE))
+
+    def serve(conversation: Conversation) -> SumTotal:
+        server = SecretSumServer(kind.server(CLIENTS))
+        server.setup(conversation, CLIENTS, patience, silent)
+        server.prepare(conversation, TASK, CLIENTS, patience, silent)
+        return server.collect(conversation, TASK, patience, silent)
+
+    def take_part(conversation: Conversation) -> SecretSumClient:
+        client = SecretSumClient(kind.client(CLIENTS, conversation.transport.party))
+        client.setup(conversation, soon())
+        client.prepare(conversation, TASK, soon())
+        client.contribute(conversation, TASK, INPUTS[conversation.transport.party], soon())
+        return client
+
+    results = converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part) | {ONE: lambda conversation: None})
+    assert silent.seen == [({ONE}, "advertise channel")]
+    for party in (TWO, THREE, FOUR):
+        assert is_sum_of(results[party].open(TASK, results[SERVER]), TASK, INPUTS, [TWO, THREE, FOUR])
+
+
+@both
 def test_the_server_holds_the_sum_plus_one_mask_of_each_contributor(kind: Kind) -> None:
     """The construction, computed from the clients' key; everything else in this file may rest on it."""
     made = run(kind, [(TASK, INPUTS)])
