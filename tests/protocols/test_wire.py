@@ -18,6 +18,7 @@ from protocols.errors import DecodeError
 from protocols.identifiers import RoundId, SessionId
 from protocols.plain.sums import ClearInput
 from protocols.plain.union import ClearNames, ClearUnion
+from protocols.psu.attempts import UnionPlaces
 from protocols.secagg.messages import ChannelDirectory, MaskedInput, Survivors
 from protocols.totals import SumTotal
 
@@ -157,7 +158,7 @@ def test_a_sender_is_told_of_frames_nobody_would_take(monkeypatch: pytest.Monkey
 
 
 def test_every_type_has_its_largest_frame() -> None:
-    arrays = {MaskedInput, SumTotal, ClearInput, ClearUnion}
+    arrays = {MaskedInput, SumTotal, UnionPlaces, ClearInput, ClearUnion}
     limits = dict.fromkeys(arrays, wire.MAX_FRAME_BYTES) | {ClearNames: 1 << 26}
     assert {kind: wire._LIMITS[kind] for kind in registered()} == {
         kind: limits.get(kind, 1 << 22) for kind in registered()
