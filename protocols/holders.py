@@ -25,9 +25,9 @@ than counted. The others therefore do not help to open such a sum (`Holders.may_
 have enough if the missing had held it. Where a client hears of its neighbours only (a sparse graph), it takes any
 missing one for too many. So the bound holds whatever dropouts do, at the price of a round's sum.
 
-That takes two things of the caller. All counted clients are participants of the sum of rows: others are not missed. In
-a sparse graph that sum is prepared before the count is collected, and those who fell silent by then are not counted:
-without one that has shared no keys, the shares of clients that are not its neighbours may be enough to open the sum.
+All counted clients must be participants of the sum of rows: others are not missed. One that has shared no keys for it
+is missed like one that fell silent later. In a sparse graph the refusal of its neighbours is enough then too: its next
+ones on the ring have nearly the same neighbours, so that too few are left to give shares of their self masks.
 """
 
 from abc import ABC, abstractmethod

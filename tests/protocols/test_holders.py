@@ -35,6 +35,7 @@ from protocols.plain.sums import ClearInput
 from protocols.plain.union import ClearNames
 from protocols.primitives.group import MODULUS, FieldArray, PrimeField
 from protocols.primitives.prg import add_keystream
+from protocols.secagg.graph import MaskingGraph
 from protocols.secagg.messages import (
     AdvertiseKeys,
     MaskedInput,
@@ -735,3 +736,18 @@ def test_in_a_sparse_graph_one_that_is_gone_ends_the_sum_however_many_hold_its_r
     # Whoever answers has not heard of the missing client: nobody gives a share of its mask key.
     assert len(given_shares) == len(clients) - 1 - parameters.degree
     assert not any(message.mask_key_shares for message in given_shares if isinstance(message, UnmaskShares))
+
+
+@pytest.mark.parametrize("count", [60, 200])
+def test_in_a_sparse_graph_no_sum_can_be_opened_without_the_neighbours_of_whoever_is_missing(count: int) -> None:
+    """Even if the missing client has shared no keys, so that no mask key of it is needed: whoever is next to it on the
+    ring has a self mask of which too few clients give shares."""
+    clients = everyone(count)
+    parameters = parameters_for(count, count, ThreatModel(0.0, 0.05), 2)
+    assert not parameters.complete
+    graph = MaskingGraph(tuple(clients), parameters.degree, bytes(32))
+    neighbours = {party: set(graph.neighbours(party)) for party in clients}
+    for missing in clients:
+        answering = set(clients) - neighbours[missing] - {missing}
+        fewest = min(len((neighbours[party] | {party}) & answering) for party in clients if party != missing)
+        assert fewest < parameters.threshold
