@@ -24,6 +24,7 @@ def ask_in_turn(
 ) -> tuple[PartyId, M]:
     """Who has answered, and what: the lowest number that does. Those asked in vain are reported as silent."""
     for party in sorted(present):
+        patience.note(step, party, 0.0)  # next to no work, and nobody to compare with: it has its grace, no longer
         try:
             conversation.send(party, request, SETUP)
             for _, answer in conversation.gather_each([party], expected, SETUP, patience, step):

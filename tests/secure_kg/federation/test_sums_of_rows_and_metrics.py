@@ -6,22 +6,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocols.errors import EncodingOverflow
-from protocols.sums import Total
+from protocols.identifiers import RoundId
+from protocols.sums import Collected, Total
+from protocols.unions import Union
 from secure_kg.evaluation.sums import RankingSums
 from secure_kg.federation.metric_sum import ClientMetrics, metric_contribution, metric_layout, metrics_of
-from secure_kg.federation.row_sum import mean_rows, row_contribution, row_layout
+from secure_kg.federation.row_sum import row_contribution, row_layout
+from secure_kg.federation.shared_table import ReadableTable
 
 
 def test_mean_over_holders_and_untouched_rows() -> None:
-    table = np.full((4, 2), 7, dtype=np.float32)
+    table = ReadableTable(Union(4, b""), 2)
+    table.rows[:] = 7
     first = row_contribution(np.array([[1, 2], [3, 4]], dtype=np.float32), np.array([0, 2]), 4)
     second = row_contribution(np.array([[5, 6]], dtype=np.float32), np.array([2]), 4)
     layout = row_layout(4, 2, 16.0, 2, 32)
     first.check(layout)
     total = Total(first.real.astype(np.float64) + second.real, first.counts + second.counts)
-    means = mean_rows(total, table)
-    assert means.dtype == np.float32
-    assert means.tolist() == [[1, 2], [7, 7], [4, 5], [7, 7]]
+    table.add(RoundId(3), Collected(total, frozenset()))
+    assert table.rows.dtype == np.float32
+    assert table.rows.tolist() == [[1, 2], [7, 7], [4, 5], [7, 7]]
+    assert table.averaged.tolist() == [3, 0, 3, 0]
+    assert table.never_averaged == 2
 
 
 def test_layout_refuses_what_could_overflow() -> None:

@@ -35,11 +35,15 @@ from secure_kg.training.trainer import LocalTrainer
 @pytest.mark.parametrize("ring_bits", [32, 64])
 def test_secure_and_plain_twins_agree(tmp_path: Path, ring_bits: Any) -> None:
     graphs = nations(3)
-    plain = run_federation(small_config(aggregation="plain", ring_bits=ring_bits), graphs, tmp_path / "plain")
+    twin = small_config(aggregation="plain", alignment="plain", ring_bits=ring_bits)
+    plain = run_federation(twin, graphs, tmp_path / "plain")
     secure = run_federation(small_config(aggregation="secagg", ring_bits=ring_bits), graphs, tmp_path / "secure")
+    secret = run_federation(small_config(aggregation="secret", ring_bits=ring_bits), graphs, tmp_path / "secret")
     assert plain.done().test == secure.done().test
+    assert secret.done().test is None
     for number, rows in relation_rows(plain).items():
         np.testing.assert_array_equal(rows, relation_rows(secure)[number])
+        np.testing.assert_array_equal(rows, relation_rows(secret)[number])
 
 
 def test_the_mean_is_that_of_the_clients_own_values_within_half_a_unit(tmp_path: Path) -> None:
@@ -83,7 +87,9 @@ def test_same_seed_same_result_and_another_seed_another(tmp_path: Path) -> None:
 def test_a_row_becomes_the_mean_over_its_holders(tmp_path: Path) -> None:
     """After one round, every client evaluates with the mean of what the holders of a relation trained."""
     graphs = nations(3, by="entities")
-    config = small_config(rounds=1, eval_every=1, aggregation="plain", transcript=True)
+    config = small_config(
+        rounds=1, eval_every=1, aggregation="plain", alignment="plain", min_holders=1, transcript=True
+    )
     run = run_federation(config, graphs, tmp_path / "run")
     run.done()
     union = sorted({name for graph in graphs for name in graph.relations})
@@ -147,9 +153,7 @@ def test_only_drawn_clients_train(tmp_path: Path) -> None:
         if record.direction == "received" and record.phase == "masked input/rows":
             seen.setdefault(record.round, set()).add(record.peer)
     clients = [PartyId(number) for number in range(1, 5)]
-    assert seen == {
-        number: set(participants(clients, 0.5, 2, config.seed, RoundId(number))) for number in range(1, 6)
-    }
+    assert seen == {number: set(participants(clients, 0.5, 2, config.seed, RoundId(number))) for number in range(1, 6)}
     assert len({frozenset(drawn) for drawn in seen.values()}) > 1
 
 
@@ -241,7 +245,7 @@ def test_a_server_that_gives_every_client_places_of_its_own_gets_no_row(
         return Union(len(tags), list_digest(tags))
 
     monkeypatch.setattr(plain_union, "serve", lie)
-    run = run_federation(small_config(transcript=True), nations(3), tmp_path / "run")
+    run = run_federation(small_config(alignment="plain", transcript=True), nations(3), tmp_path / "run")
     assert run.outcome is None
     assert any("cannot be opened" in str(error) for error in run.client_errors.values())
     assert _messages(tmp_path / "run", MaskedInput, "rows") == []
@@ -263,7 +267,7 @@ def test_the_transcript_starts_with_the_greeting(tmp_path: Path) -> None:
 def test_a_foreign_checkpoint_is_refused(tmp_path: Path) -> None:
     run_federation(small_config(), nations(3), tmp_path / "run").done()
     run = run_federation(small_config(rounds=6), nations(3, by="entities"), tmp_path / "run", resume=True)
-    assert "data have changed" in str(run.server_error)
+    assert "names have changed since the run began" in str(run.server_error)
 
 
 def _messages(folder: Path, kind: type[Any], purpose: str) -> list[Any]:

@@ -13,7 +13,8 @@ from secure_kg.report.page import run_report
 def summary(**config: Any) -> dict[str, Any]:
     metrics = {"mrr": 0.25, "hits@1": 0.1, "hits@3": 0.2, "hits@10": 0.5}
     client = {**metrics, "client": 1, "test_triples": 7, "bytes_up": 1000, "bytes_down": 2000}
-    base = {"strategy": "fedr", "aggregation": "secagg", "alignment": "plain", "dataset": "umls", "by": "triples"}
+    base: dict[str, Any] = {"reveal_names": False, "min_holders": 2}
+    base |= {"strategy": "fedr", "aggregation": "secagg", "alignment": "psu", "dataset": "umls", "by": "triples"}
     return {
         **metrics,
         "both_sides": metrics,
@@ -29,7 +30,8 @@ def summary(**config: Any) -> dict[str, Any]:
         "test_clients": 5,
         "max_fixed_point_error": 3e-8,
         "clipped_values": 0,
-        "single_holder_rows": 3,
+        "shared_rows": 46,
+        "rows_kept_local": 3,
         "dropouts": [],
         "abandoned_sums": [],
         "config": {
@@ -49,7 +51,7 @@ LINES = [{"round": number, "valid": {"mrr": number / 100}, "loss": 1 / number} f
 def test_the_page_is_self_contained_and_whole() -> None:
     page = run_report(summary(), LINES, "seed = 0\n")
     assert not re.search(r"(?i)<script|https?://|src=|@import", page)
-    for expected in ("0.2500", "client 1", "so who holds which", "3 rows were sums of one", "seed = 0", "<svg"):
+    for expected in ("0.2500", "client 1", "how many there are", "3 of 46 stayed local", "seed = 0", "<svg"):
         assert expected in page
 
 
@@ -83,10 +85,20 @@ def test_names_are_escaped() -> None:
 
 
 def test_plain_runs_are_called_plain() -> None:
-    page = run_report(summary(aggregation="plain"), LINES, "")
+    page = run_report(summary(aggregation="plain", alignment="plain"), LINES, "")
     assert "their sums only" not in page
-    assert "every client&#x27;s" in page
+    assert "every client&#x27;s (plain alignment)" in page
     assert "relation names" not in run_report(summary(strategy="local"), LINES, "")
+
+
+def test_a_secret_run_shows_what_its_clients_have_read_or_that_they_keep_it() -> None:
+    page = run_report(summary(aggregation="secret", reveal_names=True), LINES, "")
+    assert "0.2500" in page
+    assert "the names, not who holds them" in page
+    sealed = summary(aggregation="secret") | dict.fromkeys(("mrr", "hits@10", "both_sides", "rows_kept_local"))
+    page = run_report(sealed, [{"round": 5}], "")
+    assert "results are in the clients&#x27; own folders" in page or "results are in the clients' own folders" in page
+    assert "None" not in page
 
 
 def test_line_chart_puts_points_in_order() -> None:
