@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from jobs import TINY, command, environment, run_job
+from safetensors.numpy import load_file
 
 from launch import partition
 
@@ -134,13 +135,29 @@ def test_ending_the_launcher_ends_the_job(tmp_path: Path, number: signal.Signals
     assert not any("Traceback" in line or "TERMINATION" in line for line in lines)
 
 
-def test_rows_of_one_holder_are_counted(tmp_path: Path) -> None:
-    ended = run_job(3, *TINY, "--by", "relations", "--out", "run", cwd=tmp_path)
+def test_rows_of_one_holder_stay_local_and_are_counted(tmp_path: Path) -> None:
+    ended = run_job(3, *TINY, "--by", "relations", "--transcript", "--out", "run", cwd=tmp_path)
     assert ended.code == 0, ended.errors
     result = summary(tmp_path / "run")
-    assert result["single_holder_rows"] == result["shared_rows"] > 0
-    assert "the sum of one is that client's own row" in ended.out
+    assert result["rows_kept_local"] == result["shared_rows"] > 0
+    rows = result["shared_rows"]
+    assert f"kept local: {rows} of {rows} rows, held by fewer than 2 clients in every round" in ended.out
     assert (tmp_path / "run/report.html").read_text().startswith("<!doctype html>")
+    (transcript,) = (tmp_path / "run").glob("transcript-*.bin")
+    seen = transcript.read_bytes()
+    for model in (tmp_path / "run/clients").glob("*/model.safetensors"):
+        for row in load_file(model)["relation"]:
+            assert row.tobytes() not in seen
+
+
+def test_secret_sums_are_read_from_the_clients_folders(tmp_path: Path) -> None:
+    """The same results as under sums that the server reads, and none of them on the server's way there."""
+    for aggregation in ("secagg", "secret"):
+        ended = run_job(4, *TINY, "--aggregation", aggregation, "--out", aggregation, cwd=tmp_path)
+        assert ended.code == 0, ended.errors
+    assert summary(tmp_path / "secret")["mrr"] == summary(tmp_path / "secagg")["mrr"]
+    assert "the server added up what only clients can read" in ended.out
+    assert "valid MRR" not in ended.out.split("test, tail side")[0]
 
 
 def test_a_broken_neighbour_does_not_matter(tmp_path: Path) -> None:

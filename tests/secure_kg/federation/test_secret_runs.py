@@ -1,0 +1,172 @@
+"""A whole run under secret aggregation: the server adds up, and never holds anything it could read."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from federation_in_threads import nations, relation_rows, run_federation, small_config
+from transcripts import seen_by_server, vectors_in
+
+from protocols.group_key import GroupKey
+from protocols.psu.attempts import UnionPlaces
+from protocols.secagg.messages import MaskedInput
+from protocols.secagg.sums import vector_task
+from protocols.secret_aggregation import SecretSumClient, open_total
+from protocols.totals import SumTotal
+from secure_kg.data.graph import ClientGraph
+from secure_kg.errors import UserError
+from secure_kg.federation.config import RunConfig
+from secure_kg.federation.messages import SharedRows
+from secure_kg.federation.run_folder import RunFolder
+from secure_kg.federation.summary import summarise
+from secure_kg.training.trainer import LocalTrainer
+
+SPREAD = 12.0**-0.5
+"""Standard deviation of the uniform distribution on 0..1."""
+
+
+def as_fractions(vector: npt.NDArray[Any], field: bool) -> npt.NDArray[np.float64]:
+    """Entries as parts of the group they come from."""
+    return vector / (2.0**61 - 1 if field else 2.0 ** (8 * vector.itemsize))
+
+
+def test_everything_the_server_holds_looks_like_uniform_noise(tmp_path: Path) -> None:
+    """Every upload, and every sum it made of them: mean 1/2 and standard deviation 1/sqrt(12) of the group."""
+    run_federation(small_config(aggregation="secret", transcript=True), nations(4), tmp_path / "run").done()
+    held: dict[tuple[str, str], list[npt.NDArray[np.float64]]] = {}
+    for one in seen_by_server(tmp_path / "run"):
+        if isinstance(one.message, UnionPlaces):
+            continue  # numbers below the size of the union, of which the server made every one
+        for vector in vectors_in(one.message):
+            assert isinstance(one.message, MaskedInput | SumTotal)
+            purpose = one.message.purpose
+            # The tables of the union are masked in the field; what it adds up to is the union as tags.
+            field = purpose == "holders" or purpose.startswith("union")
+            kind = type(one.message).__name__
+            held.setdefault((kind, purpose), []).append(as_fractions(vector, field))
+    assert {purpose for kind, purpose in held if kind == "SumTotal"} == {"holders", "rows", "valid", "test"}
+    for vectors in held.values():
+        values = np.concatenate(vectors)
+        # Sums go to several clients: values stand several times, so fewer are independent.
+        error = 5 / np.sqrt(len(values) / 4)
+        assert abs(values.mean() - 0.5) < error * SPREAD
+        assert abs(values.std() - SPREAD) < error * SPREAD
+
+
+def test_the_same_run_under_secagg_shows_the_server_sums(tmp_path: Path) -> None:
+    """The contrast that the test above needs: there the server has the means in clear."""
+    run_federation(small_config(transcript=True), nations(4), tmp_path / "run").done()
+    tables = [one.message for one in seen_by_server(tmp_path / "run") if isinstance(one.message, SharedRows)]
+    assert any(table.rows.any() for table in tables)  # type: ignore[attr-defined]
+
+
+def test_without_the_group_key_no_aggregate_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sums of a real run as the server holds them, opened with the clients' key and with another one."""
+    opened: dict[str, list[Any]] = {"right": [], "wrong": [], "held": []}
+    original = SecretSumClient.open
+
+    def and_try_another(self: SecretSumClient, task: Any, total: SumTotal) -> Any:
+        key = self._group_key()
+        other = GroupKey(b"\1" * 32, key._session, key.commitment)
+        if task.purpose == "rows":
+            opened["right"].append(open_total(key, vector_task(task), total))
+            opened["wrong"].append(open_total(other, vector_task(task), total))
+            opened["held"].append(total.vector)
+        return original(self, task, total)
+
+    monkeypatch.setattr(SecretSumClient, "open", and_try_another)
+    run_federation(small_config(aggregation="secret"), nations(3), tmp_path / "run").done()
+    right, wrong, held = (np.concatenate(opened[name]).astype(np.int32).astype(float) for name in opened)
+    # Rows are small: as signed numbers the true sums fill a sliver of the ring, and the others all of it.
+    assert right.std() < 0.1 * 2.0**32 * SPREAD
+    for noise in (wrong, held):
+        assert noise.std() == pytest.approx(2.0**32 * SPREAD, rel=0.05)
+        assert abs(np.corrcoef(right, noise)[0, 1]) < 5 / np.sqrt(len(right))
+
+
+def test_the_server_has_no_result_and_the_clients_have(tmp_path: Path) -> None:
+    secure = run_federation(small_config(), nations(3), tmp_path / "secagg")
+    secret = run_federation(small_config(aggregation="secret"), nations(3), tmp_path / "secret")
+    outcome, expected = secret.done(), secure.done()
+    assert outcome.test is None
+    assert outcome.valid_mrr is None
+    assert outcome.best_round == expected.best_round
+    lines = [json.loads(line) for line in (tmp_path / "secret/metrics.jsonl").read_text().splitlines()]
+    assert [line["round"] for line in lines] == [2, 4]
+    assert not any("valid" in line or "loss" in line for line in lines)
+    assert expected.test is not None
+    read = [json.loads((tmp_path / f"secret/clients/{number}/federation.json").read_text()) for number in (1, 2, 3)]
+    assert read[0] == read[1] == read[2]
+    assert read[0]["mrr"] == expected.test.tail.metrics()["mrr"]
+    assert read[0]["valid_mrr"] == expected.valid_mrr
+    folder = RunFolder(tmp_path / "secret")
+    summary = summarise(small_config(aggregation="secret"), outcome, folder)
+    twin = summarise(small_config(), expected, RunFolder(tmp_path / "secagg"))
+    assert summary.keys() == twin.keys()
+    for figure in ("mrr", "hits@10", "both_sides", "test_triples", "test_clients", "valid_mrr", "rows_kept_local"):
+        assert summary[figure] == twin[figure]
+    secagg_lines = [json.loads(line) for line in (tmp_path / "secagg/metrics.jsonl").read_text().splitlines()]
+    assert [line["valid"] for line in folder.all_metrics()] == [line["valid"] for line in secagg_lines]
+    for path in tmp_path.glob("secret/clients/*/federation.json*"):
+        path.unlink()
+    elsewhere = summarise(small_config(aggregation="secret"), outcome, folder)
+    assert elsewhere["mrr"] is None
+    assert elsewhere["test_clients"] == 3
+
+
+@pytest.mark.parametrize("fraction", [1.0, 0.5])
+@pytest.mark.parametrize("checkpoint_every", [2, 3])
+def test_a_broken_run_resumes_to_the_same_result(tmp_path: Path, fraction: float, checkpoint_every: int) -> None:
+    """No later session can read the sums of an earlier one: clients take what they lack before they save."""
+    graphs = nations(4)
+    config = small_config(
+        aggregation="secret", rounds=6, client_fraction=fraction, max_corrupt=0.0, checkpoint_every=checkpoint_every
+    )
+    unbroken = run_federation(config, graphs, tmp_path / "unbroken")
+    unbroken.done()
+
+    def break_off(graph: ClientGraph, settings: RunConfig, number: int) -> LocalTrainer:
+        trainer = LocalTrainer(graph, settings.training, torch.device("cpu"), settings.seed, number)
+        train = trainer.train_round
+
+        def until(round: int) -> Any:
+            if round > 4:
+                raise UserError("power cut")
+            return train(round)
+
+        trainer.train_round = until  # type: ignore[method-assign]
+        return trainer
+
+    run_federation(config, graphs, tmp_path / "broken", trainer_of=break_off)
+    resumed = run_federation(config, graphs, tmp_path / "broken", resume=True)
+    resumed.done()
+    for number, rows in relation_rows(unbroken).items():
+        np.testing.assert_array_equal(rows, relation_rows(resumed)[number])
+    whole, parts = (
+        json.loads((tmp_path / name / "clients/1/federation.json").read_text()) for name in ("unbroken", "broken")
+    )
+    assert whole == parts
+    rounds = [line["round"] for line in RunFolder(tmp_path / "broken").all_metrics()]
+    assert rounds == [2, 4, 6]
+
+
+def test_stops_early_by_the_clients_word(tmp_path: Path) -> None:
+    """With a learning rate of nearly zero no later evaluation can be better than the first."""
+    training = small_config().training
+    still = type(training)(dim=8, negatives=14, batch_size=256, local_epochs=1, lr=1e-30)
+    config = small_config(aggregation="secret", rounds=50, eval_every=1, patience=3, training=still)
+    outcome = run_federation(config, nations(2), tmp_path / "run").done()
+    assert outcome.rounds == 1 + 3
+    assert outcome.best_round == 1
+
+
+def test_local_results_are_secret_too(tmp_path: Path) -> None:
+    config = small_config(strategy="local", aggregation="secret", transcript=True)
+    run = run_federation(config, nations(3), tmp_path / "run")
+    assert run.done().test is None
+    totals = {one.message.purpose for one in seen_by_server(tmp_path / "run") if isinstance(one.message, SumTotal)}
+    assert totals == {"valid", "test"}

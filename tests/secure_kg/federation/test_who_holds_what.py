@@ -1,0 +1,269 @@
+"""Alignment, minimum holders and names: what a run tells the server of who holds what, and what it keeps local."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from federation_in_threads import Vanished, nations, relation_rows, run_federation, small_config
+from transcripts import seen_by_server, vectors_in
+
+from protocols.common_seed import CommonSeed
+from protocols.identifiers import PartyId, RoundId
+from protocols.plain.sums import ClearInput
+from protocols.psu.attempts import UnionPlaces
+from protocols.secagg.messages import MaskedInput
+from protocols.transport.base import Transport
+from protocols.transport.in_process import InProcessNetwork, InProcessTransport
+from protocols.wire import Frame
+from secure_kg.data.graph import ClientGraph
+from secure_kg.errors import UserError
+from secure_kg.federation import server
+from secure_kg.federation.first_rows import first_rows, offered_seed
+from secure_kg.federation.messages import SharedRows
+from secure_kg.federation.row_sum import row_layout
+from secure_kg.federation.sampling import participants
+
+
+@pytest.mark.parametrize("alignment", ["psu", "plain"])
+@pytest.mark.parametrize("aggregation", ["secagg", "secret", "plain"])
+@pytest.mark.parametrize("strategy", ["fedr", "fede"])
+def test_every_choice_of_protocols_gives_the_same_rows(
+    tmp_path: Path, strategy: str, aggregation: Any, alignment: Any
+) -> None:
+    """Relations and entities are aligned and added up by the same code."""
+    graphs = nations(3, by="entities")
+    twin = small_config(strategy=strategy, aggregation="plain", alignment="plain", rounds=2)
+    config = small_config(strategy=strategy, aggregation=aggregation, alignment=alignment, rounds=2)
+    expected = run_federation(twin, graphs, tmp_path / "twin")
+    run = run_federation(config, graphs, tmp_path / "run")
+    names = {name for graph in graphs for name in (graph.relations if strategy == "fedr" else graph.entities)}
+    assert run.done().union_size == expected.done().union_size == len(names)
+    for number, trainer in expected.trainers.items():
+        for table in ("relation", "entity"):
+            np.testing.assert_array_equal(trainer.rows(table), run.trainers[number].rows(table))  # type: ignore[arg-type]
+
+
+def test_a_private_alignment_shows_the_server_no_name_and_no_set_size(tmp_path: Path) -> None:
+    graphs = nations(3, by="entities")
+    run_federation(small_config(transcript=True, rounds=1), graphs, tmp_path / "run").done()
+    assert len({len(graph.relations) for graph in graphs}) > 1
+    seen = seen_by_server(tmp_path / "run")
+    everything = b"".join(one.frame for one in seen)
+    for name in {name for graph in graphs for name in (*graph.relations, *graph.entities)}:
+        if len(name) > 4:
+            assert name.encode() not in everything
+    # Messages of one kind and purpose have the same size for all clients, whatever they hold.
+    sizes: dict[tuple[str, str, str, int], set[int]] = {}
+    for one in seen:
+        if one.direction == "received":
+            kind = type(one.message).__name__
+            sizes.setdefault((kind, one.phase, getattr(one.message, "purpose", ""), one.round), set()).add(
+                len(one.frame)
+            )
+    assert all(len(found) == 1 for key, found in sizes.items() if key[0] != "SealedGroupKeys")
+    clear = run_federation(small_config(alignment="plain", transcript=True, rounds=1), graphs, tmp_path / "clear")
+    clear.done()
+    assert graphs[0].relations[0].encode() in b"".join(one.frame for one in seen_by_server(tmp_path / "clear"))
+
+
+def test_revealed_names_are_the_union_and_nothing_more(tmp_path: Path) -> None:
+    graphs = nations(3, by="entities")
+    run_federation(small_config(reveal_names=True, rounds=1), graphs, tmp_path / "run").done()
+    names = json.loads((tmp_path / "run/server/names.json").read_text())["names"]
+    assert sorted(names) == sorted({name for graph in graphs for name in graph.relations})
+    run_federation(small_config(rounds=1), graphs, tmp_path / "hidden").done()
+    assert not (tmp_path / "hidden/server/names.json").exists()
+
+
+def test_a_union_larger_than_expected_takes_another_attempt(tmp_path: Path) -> None:
+    graphs = [_with_relations(graph, 500) for graph in nations(2)]
+    config = small_config(union_bound=1, transcript=True, rounds=1)
+    union = {name for graph in graphs for name in graph.relations}
+    assert run_federation(config, graphs, tmp_path / "run").done().union_size == len(union)
+    answers = [one.message for one in seen_by_server(tmp_path / "run") if isinstance(one.message, UnionPlaces)]
+    assert answers[0].size == 0  # type: ignore[attr-defined]
+    assert answers[-1].size == len(union)  # type: ignore[attr-defined]
+
+
+def test_rows_of_one_holder_stay_local(tmp_path: Path) -> None:
+    """Divided by relations, every relation has one holder: nothing is shared, and everybody trains on alone."""
+    graphs = nations(3, by="relations")
+    outcomes = {}
+    for aggregation in ("plain", "secagg", "secret"):
+        config = small_config(aggregation=aggregation, transcript=True)
+        run = run_federation(config, graphs, tmp_path / aggregation)
+        outcomes[aggregation] = run.done()
+        held = sum(len(graph.relations) for graph in graphs)
+        assert run.done().union_size == held
+        assert run.done().rows_kept_local == (None if aggregation == "secret" else held)
+        for number, graph in enumerate(graphs, start=1):
+            result = json.loads((tmp_path / aggregation / f"clients/{number}/result.json").read_text())
+            assert (result["rows_kept_local"], result["rows_averaged"]) == (len(graph.relations), 0)
+        rows = [row.tobytes() for table in relation_rows(run).values() for row in table]
+        everything = b"".join(one.frame for one in seen_by_server(tmp_path / aggregation))
+        assert not any(row in everything for row in rows)
+    assert outcomes["plain"].test == outcomes["secagg"].test
+    tables = [one.message for one in seen_by_server(tmp_path / "secagg") if isinstance(one.message, SharedRows)]
+    assert tables
+    assert not any(table.rows.any() or table.averaged.any() for table in tables)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("least", [2, 3])
+@pytest.mark.parametrize("fraction", [1.0, 0.6])
+def test_no_row_is_added_up_of_fewer_than_the_minimum(tmp_path: Path, least: int, fraction: float) -> None:
+    """Watched on the plain twin, where uploads can be read: in every round a row has no contributor, or enough."""
+    graphs = nations(5, by="entities")
+    config = small_config(
+        aggregation="plain", client_fraction=fraction, min_holders=least, rounds=6, transcript=True, max_corrupt=0.0
+    )
+    outcome = run_federation(config, graphs, tmp_path / "run").done()
+    layout = row_layout(outcome.union_size, config.training.dim, config.clip, 5, config.ring_bits)
+    uploads: dict[int, list[Any]] = {}
+    for one in seen_by_server(tmp_path / "run"):
+        if isinstance(one.message, ClearInput) and one.message.purpose == "rows":
+            uploads.setdefault(one.round, []).append(layout.decode(one.message.vector))
+    clients = [PartyId(number) for number in range(1, 6)]
+    for number, parts in uploads.items():
+        drawn = participants(clients, fraction, 2, config.seed, RoundId(number))
+        held = [name for party in drawn for name in graphs[party - 1].relations]
+        enough = sum(held.count(name) >= least for name in set(held))
+        contributors = sum(part.counts for part in parts)
+        assert set(contributors) - {0} <= set(range(least, 6))
+        assert (contributors > 0).sum() == enough
+        assert enough > 0
+        alone = contributors == 0
+        assert all(not part.real.reshape(len(alone), -1)[alone].any() for part in parts)
+    assert len(uploads) == 6
+
+
+def test_a_row_shared_before_is_not_undone_by_a_round_without_enough_holders(tmp_path: Path) -> None:
+    """With few clients drawn, a row may find enough holders in one round and not in the next; all modes agree on it."""
+    graphs = nations(5, by="entities")
+    rows = {}
+    for aggregation in ("plain", "secagg", "secret"):
+        config = small_config(aggregation=aggregation, client_fraction=0.4, rounds=8, max_corrupt=0.0, grace=5.0)
+        run = run_federation(config, graphs, tmp_path / aggregation)
+        run.done()
+        rows[aggregation] = relation_rows(run)
+    for number in rows["plain"]:
+        np.testing.assert_array_equal(rows["plain"][number], rows["secagg"][number])
+        np.testing.assert_array_equal(rows["plain"][number], rows["secret"][number])
+
+
+def test_holder_counts_do_not_reach_the_server(tmp_path: Path) -> None:
+    """Under secure sums the count it returns to the clients is noise to it; under the plain twin it is the counts."""
+    graphs = nations(3)
+    for aggregation, small in (("plain", True), ("secagg", False)):
+        config = small_config(aggregation=aggregation, rounds=1, transcript=True)
+        run_federation(config, graphs, tmp_path / aggregation).done()
+        totals = [one for one in seen_by_server(tmp_path / aggregation) if one.phase == "holders"]
+        assert totals
+        for one in totals:
+            (vector,) = vectors_in(one.message)
+            assert (vector.max() <= 3) == small
+
+
+def test_a_bound_that_no_row_can_meet_is_refused(tmp_path: Path) -> None:
+    run = run_federation(small_config(min_holders=4), nations(3), tmp_path / "run")
+    assert isinstance(run.server_error, UserError)
+    assert "--min-holders 4: there are only 3 clients" in str(run.server_error)
+
+
+def test_the_server_cannot_compute_the_first_rows(tmp_path: Path) -> None:
+    """The seed follows from one client's graph, and travels encrypted; in the plain twin it is in clear."""
+    graphs = nations(3)
+    seed = offered_seed(graphs[0], 0)
+    for aggregation, alignment, in_clear in (("plain", "plain", True), ("secagg", "psu", False)):
+        config = small_config(aggregation=aggregation, alignment=alignment, rounds=1, transcript=True)
+        run_federation(config, graphs, tmp_path / aggregation).done()
+        seeds = [one for one in seen_by_server(tmp_path / aggregation) if isinstance(one.message, CommonSeed)]
+        assert len(seeds) == 3  # from one client, and to the two others
+        assert all((seed in one.frame) == in_clear for one in seeds)
+    assert offered_seed(graphs[0], 1) != seed != offered_seed(graphs[1], 0)
+    other = ClientGraph(graphs[0].entities, graphs[0].relations, graphs[0].train[::-1], graphs[0].valid, graphs[0].test)
+    assert offered_seed(other, 0) != seed
+
+
+def test_first_rows_follow_from_seed_and_name_alone() -> None:
+    rows = first_rows(("a", "b", "ü", "\udc80"), b"1" * 32, 64, 0.5)
+    np.testing.assert_array_equal(rows[1:], first_rows(("b", "ü", "\udc80"), b"1" * 32, 64, 0.5))
+    assert not np.array_equal(rows, first_rows(("a", "b", "ü", "\udc80"), b"2" * 32, 64, 0.5))
+    assert len(np.unique(rows)) == rows.size
+    assert -0.5 <= rows.min() < -0.4
+    assert 0.4 < rows.max() <= 0.5
+
+
+def test_a_resumed_run_keeps_its_alignment(tmp_path: Path) -> None:
+    """A second union over other clients would show how many names one of them alone holds."""
+    graphs = nations(3)
+    run_federation(small_config(rounds=2, transcript=True), graphs, tmp_path / "run").done()
+    again = run_federation(small_config(rounds=4, transcript=True), graphs, tmp_path / "run", resume=True)
+    again.done()
+    unions = [one for one in seen_by_server(tmp_path / "run") if isinstance(one.message, UnionPlaces)]
+    assert len(unions) == 3
+    assert (tmp_path / "run/clients/1/alignment.safetensors").exists()
+    (tmp_path / "run/clients/2/alignment.safetensors").unlink()
+    broken = run_federation(small_config(rounds=6), graphs, tmp_path / "run", resume=True)
+    assert "without it this client cannot go on with the run" in str(broken.client_errors[2])
+
+
+def test_a_client_of_another_run_is_refused(tmp_path: Path) -> None:
+    graphs = nations(2)
+    for name in ("one", "two"):
+        run_federation(small_config(rounds=2), graphs, tmp_path / name).done()
+    foreign = (tmp_path / "two/clients/1/alignment.safetensors").read_bytes()
+    (tmp_path / "one/clients/1/alignment.safetensors").write_bytes(foreign)
+    run = run_federation(small_config(rounds=4), graphs, tmp_path / "one", resume=True)
+    assert "of another run than the server's" in str(run.client_errors[1])
+
+
+def test_a_client_that_missed_the_alignment_stays_out_after_a_resumption(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_SETUP_GRACE", 2.0)
+    graphs = nations(4)
+    config = small_config(rounds=2, grace=2.0)
+    first = run_federation(config, graphs, tmp_path / "run", transport_of=_dying(3, after=3))
+    assert first.gone == {3}
+    again = run_federation(small_config(rounds=4, grace=2.0), graphs, tmp_path / "run", resume=True)
+    assert again.gone == {3}
+    assert again.outcome is not None
+    assert again.outcome.rounds == 4
+    assert {dropout["client"] for dropout in again.outcome.dropouts} == {3}
+
+
+def _dying(victim: int, after: int) -> Callable[[InProcessNetwork, int], Transport]:
+    class Dying(InProcessTransport):
+        left = after
+
+        def _post(self, to: PartyId, frame: Frame) -> None:
+            if self.left == 0:
+                raise Vanished
+            self.left -= 1
+            super()._post(to, frame)
+
+    def transport(network: InProcessNetwork, number: int) -> Transport:
+        party = PartyId(number)
+        return Dying(network, party, [PartyId(0)]) if number == victim else network.endpoint(party)
+
+    return transport
+
+
+def _with_relations(graph: ClientGraph, count: int) -> ClientGraph:
+    """The same graph with more relation names than it uses."""
+    more = tuple(sorted({*graph.relations, *(f"~{number}" for number in range(count))}))
+    return ClientGraph(graph.entities, more, graph.train, graph.valid, graph.test)
+
+
+def test_uploads_of_all_kinds_are_masked(tmp_path: Path) -> None:
+    """What reaches the server in vectors is masked input and nothing else."""
+    run_federation(small_config(transcript=True), nations(3), tmp_path / "run").done()
+    carrying = {
+        type(one.message)
+        for one in seen_by_server(tmp_path / "run")
+        if one.direction == "received" and vectors_in(one.message)
+    }
+    assert carrying == {MaskedInput}
