@@ -1,33 +1,39 @@
-"""How many clients hold each row of a union: counted right before rows are added up, so that no row of too few is.
+"""Whether enough clients hold a row: found out right before rows are added up, so that no row of too few is.
 
-A row that one client holds is not hidden by adding it up. Clients therefore count first, and contribute to a row only
-if at least `least` of them hold it. The counts are a secret sum (`protocols.secret_aggregation`) in the field of
-p = 2^61 - 1 elements, with one more entry for a check: with random factors f_i that only clients know, each client adds
-the sum of f_i over the rows it holds. A total c with check d is accepted if d = sum of f_i c_i.
+A row that one client holds is not hidden by adding it up. Clients therefore ask first, and contribute to a row only if
+at least `least` of them hold it. For each row it holds, a client draws a weight r and a point y, uniform in the field
+of p = 2^61 - 1 elements, and adds r y^j to the row's j-th entry, for j = 0 ... 2 least - 4. The entries are a secret
+sum (`protocols.secret_aggregation`). From a row's total a holder subtracts what it has added itself; what is left are
+the power sums of the other holders. With k = least - 1, there are at least k of them if the k x k Hankel matrix of the
+power sums is regular. With fewer it never is: it is the sum of as many matrices of rank one as there are other holders.
+(With more it is singular with probability below k^2 / p, and the row then stays local.) For `least` = 2 there is one
+entry per row: what is left is the sum of the others' weights, zero if there are none.
 
 Parties:     n >= 2 clients that share a group key, 1 server.
 Adversary:   the server, semi-honest, or active with signed channels. No client on its side.
-Reveals:     to the server who has contributed; and if counted clients fall silent before their rows are added, whether
-             the rarest of the added rows has enough holders without them, as the others then refuse or do not. To every
-             client how many hold each row, by position: of its own rows it knows the names.
+Reveals:     to the server who has contributed. To a client, for each row that it holds itself, whether `least` - 1
+             others do; of the other rows nothing. What it sees is uniform whatever the number of other holders. This is
+             for `least` = 2, the usual case. For more, how many hold a row, its own or another by position, shows where
+             they are too few; where they are enough, it shows power sums with fewer entries than there are weights and
+             points behind them, and how close to uniform these are is not proved here.
 Assumes:     what `protocols.secret_aggregation` assumes.
-Not covered: clients that lie about what they hold: two that claim a row make a third one contribute to it. A client on
-             the server's side: it can tell the server the factors, and an active server then names any counts. What
-             two counts tell the clients: if they differ by one contributor, their difference is what that one holds.
-Reference:   none; FedR and FedE add up rows whoever holds them.
+Not covered: clients that lie about what they hold: one that claims a row makes its only holder contribute to it. A
+             client on the server's side: it can tell the server the factors of the check (below), and an active server
+             then makes a holder believe what it likes. What answers over different clients tell: if somebody else held
+             a row last time and nobody does without client 3, it was client 3. Sums of rows tell the same.
+Reference:   none; FedR and FedE add up rows whoever holds them. Power sums and Hankel matrices: Prony, 1795.
 Deviations:  none.
 
-Whatever the server sends that differs from the true total in counts or check is accepted with probability 1/p at most:
-the factors are uniform and unknown to it, and what it was sent is under masks.
+The check. A server that can change a total makes a lone holder believe in others. So there is one more entry: with
+random factors f_i that only clients know, each client adds the sum of f_i times its i-th entry. A total t with check d
+is accepted if d = sum of f_i t_i. Whatever else the server sends is accepted with probability 1/p at most: the factors
+are uniform and unknown to it, and all it was sent is under masks.
 
-Dropouts. A client that is counted and then falls silent before its rows are added may leave a row with fewer holders
-than counted. The others therefore do not help to open such a sum (`Holders.may_open`), unless every row would still
-have enough if the missing had held it. Where a client hears of its neighbours only (a sparse graph), it takes any
-missing one for too many. So the bound holds whatever dropouts do, at the price of a round's sum.
-
-All counted clients must be participants of the sum of rows: others are not missed. One that has shared no keys for it
-is missed like one that fell silent later. In a sparse graph the refusal of its neighbours is enough then too: its next
-ones on the ring have nearly the same neighbours, so that too few are left to give shares of their self masks.
+Dropouts. A client that has contributed here and then falls silent before its rows are added may leave a row with fewer
+holders. The others therefore do not help to open such a sum (`Holders.may_open`). So the bound holds whatever dropouts
+do, at the price of a round's sum. All clients that contribute here must be participants of the sum of rows: others are
+not missed. One that has shared no keys for it is missed like one that fell silent later. In a sparse graph, where a
+client hears of its neighbours only, their refusal is enough: too few are left to recover what belongs to the missing.
 """
 
 from abc import ABC, abstractmethod
@@ -47,7 +53,7 @@ from protocols.primitives.group import FieldArray, GroupVector, PrimeField
 from protocols.primitives.prg import combine_keystreams
 from protocols.secagg.vectors import VectorClient, VectorServer, VectorTask
 from protocols.secret_aggregation import mask_key, open_total
-from protocols.sums import MayOpen, Silent
+from protocols.sums import Silent
 from protocols.totals import SumTotal
 from protocols.transport.deadline import Deadline
 
@@ -64,33 +70,37 @@ class CountTask:
     union_size: int
     union: bytes
     """Digest of the alignment: only clients whose positions mean the same rows can count together."""
+    least: int = 2
+    """How many holders a row must have."""
+
+    def __post_init__(self) -> None:
+        if self.least < 2:
+            raise ValueError(f"a bound of {self.least}: every row has that many holders")
+
+    @property
+    def entries_per_row(self) -> int:
+        return 2 * self.least - 3
+
+    @property
+    def entries(self) -> int:
+        """Without the check."""
+        return self.union_size * self.entries_per_row
 
 
 @dataclass(frozen=True, slots=True)
 class Holders:
-    """What clients know of the holders of rows. Kept out of reprs."""
+    """What a client knows of the holders of its own rows. Kept out of reprs."""
 
-    counts: npt.NDArray[np.int64] = field(repr=False)
-    """[union]: how many of `contributors` hold each row."""
+    enough: npt.NDArray[np.bool_] = field(repr=False)
+    """[held]: which of its rows have enough holders among `contributors`, in the order in which it named them."""
     contributors: frozenset[PartyId]
 
-    def enough(self, least: int) -> npt.NDArray[np.bool_]:
-        """[union]: which rows may be added up."""
-        return self.counts >= least
-
-    def may_open(self, least: int) -> MayOpen:
-        """Refuses to open a sum of rows from which counted holders are missing, if a row may be left with too few."""
-        fewest = int(self.counts[self.enough(least)].min(initial=len(self.contributors)))
-
-        def check(missing: frozenset[PartyId], all_of_them: bool) -> None:
-            gone = missing & self.contributors
-            if gone and not (all_of_them and fewest - len(gone) >= least):
-                raise SumAbandoned(
-                    f"{len(gone)} clients fell silent after their rows were counted: a row may have fewer than "
-                    f"{least} holders left"
-                )
-
-        return check
+    def may_open(self, missing: frozenset[PartyId]) -> None:
+        """A `protocols.sums.MayOpen`: no sum of rows from which a holder may be missing that was there before."""
+        if gone := missing & self.contributors:
+            raise SumAbandoned(
+                f"{len(gone)} clients fell silent after holders were counted: a row may have too few of them left"
+            )
 
 
 class HolderClient(ABC):
@@ -98,7 +108,7 @@ class HolderClient(ABC):
 
     @abstractmethod
     def prepare(self, conversation: Conversation, task: CountTask, deadline: Deadline) -> None:
-        """Agree on whatever this count needs."""
+        """Agree on whatever this count needs. At most once per round."""
 
     @abstractmethod
     def count(
@@ -134,32 +144,66 @@ class HolderServer(ABC):
 
 
 def vector_task(task: CountTask) -> VectorTask:
-    return VectorTask(task.round, PURPOSE, task.participants, _FIELD, task.union_size + 1, task.union)
+    return VectorTask(task.round, PURPOSE, task.participants, _FIELD, task.entries + 1, task.union)
 
 
-def held_vector(held: npt.NDArray[np.int64], task: CountTask, key: GroupKey) -> FieldArray:
-    """One for every row held, and the check."""
-    vector: FieldArray = np.zeros(task.union_size + 1, dtype=_FIELD.dtype)
-    vector[held] = 1
-    if int(held.min(initial=0)) < 0 or np.count_nonzero(vector[:-1]) != len(held):
-        raise ValueError("rows held are positions in the union, each once")  # else no client could read the counts
-    vector[-1] = _FIELD.sum(_factors(task, key)[held])
+def own_entries(rows: int, task: CountTask) -> FieldArray:
+    """What a client adds for each of its rows [entries per row, rows]: r, r y, r y^2, ..."""
+    weights, points = _FIELD.uniform((2, rows))
+    entries = [weights]
+    while len(entries) < task.entries_per_row:
+        entries.append(_FIELD.multiply(entries[-1], points))
+    return np.stack(entries)
+
+
+def held_vector(held: npt.NDArray[np.int64], own: FieldArray, task: CountTask, key: GroupKey) -> FieldArray:
+    """The entries of the rows at `held`, zeros elsewhere, and the check."""
+    if int(held.min(initial=0)) < 0 or len(np.unique(held)) != len(held):
+        raise ValueError("rows held are positions in the union, each once")  # else nobody could read the total
+    vector: FieldArray = np.zeros(task.entries + 1, dtype=_FIELD.dtype)
+    vector[:-1].reshape(task.entries_per_row, task.union_size)[:, held] = own
+    vector[-1] = _checksum(vector[:-1], task, key)
     return vector
 
 
-def counts_of(total: GroupVector, task: CountTask, key: GroupKey, contributors: int) -> npt.NDArray[np.int64]:
-    """The counts of an opened total; `PeerMisbehaved` unless they are those that clients have sent."""
-    counts, check = total[:-1].astype(np.uint64), total[-1]
-    right = _FIELD.sum(_FIELD.multiply(_factors(task, key), counts)) == check
-    if not right or int(counts.max(initial=0)) > contributors:
-        raise PeerMisbehaved("the numbers of holders are not those that the clients have sent")
-    return counts.astype(np.int64)
+def enough_holders(
+    total: GroupVector, held: npt.NDArray[np.int64], own: FieldArray, task: CountTask, key: GroupKey
+) -> npt.NDArray[np.bool_]:
+    """[held]: from an opened total, for which rows enough others have added something.
+
+    `PeerMisbehaved` unless the total is that of what the contributors have sent.
+    """
+    words = total.astype(np.uint64, copy=False)
+    if _checksum(words[:-1], task, key) != words[-1]:
+        raise PeerMisbehaved("the total of the holders is not that of what the clients have sent")
+    others = _FIELD.subtract(words[:-1].reshape(task.entries_per_row, task.union_size)[:, held], own)
+    size = task.least - 1
+    hankel = others[np.add.outer(np.arange(size), np.arange(size))]
+    return _regular(np.moveaxis(hankel, -1, 0))
 
 
-def _factors(task: CountTask, key: GroupKey) -> FieldArray:
-    factors: FieldArray = np.zeros(task.union_size, dtype=_FIELD.dtype)
+def _regular(matrices: FieldArray) -> npt.NDArray[np.bool_]:
+    """[n]: which of the matrices [n, k, k] have an inverse. Elimination of all at once, without divisions."""
+    matrices = matrices.copy()
+    count, size, _ = matrices.shape
+    each, regular = np.arange(count), np.ones(count, dtype=np.bool_)
+    for column in range(size):
+        candidates = matrices[:, column:, column] != 0
+        regular &= candidates.any(axis=1)
+        pivot = column + candidates.argmax(axis=1)
+        matrices[each, column], matrices[each, pivot] = matrices[each, pivot], matrices[each, column]
+        first = matrices[:, column]
+        for row in range(column + 1, size):
+            other = matrices[:, row].copy()
+            factor, lead = first[:, column, None], other[:, column, None]
+            matrices[:, row] = _FIELD.subtract(_FIELD.multiply(other, factor), _FIELD.multiply(first, lead))
+    return regular
+
+
+def _checksum(entries: FieldArray, task: CountTask, key: GroupKey) -> np.uint64:
+    factors: FieldArray = np.zeros(task.entries, dtype=_FIELD.dtype)
     combine_keystreams(factors, _FIELD, [key.derive("holder check", task.round, binding=task.union)])
-    return factors
+    return np.uint64(_FIELD.sum(_FIELD.multiply(factors, entries)))
 
 
 class SecretHolderClient(HolderClient):
@@ -173,16 +217,15 @@ class SecretHolderClient(HolderClient):
         self, conversation: Conversation, task: CountTask, held: npt.NDArray[np.int64], deadline: Deadline
     ) -> Holders:
         vectors, me = vector_task(task), conversation.transport.party
-        mask = mask_key(self._key, vectors, me)
-        vector = held_vector(held, task, self._key)
-        self._vectors.contribute(conversation, vectors, vector, deadline, [mask])
+        own = own_entries(len(held), task)
+        vector = held_vector(held, own, task, self._key)
+        self._vectors.contribute(conversation, vectors, vector, deadline, [mask_key(self._key, vectors, me)])
         with conversation.transport.phase(task.round, PURPOSE):
             total = conversation.receive(SERVER, SumTotal, task.round, deadline, PURPOSE)
         if me not in total.contributors:
             raise PeerMisbehaved("a count without this client, which has contributed to it")
-        opened = open_total(self._key, vectors, total)
-        counts = counts_of(opened, task, self._key, len(total.contributors))
-        return Holders(counts, frozenset(PartyId(party) for party in total.contributors))
+        enough = enough_holders(open_total(self._key, vectors, total), held, own, task, self._key)
+        return Holders(enough, frozenset(PartyId(party) for party in total.contributors))
 
 
 class SecretHolderServer(HolderServer):

@@ -139,9 +139,9 @@ class ContributionReport:
     """Everything cryptographic: keys, shares, masks."""
 
 
-MayOpen: TypeAlias = Callable[[frozenset[PartyId], bool], None]
-"""Called before a client helps to open a sum, with those that are missing from it, and whether these are all or only
-those of whom this client hears. Raises `SumAbandoned` if the client must not."""
+MayOpen: TypeAlias = Callable[[frozenset[PartyId]], None]
+"""Called before a client helps to open a sum, with those that it knows to be missing from it, in a sparse graph those
+of its neighbours. Raises `SumAbandoned` if the client must not."""
 
 
 class SumClient(ABC):

@@ -2,7 +2,8 @@
 
 Parties:     n clients, 1 server.
 Adversary:   none.
-Reveals:     to the server which rows, by position, each client holds. To every client how many hold each row.
+Reveals:     to the server which rows, by position, each client holds. To every client how many hold each row, though it
+             looks at its own rows only.
 Assumes:     authentic channels.
 Not covered: any privacy towards the server; a server that names other counts.
 Reference:   FedE (Chen et al., IJCKG 2021), algorithm 1, where every client sends its entities to the server.
@@ -53,7 +54,7 @@ class PlainHolderClient(HolderClient):
         if total.vector.shape != (task.union_size,):
             raise PeerMisbehaved("a count of another length")
         contributors = frozenset(PartyId(party) for party in total.contributors)
-        return Holders(sums.layout.decode(total.vector).counts, contributors)
+        return Holders(sums.layout.decode(total.vector).counts[held] >= task.least, contributors)
 
 
 class PlainHolderServer(HolderServer):

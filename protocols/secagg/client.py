@@ -182,11 +182,6 @@ class SecAggClient:
         except ProtocolError as problem:
             raise self._aborted(problem) from None
 
-    @property
-    def sees_all(self) -> bool:
-        """Whether this client hears of every participant that drops out, and not of its neighbours only."""
-        return self._terms.parameters.complete
-
     def missing_with(self, message: Survivors) -> frozenset[PartyId]:
         """Of whose inputs this client knows that the sum lacks them, if the list is true.
 

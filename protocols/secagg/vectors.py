@@ -182,7 +182,7 @@ class _Steps:
         started = time.perf_counter()
         try:
             if may_open is not None and isinstance(message, Survivors):
-                may_open(self._running.missing_with(message), self._running.sees_all)
+                may_open(self._running.missing_with(message))
             answer = self._running.receive(message)
         except SumAbandoned as problem:  # this client must not open it: the server need not wait
             self._conversation.send(SERVER, Abandon(self._task.purpose, str(problem)[:MAX_REASON]), self._task.round)

@@ -236,7 +236,7 @@ class FederationClient:
             with self._watch.measure("train"):
                 self._last = self._trainer.train_round(round_id)
             return
-        rows, least = self._rows, self._config.min_holders
+        rows = self._rows
         task, count = self._row_task(round_id), self._count_task(round_id, rows)
         if count is not None:
             self._holders.prepare(self._conversation, count, self._deadline())
@@ -246,8 +246,8 @@ class FederationClient:
         holders: Holders | None = None
         if count is not None:
             holders = self._holders.count(self._conversation, count, rows.positions.own, self._deadline())
-        may_open = holders.may_open(least) if holders is not None else None
-        report = self._contribute(task, rows.contribution(holders, least), may_open)
+        may_open = holders.may_open if holders is not None else None
+        report = self._contribute(task, rows.contribution(holders), may_open)
         self._losses.clipped += report.clipped
         self._losses.max_error = max(self._losses.max_error, report.max_error)
 
@@ -260,10 +260,10 @@ class FederationClient:
 
     def _count_task(self, round_id: RoundId, rows: OwnRows) -> CountTask | None:
         """None if rows of any number of holders may be added up."""
-        if self._config.min_holders < 2:
+        positions, least = rows.positions, self._config.min_holders
+        if least < 2:
             return None
-        positions = rows.positions
-        return CountTask(round_id, self._participants(round_id), positions.union_size, positions.digest)
+        return CountTask(round_id, self._participants(round_id), positions.union_size, positions.digest, least)
 
     def _reader(self) -> SecretSumClient:
         if not isinstance(self._sums, SecretSumClient):

@@ -45,12 +45,11 @@ class OwnRows:
         """The first rows [own, width], the same for all who hold them."""
         self._trainer.set_rows(self._table, rows)
 
-    def contribution(self, holders: Holders | None, min_holders: int) -> Contribution:
+    def contribution(self, holders: Holders | None) -> Contribution:
         """The rows that enough clients hold; all if nobody has counted."""
         rows, own = self._trainer.rows(self._table), self.positions.own
         if holders is not None:
-            shared = holders.enough(min_holders)[own]
-            rows, own = rows[shared], own[shared]
+            rows, own = rows[holders.enough], own[holders.enough]
         return row_contribution(rows, own, self.positions.union_size)
 
     def take(self, news: SharedRows) -> None:

@@ -286,7 +286,9 @@ class FederationServer:
         config, union = self._config, table.union
         layout = row_layout(union.size, table.width, config.clip, len(self._clients), config.ring_bits)
         task = SumTask(round_id, "rows", chosen, layout, table.digest)
-        counting = CountTask(round_id, chosen, union.size, union.digest) if config.min_holders > 1 else None
+        least, counting = config.min_holders, None
+        if least > 1:
+            counting = CountTask(round_id, chosen, union.size, union.digest, least)
         return self._sums.add_up(task, counting)
 
     def _metric_task(self, round_id: RoundId, purpose: str, model: bytes) -> SumTask:

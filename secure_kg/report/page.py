@@ -166,7 +166,8 @@ def _privacy(summary: dict[str, Any]) -> str:
         if least > 1:
             rows.append([_kept_local(kept, summary["shared_rows"], least), "nothing", "nothing"])
         rows.append([f"{shared} names", _names_learned(config), "none but its own"])
-        rows.append(["how many hold a row", _counts_learned(config), "yes" if least > 1 else "no"])
+        counts = "yes, from the sums" if config["aggregation"] == "secret" else "no"
+        rows.append(["how many hold a row", _counts_learned(config), counts])
     metrics = "their sums" if config["aggregation"] == "secret" else "none"
     rows.append(["validation and test metrics", learned, metrics])
     rows.append(["triples and rows that are not shared", "none", "none but its own"])

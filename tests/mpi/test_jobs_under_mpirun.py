@@ -53,7 +53,7 @@ def test_secure_and_plain_runs_agree_and_the_summary_is_whole(tmp_path: Path) ->
     assert 0 < result["max_fixed_point_error"] < 1e-6
     assert result["seconds"]["mask"] > 0
     assert result["mrr"] == summary(tmp_path / "plain")["mrr"]
-    assert "alignment was plain" in secure.out
+    assert "alignment was private" in secure.out
     assert "the server read every client's rows" in plain.out
     assert "plain" in plain.out.split("the same data, seed and model")[1]
     settings = tomllib.loads((tmp_path / "secure/config.toml").read_text())

@@ -94,7 +94,7 @@ def test_a_client_that_dies_at_any_message_costs_that_client_only(tmp_path: Path
     if in_round in AFTER_BEING_COUNTED:
         (given_up,) = run.outcome.abandoned_sums
         assert (given_up["round"], given_up["purpose"]) == (round_id, "rows")
-        assert "fell silent after their rows were counted" in given_up["reason"]
+        assert "fell silent after holders were counted" in given_up["reason"]
     else:
         assert run.outcome.abandoned_sums == []
     everybody = sum(len(graph.test) for graph in nations(4))
