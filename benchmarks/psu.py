@@ -37,6 +37,7 @@ PUBLISHED: Final = [
         "parties": 2,
         "elements_each": 1 << 20,
         "seconds": 238.0,
+        "megabytes": 144.0,
         "what": "in all, one thread",
         "adversary": "semi-honest, either party",
         "difference": "two parties and no server; the receiver learns the names of the union",
@@ -205,9 +206,10 @@ def _peak_bytes() -> int:
 def show(report: dict[str, Any]) -> None:
     smallest, largest = min(report["set_sizes"]), max(report["set_sizes"])
     each = f"{largest:,}" if smallest == largest else f"{smallest:,} to {largest:,}"
+    megabytes = f"{report['clients'] * (report['client_bytes_up'] + report['client_bytes_down']) / 1e6:.1f}"
     one_after_the_other = report["client_seconds"] + report["server_seconds"]
     rows: list[list[str | int]] = [
-        ["here", report["clients"], each, f"{seconds:.3f}", what, report["adversary"]]
+        ["here", report["clients"], each, f"{seconds:.3f}", megabytes, what]
         for seconds, what in (
             (one_after_the_other, "a client, then the server; no network"),
             (report["total_seconds"], "everybody in one process; no network"),
@@ -219,13 +221,13 @@ def show(report: dict[str, Any]) -> None:
             theirs["parties"],
             f"{theirs['elements_each']:,}",
             f"{theirs['seconds']:g}",
+            f"{theirs['megabytes']:g}" if "megabytes" in theirs else "",
             theirs["what"],
-            theirs["adversary"],
         ]
         for theirs in report["published"]
     ]
     title = f"union of {report['union']:,} names, {report['overlap']:.0%} of {report['elements']:,} held by everybody"
-    table(title, ("", "parties", "names each", "seconds", "of what", "adversary"), rows)
+    table(title, ("", "parties", "names each", "seconds", "MB in all", "of what"), rows)
     say(f"a client {_parts(report['client_seconds'], report['client_parts'])}")
     say(f"the server {_parts(report['server_seconds'], report['server_parts'])}")
     say(
@@ -238,7 +240,8 @@ def show(report: dict[str, Any]) -> None:
         f"{report['peak_mb']:,.0f} MB at most"
     )
     for theirs in report["published"]:
-        say(f"{theirs['source']}: {theirs['difference']}")
+        say(f"{theirs['source']}: {theirs['adversary']}; {theirs['difference']}")
+    say(f"here: {report['adversary']}")
     say(report["caveat"])
 
 
