@@ -29,6 +29,7 @@ from protocols.wire import MAX_FRAME_BYTES, Frame
 _TAG: Final = 1
 _SHORTEST_SLEEP: Final = 0.0001
 _LONGEST_SLEEP: Final = 0.004
+_GROWTH: Final = 1.0625  # a sleep is a sixteenth of the time waited so far: an answer is noticed that little late
 _SECONDS_TO_FINISH_READING: Final = 10.0
 
 
@@ -40,7 +41,7 @@ class Backoff:
 
     def sleep(self, limit: float) -> None:
         time.sleep(min(self._seconds, limit))
-        self._seconds = min(self._seconds * 1.5, _LONGEST_SLEEP)
+        self._seconds = min(self._seconds * _GROWTH, _LONGEST_SLEEP)
 
 
 class MpiTransport(Transport):
