@@ -9,7 +9,9 @@ Adversary:   the server, semi-honest, or active with signed channels. No client 
 Reveals:     to the server who has offered the seed; without a group key, the seed.
 Assumes:     AES-256-GCM; the group key.
 Not covered: how the offer was made. One that is derived from data is as secret as these data are. Freshness: the same
-             client may offer the same seed in another session, for a run that is to be repeated exactly.
+             client may offer the same seed in another session, for a run that is to be repeated exactly. An active
+             server can have several seeds offered and deal out different ones: clients then start from different rows,
+             a matter of integrity only.
 Reference:   FedR, algorithm 1, line 2, where the server draws the first rows.
 Deviations:  the server has no say in them.
 """
@@ -52,7 +54,7 @@ def join(conversation: Conversation, offer: bytes, key: GroupKey | None, deadlin
     if len(offer) != SEED_BYTES:
         raise ValueError(f"a seed has {SEED_BYTES} bytes")
     with conversation.transport.phase(SETUP, _STEP):
-        _, message = conversation.receive_any(SERVER, SETUP, deadline)
+        message = conversation.receive(SERVER, wire.Message, SETUP, deadline)
         match message:
             case AskForSeed():
                 conversation.send(SERVER, CommonSeed(_sealed(offer, key)), SETUP)

@@ -12,7 +12,7 @@ from protocols.common_seed import AskForSeed, CommonSeed
 from protocols.conversation import Conversation
 from protocols.errors import PeerMisbehaved, ProtocolError, UnexpectedMessage
 from protocols.group_key import GroupKey
-from protocols.identifiers import SERVER, SETUP, PartyId, SessionId
+from protocols.identifiers import SERVER, SETUP, PartyId, RoundId, SessionId
 from protocols.plain.union import ClearNames
 from protocols.primitives.aead import seal
 from protocols.transport.deadline import Deadline
@@ -38,10 +38,10 @@ def serving(patience: Foreseen | None = None, silent: Silences | None = None) ->
     return lambda talk: common_seed.serve(talk, CLIENTS, patience or Foreseen(), silent or Silences())
 
 
-def told(message: wire.Message, key: GroupKey | None) -> bytes:
+def told(message: wire.Message, key: GroupKey | None, round_id: RoundId = SETUP) -> bytes:
     """What client 2 makes of a message that is already there."""
     network = InProcessNetwork(len(CLIENTS))
-    Conversation(network.endpoint(SERVER), SESSION).send(TWO, message, SETUP)
+    Conversation(network.endpoint(SERVER), SESSION).send(TWO, message, round_id)
     return common_seed.join(Conversation(network.endpoint(TWO), SESSION), offer_of(TWO), key, Deadline.after(SHORT))
 
 
@@ -120,6 +120,30 @@ def test_a_server_cannot_put_a_seed_of_its_own_in_clear() -> None:
 def test_another_message_than_is_due_ends_it(key: GroupKey | None) -> None:
     with pytest.raises(UnexpectedMessage, match="the server sent ClearNames where a common seed was due"):
         told(ClearNames(["x"]), key)
+
+
+@pytest.mark.parametrize("message", [AskForSeed(), CommonSeed(SEALED)], ids=["asked", "told"])
+def test_a_message_of_a_later_round_ends_it(message: wire.Message) -> None:
+    """It would be accepted if it were of the set-up."""
+    assert told(message, KEY) in (offer_of(ONE), offer_of(TWO))
+    kind = type(message).__name__
+    with pytest.raises(UnexpectedMessage, match=f"the server sent {kind} of round 1 where Message of round 0 was due"):
+        told(message, KEY, RoundId(1))
+
+
+@with_and_without
+def test_a_server_can_deal_out_different_seeds_of_clients(key: GroupKey | None) -> None:
+    """Stated as not covered: clients then start from different rows."""
+
+    def serve(conversation: Conversation) -> None:
+        seeds = []
+        for party in (ONE, TWO):
+            conversation.send(party, AskForSeed(), SETUP)
+            seeds.append(conversation.receive(party, CommonSeed, SETUP, soon()))
+        conversation.send(THREE, seeds[1], SETUP)
+
+    seeds = converse({SERVER: serve} | dict.fromkeys(CLIENTS, joining(key)))
+    assert [seeds[party] for party in CLIENTS] == [offer_of(ONE), offer_of(TWO), offer_of(TWO)]
 
 
 @pytest.mark.parametrize("length", [0, 31, 33, 60])
