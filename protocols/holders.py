@@ -6,21 +6,24 @@ of p = 2^61 - 1 elements, and adds r y^j to the row's j-th entry, for j = 0 ... 
 sum (`protocols.secret_aggregation`). From a row's total a holder subtracts what it has added itself; what is left are
 the power sums of the other holders. With k = least - 1, there are at least k of them if the k x k Hankel matrix of the
 power sums is regular. With fewer it never is: it is the sum of as many matrices of rank one as there are other holders.
-(With more it is singular with probability below k^2 / p, and the row then stays local.) For `least` = 2 there is one
+(With more it is singular with probability k^2 / p at most, and the row then stays local.) For `least` = 2 there is one
 entry per row: what is left is the sum of the others' weights, zero if there are none.
 
 Parties:     n >= 2 clients that share a group key, 1 server.
 Adversary:   the server, semi-honest, or active with signed channels. No client on its side.
 Reveals:     to the server who has contributed. To a client, for each row that it holds itself, whether `least` - 1
-             others do; of the other rows nothing. What it sees is uniform whatever the number of other holders. This is
-             for `least` = 2, the usual case. For more, how many hold a row, its own or another by position, shows where
-             they are too few; where they are enough, it shows power sums with fewer entries than there are weights and
-             points behind them, and how close to uniform these are is not proved here.
+             others do; for each other row, by position, whether any contributor does. (In a union somebody holds every
+             row: nobody does if its holders are away.) Whatever else it sees is uniform, however many the holders are.
+             This is for `least` = 2, the usual case. For more, how many hold a row, its own or another by position,
+             shows where they are too few; where they are enough, it shows power sums with fewer entries than there are
+             weights and points behind them, and how close to uniform these are is not proved here.
 Assumes:     what `protocols.secret_aggregation` assumes.
 Not covered: clients that lie about what they hold: one that claims a row makes its only holder contribute to it. A
              client on the server's side: it can tell the server the factors of the check (below), and an active server
              then makes a holder believe what it likes. What answers over different clients tell: if somebody else held
-             a row last time and nobody does without client 3, it was client 3. Sums of rows tell the same.
+             a row last time and nobody does without client 3, it was client 3. Where participants are sampled, enough
+             rounds tell a client in this way who holds a row, its own or another by position. Sums of rows tell the
+             same.
 Reference:   none; FedR and FedE add up rows whoever holds them. Power sums and Hankel matrices: Prony, 1795.
 Deviations:  none.
 
@@ -147,6 +150,14 @@ def vector_task(task: CountTask) -> VectorTask:
     return VectorTask(task.round, PURPOSE, task.participants, _FIELD, task.entries + 1, task.union)
 
 
+def require_positions(held: npt.NDArray[np.int64], task: CountTask) -> None:
+    """`ValueError` for rows that would count elsewhere or be read back wrongly."""
+    if held.size and not (int(held.min()) >= 0 and int(held.max()) < task.union_size):
+        raise ValueError(f"rows held are positions in the union, below {task.union_size}")
+    if len(np.unique(held)) != len(held):
+        raise ValueError("rows held are positions in the union, each once")
+
+
 def own_entries(rows: int, task: CountTask) -> FieldArray:
     """What a client adds for each of its rows [entries per row, rows]: r, r y, r y^2, ..."""
     weights, points = _FIELD.uniform((2, rows))
@@ -158,8 +169,7 @@ def own_entries(rows: int, task: CountTask) -> FieldArray:
 
 def held_vector(held: npt.NDArray[np.int64], own: FieldArray, task: CountTask, key: GroupKey) -> FieldArray:
     """The entries of the rows at `held`, zeros elsewhere, and the check."""
-    if int(held.min(initial=0)) < 0 or len(np.unique(held)) != len(held):
-        raise ValueError("rows held are positions in the union, each once")  # else nobody could read the total
+    require_positions(held, task)
     vector: FieldArray = np.zeros(task.entries + 1, dtype=_FIELD.dtype)
     vector[:-1].reshape(task.entries_per_row, task.union_size)[:, held] = own
     vector[-1] = _checksum(vector[:-1], task, key)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from protocols.conversation import Conversation
 from protocols.errors import PeerMisbehaved
-from protocols.holders import PURPOSE, CountTask, HolderClient, Holders, HolderServer, send_total
+from protocols.holders import PURPOSE, CountTask, HolderClient, Holders, HolderServer, require_positions, send_total
 from protocols.identifiers import SERVER, PartyId
 from protocols.patience import Patience
 from protocols.plain.sums import PlainSumClient, PlainSumServer
@@ -45,6 +45,7 @@ class PlainHolderClient(HolderClient):
     def count(
         self, conversation: Conversation, task: CountTask, held: npt.NDArray[np.int64], deadline: Deadline
     ) -> Holders:
+        require_positions(held, task)
         counts = np.zeros(task.union_size, dtype=np.int64)
         counts[held] = 1
         sums = sum_task(task)

@@ -59,9 +59,9 @@ assert {kind.model for kind in KINDS.values()} == {SEMI_HONEST, ACTIVE}
 
 
 def task_of(
-    union_size: int, participants: Collection[PartyId], round_id: int = 1, union: bytes = b"union"
+    union_size: int, participants: Collection[PartyId], round_id: int = 1, union: bytes = b"union", least: int = 2
 ) -> CountTask:
-    return CountTask(RoundId(round_id), tuple(participants), union_size, union)
+    return CountTask(RoundId(round_id), tuple(participants), union_size, union, least)
 
 
 def rows(held: Collection[int]) -> npt.NDArray[np.int64]:
@@ -71,6 +71,11 @@ def rows(held: Collection[int]) -> npt.NDArray[np.int64]:
 def counted(held: Held, union_size: int, parties: Collection[PartyId]) -> list[int]:
     """In Python's integers, row by row."""
     return [sum(row in held[party] for party in parties) for row in range(union_size)]
+
+
+def enough(held: Held, parties: Collection[PartyId], party: PartyId, least: int) -> list[bool]:
+    """What `party` is to find out of its rows, in order of their positions."""
+    return [sum(row in held[other] for other in parties) >= least for row in sorted(held[party])]
 
 
 def some_rows(parties: Sequence[PartyId], union_size: int, seed: int = 0) -> dict[PartyId, set[int]]:

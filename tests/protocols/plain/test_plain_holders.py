@@ -1,8 +1,10 @@
-"""The plain count of holders: the same counts as its secure twin, in clear for the server."""
+"""The plain count of holders: the same answers as its secure twin's, from counts in clear for the server."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from holder_conversations import PLAIN, SECRET, counted, rows, some_rows, task_of
+from holder_conversations import PLAIN, SECRET, counted, enough, rows, some_rows, task_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from in_threads import SESSION, SHORT, converse, soon
@@ -35,9 +37,9 @@ class Ends:
         self.talk = {party: Conversation(network.endpoint(party), SESSION) for party in (SERVER, *CLIENTS)}
         self.silent = Silences()
 
-    def count(self, party: PartyId, answer: SumTotal) -> Holders:
+    def count(self, party: PartyId, answer: SumTotal, least: int = 2) -> Holders:
         self.talk[SERVER].send(party, answer, FIRST)
-        return PlainHolderClient().count(self.talk[party], TASK, rows(HELD[party]), PAST)
+        return PlainHolderClient().count(self.talk[party], replace(TASK, least=least), rows(HELD[party]), PAST)
 
     def collect(self, server: PlainHolderServer, present: list[PartyId]) -> None:
         server.prepare(self.talk[SERVER], TASK, CLIENTS, Patience.fixed(SHORT), self.silent)
@@ -58,9 +60,10 @@ def test_the_server_sees_which_rows_a_client_holds() -> None:
 
 
 @pytest.mark.parametrize("name", SECRET)
-def test_the_twins_count_alike(name: str) -> None:
+@pytest.mark.parametrize("least", [2, 3, 4])
+def test_the_twins_give_the_same_answers(name: str, least: int) -> None:
     clients = everyone(4)
-    held, task = some_rows(clients, 50, seed=6), task_of(50, clients)
+    held, task = some_rows(clients, 50, seed=6), task_of(50, clients, least=least)
     found = []
     for counting in (PLAIN, SECRET[name]):
 
@@ -79,12 +82,28 @@ def test_the_twins_count_alike(name: str) -> None:
         found.append(converse({SERVER: serve} | dict.fromkeys(clients, take_part)))
     plain, secure = found
     for party in clients:
-        assert np.array_equal(plain[party].counts, secure[party].counts)
-        assert plain[party].counts.dtype == secure[party].counts.dtype
+        assert np.array_equal(plain[party].enough, secure[party].enough)
+        assert plain[party].enough.dtype == secure[party].enough.dtype == np.bool_
         assert plain[party].contributors == secure[party].contributors == set(clients)
-        for least in range(1, 5):
-            assert np.array_equal(plain[party].enough(least), secure[party].enough(least))
-    assert plain[ONE].counts.tolist() == counted(held, 50, clients)
+        assert plain[party].enough.tolist() == enough(held, clients, party, least)
+        assert set(plain[party].enough.tolist()) == {False, True}
+
+
+@pytest.mark.parametrize("least", [2, 3])
+def test_a_client_looks_at_its_own_rows_and_at_its_own_bound(least: int) -> None:
+    found = Ends().count(TWO, total_of(counted(HELD, UNION, CLIENTS)), least)
+    assert found.enough.tolist() == enough(HELD, CLIENTS, TWO, least)
+    assert found.enough.any()
+    assert not found.enough.all()
+    assert found.contributors == set(CLIENTS)
+
+
+@pytest.mark.parametrize("held", [[0, 0], [-1], [UNION]], ids=["twice", "below", "beyond"])
+def test_rows_that_are_no_positions_are_not_sent(held: list[int]) -> None:
+    ends = Ends()
+    with pytest.raises(ValueError, match="rows held are positions in the union"):
+        PlainHolderClient().count(ends.talk[ONE], TASK, np.array(held, dtype=np.int64), PAST)
+    assert ends.talk[ONE].transport.traffic.total("sent").messages == 0
 
 
 @given(st.lists(st.sets(st.integers(0, UNION - 1)), min_size=3, max_size=3))
@@ -130,6 +149,6 @@ def test_a_total_of_another_length_is_refused(entries: int) -> None:
 
 
 def test_more_holders_than_clients_are_refused() -> None:
-    assert Ends().count(ONE, total_of([len(CLIENTS)] * UNION)).counts.max() == len(CLIENTS)
+    assert Ends().count(ONE, total_of([len(CLIENTS)] * UNION), least=len(CLIENTS)).enough.all()
     with pytest.raises(SumAbandoned):
         Ends().count(ONE, total_of([len(CLIENTS) + 1] * UNION))

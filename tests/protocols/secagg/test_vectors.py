@@ -340,11 +340,11 @@ class Asked:
     """A client's say on opening a sum, with a record of what it was asked."""
 
     def __init__(self, refuse: bool = False) -> None:
-        self.seen: list[tuple[frozenset[PartyId], bool]] = []
+        self.seen: list[frozenset[PartyId]] = []
         self._refuse = refuse
 
-    def __call__(self, missing: frozenset[PartyId], all_of_them: bool) -> None:
-        self.seen.append((missing, all_of_them))
+    def __call__(self, missing: frozenset[PartyId]) -> None:
+        self.seen.append(missing)
         if self._refuse:
             raise SumAbandoned("I must not open it")
 
@@ -383,7 +383,7 @@ def test_a_client_is_asked_with_all_whose_input_the_sum_lacks(name: str, step: s
     lacking = {TWO} if step in ("advertise keys", "share keys", "masked input") else set()
     assert is_sum_of(total, task, inputs, set(CLIENTS) - lacking)
     for party in (ONE, THREE, FOUR):
-        assert asked[party].seen == [(frozenset(lacking), True)]
+        assert asked[party].seen == [lacking]
 
 
 @both
@@ -403,7 +403,7 @@ def test_who_was_away_from_the_start_is_missing_too(kind: Kind) -> None:
     total = converse({SERVER: serving(kind, serve)} | dict.fromkeys(CLIENTS, taking_part(kind, take_part)))[SERVER]
     assert total.contributors == {ONE, TWO, FOUR}
     for party in (ONE, TWO, FOUR):
-        assert asked[party].seen == [(frozenset({THREE}), True)]
+        assert asked[party].seen == [{THREE}]
 
 
 def test_a_server_cannot_hide_from_a_client_that_somebody_is_missing() -> None:
@@ -425,7 +425,7 @@ def test_a_server_cannot_hide_from_a_client_that_somebody_is_missing() -> None:
 
     parts = {SERVER: serving(kind, serve)} | dict.fromkeys(CLIENTS, taking_part(kind, take_part))
     converse(parts | {FOUR: taking_part(kind, lambda client, conversation: None)})
-    assert all(asked[party].seen == [(frozenset({FOUR}), True)] for party in (ONE, TWO, THREE))
+    assert all(asked[party].seen == [{FOUR}] for party in (ONE, TWO, THREE))
 
 
 @both
@@ -479,8 +479,7 @@ def sparse_graph() -> SumParameters:
     return parameters
 
 
-def test_in_a_sparse_graph_a_client_is_told_that_it_does_not_hear_of_all() -> None:
-    """The neighbours of the missing client hear of it, the others of nobody."""
+def test_in_a_sparse_graph_only_its_neighbours_are_asked_with_a_missing_client() -> None:
     clients, gone = everyone(MANY), PartyId(7)
     degree = sparse_graph().degree
     task = task_of(participants=clients)
@@ -502,8 +501,8 @@ def test_in_a_sparse_graph_a_client_is_told_that_it_does_not_hear_of_all() -> No
 
     total = converse({SERVER: serve} | dict.fromkeys(clients, take_part))[SERVER]
     assert total.vector.tolist() == [MANY - 1] * LENGTH
-    heard = {party for party in clients if asked[party].seen == [(frozenset({gone}), False)]}
-    unaware = {party for party in clients if asked[party].seen == [(frozenset(), False)]}
+    heard = {party for party in clients if asked[party].seen == [{gone}]}
+    unaware = {party for party in clients if asked[party].seen == [set()]}
     assert len(heard) == degree
     assert heard | unaware == set(clients) - {gone}
 
