@@ -31,19 +31,18 @@ from protocols.transport.deadline import Deadline
 from protocols.unions import Positions
 from secure_kg.data.graph import ClientGraph, Part
 from secure_kg.errors import UserError
-from secure_kg.federation import checkpoint, federation_record, twins
+from secure_kg.federation import checkpoint, twins
 from secure_kg.federation.alignment import load_positions, save_positions
 from secure_kg.federation.client_folder import append_opening, read_openings
 from secure_kg.federation.config import SETUP_SECONDS, RunConfig
-from secure_kg.federation.early_stopping import EarlyStopping
 from secure_kg.federation.first_rows import first_rows, offered_seed
+from secure_kg.federation.judge import Judge
 from secure_kg.federation.messages import (
     Done,
     Evaluate,
     Finish,
     Goodbye,
     Hello,
-    Judged,
     Ready,
     SaveCheckpoint,
     Saved,
@@ -90,10 +89,6 @@ class FederationClient:
         self._saved_by: tuple[int, ...] = ()
         self._aligned = b""
         self._rows: OwnRows | None = None
-        self._stopping = EarlyStopping(config.patience)
-        """Kept where only clients can read results."""
-        self._evaluations = 0
-        self._newest_mrr = -1.0
 
     def say_failed(self, reason: str) -> None:
         """Tell the server that this client cannot go on. The reason must name places, never contents."""
@@ -120,6 +115,7 @@ class FederationClient:
         `credentials`: its signing key and the others' pinned identities, against an active server.
         """
         self._graph, self._trainer, self._folder = graph, trainer, folder
+        self._judge = Judge(self._config.patience, folder)
         openings = Openings(read_openings(folder), lambda *opened: append_opening(folder, *opened))
         self._conversation.send(SERVER, Ready(), SETUP)
         self._open_session(credentials, openings)
@@ -285,11 +281,7 @@ class FederationClient:
         self._contribute(task, metric_contribution(self._rank("valid")))
         if isinstance(self._sums, SecretSumClient):
             metrics, _ = self._read_metrics(self._sums, task)
-            federation_record.append_evaluation(self._folder, round_id, metrics)
-            self._evaluations += 1
-            self._newest_mrr = metrics.tail.metrics()["mrr"]
-            improved = self._stopping.would_improve(self._newest_mrr)
-            self._conversation.send(SERVER, Judged(improved, self._evaluations), round_id)
+            self._conversation.send(SERVER, self._judge.read(round_id, metrics), round_id)
 
     def _read_metrics(self, sums: SecretSumClient, task: SumTask) -> tuple[ClientMetrics, int]:
         """The federation's figures, which the server has added up for the clients, and of how many clients they are."""
@@ -299,7 +291,7 @@ class FederationClient:
     def _take_verdict(self, round_id: RoundId, improved: bool) -> None:
         if improved:
             self._best = self._trainer.parameters_state()
-        self._stopping.note(round_id, improved, self._newest_mrr)
+        self._judge.take_verdict(round_id, improved)
 
     def _metric_task(self, round_id: RoundId, purpose: str, model: bytes) -> SumTask:
         return SumTask(round_id, purpose, self._clients, metric_layout(len(self._clients)), model)
@@ -321,8 +313,7 @@ class FederationClient:
         self._contribute(task, metric_contribution(metrics))
         if isinstance(self._sums, SecretSumClient):
             test, clients = self._read_metrics(self._sums, task)
-            averaged = self._rows.averaged_in_union if self._rows is not None else 0
-            federation_record.write_result(self._folder, test, clients, self._stopping.best_mrr, averaged)
+            self._judge.write_result(test, clients, self._rows.averaged_in_union if self._rows is not None else 0)
         checkpoint.save_arrays(self._folder / "model.safetensors", _numpy(self._trainer.parameters_state()), {})
         write_json(self._folder / "result.json", self._result(metrics))
         self._conversation.send(SERVER, Done(), round_id)
@@ -365,8 +356,7 @@ class FederationClient:
             "clipped": self._losses.clipped,
             "max_error": self._losses.max_error,
             "loss": [self._last.loss, self._last.triples, self._last.steps],
-            "stopping": [self._stopping.best_mrr, self._stopping.best_round, self._stopping.checks_since_best],
-            "evaluations": self._evaluations,
+            "judge": self._judge.record(),
         }
         shared = self._rows.state() if self._rows is not None else {}
         checkpoint.save_part(self._folder, round_id, _numpy(model | best) | shared, record)
@@ -376,7 +366,6 @@ class FederationClient:
         part: int | None = self._done
         if self._transport.party not in self._saved_by:  # it was absent then
             part = checkpoint.latest_before(self._folder, self._done)
-        federation_record.forget_evaluations_after(self._folder, self._done)
         if part is None:
             return
         arrays, record = checkpoint.load_part(self._folder, part)
@@ -389,8 +378,7 @@ class FederationClient:
         self._watch = Stopwatch(record["seconds"])
         self._losses = Losses(record["clipped"], record["max_error"])
         self._last = TrainStats(*record["loss"])
-        self._stopping = EarlyStopping(self._config.patience, *record["stopping"])
-        self._evaluations = record["evaluations"]
+        self._judge.restore(record["judge"], self._done)
         if self._rows is not None:
             self._rows.load_state(arrays)
 

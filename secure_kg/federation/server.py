@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from protocols import common_seed, wire
-from protocols.conversation import Conversation
 from protocols.errors import EncodingOverflow, ProtocolError, SumAbandoned
 from protocols.holders import CountTask
-from protocols.identifiers import NO_SESSION, SETUP, PartyId, RoundId, SessionId, new_session
+from protocols.identifiers import PartyId, RoundId, new_session
 from protocols.patience import Patience
 from protocols.psu import names as union_names
 from protocols.sums import Collected, SumTask
@@ -28,10 +27,10 @@ from protocols.unions import Union
 from secure_kg.errors import UserError
 from secure_kg.federation import checkpoint, twins
 from secure_kg.federation.alignment import Aligned, load_aligned, save_aligned
-from secure_kg.federation.attendance import Attendance
 from secure_kg.federation.config import SETUP_SECONDS, RunConfig
 from secure_kg.federation.early_stopping import EarlyStopping
 from secure_kg.federation.federation_record import evaluation_record
+from secure_kg.federation.gathering import Gathering
 from secure_kg.federation.ledger import Ledger
 from secure_kg.federation.messages import (
     Done,
@@ -92,51 +91,39 @@ class FederationServer:
         self._strategy = STRATEGIES[config.strategy]
         self._clients = tuple(transport.peers)
         self._stopping = EarlyStopping(config.patience)
-        self._conversation = Conversation(transport, NO_SESSION)
-        self._round_id = SETUP
         self._session: twins.ServerSession | None = None
         self._table: SharedTable | None = None
         self._has: dict[PartyId, int] = {}
         """Up to which round each client has the shared rows."""
-        # Where nothing is shared, nobody waits for a client until the next evaluation, which may be rounds away.
-        longest = config.deadline * (1 if self._strategy.shared else config.eval_every)
-        self._patience = Patience(longest, config.grace)
-        self._attendance = Attendance(self._clients, self._patience, report)
-        self._ledger = Ledger(transport, self._clients, self._attendance)
+        self._people = Gathering(config, transport, report)
+        self._people.when_lost = self._forget
+        self._ledger = Ledger(transport, self._clients, self._people.attendance)
 
     def run(self) -> ServerOutcome:
         """The whole run. If it cannot be finished, the clients are told why before the error leaves."""
         try:
             return self._run()
         except (UserError, ProtocolError) as problem:
-            self._conversation.abort(self._clients, str(problem), self._round_id)
+            self._people.conversation.abort(self._clients, str(problem), self._people.round)
             raise
 
     @property
     def complete(self) -> bool:
         """Whether every client is there at the end."""
-        return self._attendance.complete
+        return self._people.attendance.complete
 
     def _run(self) -> ServerOutcome:
         self._check_feasible()
         last, aligned = checkpoint.last_complete(self._folder.path), load_aligned(self._folder.server)
         done, patience = last.round, Patience(max(SETUP_SECONDS, self._config.deadline), _SETUP_GRACE)
         self._greet(last, aligned, patience)
-        self._gather(Ready, SETUP, patience, "start")
+        people = self._people
+        people.gather(Ready, "start", patience)
         if self._config.has_session:
             self._session = twins.ServerSession.open(
-                self._config, self._clients, self._conversation, self._attendance.present, patience, self._silent
+                self._config, self._clients, people.conversation, people.present, patience, people.silent
             )
-        self._sums = Summing(
-            self._config,
-            self._session,
-            self._conversation,
-            self._attendance,
-            self._patience,
-            self._silent,
-            self._ledger,
-            self._report,
-        )
+        self._sums = Summing(self._config, self._session, people, self._ledger, self._report)
         self._table = self._align(aligned, patience)
         if done:
             self._restore(done)
@@ -165,25 +152,10 @@ class FederationServer:
         config = self._config
         return participants(self._clients, config.client_fraction, config.min_participants, config.seed, round_id)
 
-    def _silent(self, parties: Collection[PartyId], step: str) -> None:
-        """Go on without `parties`."""
+    def _forget(self, parties: Collection[PartyId]) -> None:
+        """Clients that were away may have missed what was sent to them."""
         for party in parties:
             self._has.pop(party, None)
-        self._attendance.lose(self._conversation, parties, self._round_id, step)
-
-    def _gather(self, expected: type[M], round_id: RoundId, patience: Patience, step: str) -> dict[PartyId, M]:
-        """One message from everybody who is there; who does not answer is there no longer."""
-        present = frozenset(self._attendance.present)
-        answers = dict(self._conversation.gather_each(present, expected, round_id, patience, step))
-        if missing := present - answers.keys():
-            self._silent(missing, step)
-        return answers
-
-    def _tell(self, parties: Collection[PartyId], message: wire.Message, round_id: RoundId) -> None:
-        """The same message to all of `parties` that are there."""
-        to = set(parties) & self._attendance.present
-        if lost := self._conversation.broadcast(to, message, round_id):
-            self._silent(lost, type(message).__name__)
 
     def _over(self, done: int) -> bool:
         return done >= self._config.rounds or self._stopping.exhausted
@@ -194,40 +166,41 @@ class FederationServer:
         session = new_session()
         if self._config.transcript:
             self._transport.attach(Tap(self._folder.path / f"transcript-{session.hex()[:8]}.bin"))
-        hellos = self._gather(Hello, SETUP, patience, "greeting")
+        people = self._people
+        hellos = people.gather(Hello, "greeting", patience)
         name = self._folder.path.resolve().name
         union, members = (aligned.union.digest, list(aligned.clients)) if aligned is not None else (b"", [])
-        self._tell(hellos, Welcome(session, digest, last.round, list(last.saved_by), union, members, name), SETUP)
-        self._conversation = Conversation(self._transport, SessionId(session))
+        people.tell(hellos, Welcome(session, digest, last.round, list(last.saved_by), union, members, name))
+        people.open_session(session)
         odd = [party for party in sorted(hellos) if hellos[party].digest != digest]
         if odd:
             raise UserError(f"client {odd[0]} was started with other settings than the server")
-        if aligned is not None and (strangers := self._attendance.present - set(aligned.clients)):
-            self._silent(strangers, "alignment")  # not there when the run began, so its rows have no place
+        if aligned is not None and (strangers := people.present - set(aligned.clients)):
+            people.silent(strangers, "alignment")  # not there when the run began, so its rows have no place
 
     def _align(self, aligned: Aligned | None, patience: Patience) -> SharedTable | None:
         """Line 1-2: the size of the union. The first rows are the clients' own affair."""
         if self._strategy.shared is None:
             return None
         union = aligned.union if aligned is not None else self._aligned_anew(patience)
-        common_seed.serve(self._conversation, self._attendance.present, patience, self._silent)
+        people = self._people
+        common_seed.serve(people.conversation, people.present, patience, people.silent)
+        save_aligned(self._folder.server, union, people.present if aligned is None else aligned.clients)
         training = self._config.training
         width = self._strategy.row_width(training.model, training.dim)
         return (SealedTable if self._config.aggregation == "secret" else ReadableTable)(union, width)
 
     def _aligned_anew(self, patience: Patience) -> Union:
-        conversation, present, clients = self._conversation, self._attendance.present, self._clients
+        people, clients = self._people, self._clients
+        talk, present = people.conversation, people.present
         try:
-            union = twins.align_as_server(
-                self._config, self._session, conversation, clients, present, patience, self._silent
-            )
+            union = twins.align_as_server(self._config, self._session, talk, clients, present, patience, people.silent)
             if self._config.reveal_names and self._session is not None:
                 vectors = self._session.vectors
-                names = union_names.learn(conversation, vectors, union, clients, present, patience, self._silent)
+                names = union_names.learn(talk, vectors, union, clients, present, patience, people.silent)
                 write_json(self._folder.server / "names.json", {"names": names})
         except SumAbandoned as problem:
             raise UserError(f"the names could not be aligned: {problem}") from None
-        save_aligned(self._folder.server, union, present)
         return union
 
     def _bring(self, parties: Collection[PartyId], round_id: RoundId) -> None:
@@ -236,23 +209,22 @@ class FederationServer:
             return
         with self._transport.phase(round_id, "shared rows"):
             lacking: dict[int, set[PartyId]] = {}
-            for party in set(parties) & self._attendance.present:
+            for party in set(parties) & self._people.present:
                 lacking.setdefault(self._has.get(party, 0), set()).add(party)
                 self._has[party] = self._table.newest
             for since, those in sorted(lacking.items()):
                 for news in self._table.news_since(since):
-                    self._tell(those, news, round_id)
+                    self._people.tell(those, news)
 
     def _round(self, round_id: RoundId) -> None:
         """Line 4-8, then evaluation and checkpoint when due."""
-        self._round_id = round_id
-        config = self._config
-        chosen = self._chosen(round_id)
+        config, people = self._config, self._people
+        people.round, chosen = round_id, self._chosen(round_id)
         self._assemble()
         # Sums that nobody but clients can read are kept for a while only: all clients get them as they come.
         self._bring(self._clients if isinstance(self._table, SealedTable) else chosen, round_id)
         with self._transport.phase(round_id, "train"):
-            self._tell(chosen, TrainRound(), round_id)
+            self._people.tell(chosen, TrainRound())
         if self._table is not None:
             result = self._add_up_rows(round_id, chosen, self._table)
             if result is not None:
@@ -265,22 +237,10 @@ class FederationServer:
             self._checkpoint(round_id)
 
     def _assemble(self) -> None:
-        """Take in who has come back; if too few are here for any sum, wait for more."""
-        self._attendance.look_for_returned(self._conversation, self._round_id)
-        clients, needed = len(self._clients), self._config.min_participants
-        if self._config.aggregation != "plain":
-            parameters = self._config.sum_parameters(clients, clients)
-            needed = max(parameters.min_survivors, parameters.least_present)
-        here = len(self._attendance.present)
-        if here >= needed:
-            return
-        self._report(f"{here} of {clients} clients are here, {needed} are needed: waiting for some to come back")
-        if not self._attendance.wait_for(self._conversation, needed, self._round_id, self._config.deadline):
-            here = len(self._attendance.present)
-            raise UserError(
-                f"{here} of {clients} clients are left in round {self._round_id}, {needed} are needed; "
-                f"--resume {self._folder.path} continues from the last checkpoint"
-            )
+        try:
+            self._people.assemble()
+        except UserError as problem:
+            raise UserError(f"{problem}; --resume {self._folder.path} continues from the last checkpoint") from None
 
     def _add_up_rows(self, round_id: RoundId, chosen: tuple[PartyId, ...], table: SharedTable) -> twins.Result | None:
         config, union = self._config, table.union
@@ -298,7 +258,7 @@ class FederationServer:
         self._assemble()
         self._bring(self._clients, round_id)
         with self._transport.phase(round_id, "evaluate"):
-            self._tell(self._clients, Evaluate(), round_id)
+            self._people.tell(self._clients, Evaluate())
         result = self._sums.add_up(self._metric_task(round_id, "valid", self._table.digest if self._table else b""))
         figures: dict[str, Any] = {}
         match result:
@@ -314,7 +274,7 @@ class FederationServer:
                 improved, clients = self._judged_by_clients(round_id, result), len(result.contributors)
                 told = "results are for clients to read"
         with self._transport.phase(round_id, "verdict"):
-            self._tell(self._clients, Verdict(improved), round_id)
+            self._people.tell(self._clients, Verdict(improved))
         ledger = self._ledger
         record = {"round": round_id, "seconds": round(ledger.elapsed, 3), **figures, "clients": clients}
         up, down = (sum(ledger.bytes(direction).values()) for direction in ("received", "sent"))
@@ -326,7 +286,7 @@ class FederationServer:
         """Whether the evaluation is the best so far, from the client that has seen most evaluations."""
         self._send_total(round_id, result)
         with self._transport.phase(round_id, "verdict"):
-            judgements = self._gather(Judged, round_id, self._patience, "verdict")
+            judgements = self._people.gather(Judged, "verdict")
         if not judgements:
             return False
         wisest = max(judgements, key=lambda party: (judgements[party].evaluations, -party))
@@ -336,13 +296,13 @@ class FederationServer:
 
     def _send_total(self, round_id: RoundId, result: SumTotal) -> None:
         with self._transport.phase(round_id, result.purpose):
-            self._tell([PartyId(party) for party in result.contributors], result, round_id)
+            self._people.tell([PartyId(party) for party in result.contributors], result)
 
     def _checkpoint(self, round_id: RoundId) -> None:
         if isinstance(self._table, SealedTable):
             self._bring(self._clients, round_id)  # no later session could read what they lack
         with self._transport.phase(round_id, "checkpoint"):
-            self._tell(self._clients, SaveCheckpoint(), round_id)
+            self._people.tell(self._clients, SaveCheckpoint())
             record = {
                 "best_mrr": self._stopping.best_mrr,
                 "best_round": self._stopping.best_round,
@@ -352,7 +312,7 @@ class FederationServer:
             table = self._table
             arrays = {"rows": table.rows, "averaged": table.averaged} if isinstance(table, ReadableTable) else {}
             checkpoint.save_part(self._folder.server, round_id, arrays, record)
-            saved = self._gather(Saved, round_id, self._patience, "checkpoint")
+            saved = self._people.gather(Saved, "checkpoint")
         checkpoint.mark_complete(self._folder.path, round_id, saved)
 
     def _restore(self, done: int) -> None:
@@ -368,20 +328,18 @@ class FederationServer:
 
     def _finish(self, done: RoundId) -> ServerOutcome:
         last = RoundId(done + 1)  # results are a step of their own, so that no mask of a training round is used again
-        self._round_id = last
+        self._people.round = last
         self._assemble()
         with self._transport.phase(last, "finish"):
-            self._tell(self._clients, Finish(), last)
+            self._people.tell(self._clients, Finish())
         result = self._sums.add_up(self._metric_task(last, "test", b""))
         if result is None:
             raise UserError(f"no test result: {self._ledger.last_reason}")
         if isinstance(result, SumTotal):
             self._send_total(last, result)
         with self._transport.phase(last, "finish"):
-            self._gather(Done, last, self._patience, "results")
-            self._conversation.broadcast(
-                self._attendance.reachable(self._conversation), Goodbye(self._attendance.complete), last
-            )
+            self._people.gather(Done, "results")
+            self._people.dismiss(Goodbye(self.complete), last)
         readable, table, ledger = isinstance(result, Collected), self._table, self._ledger
         return ServerOutcome(
             rounds=done,

@@ -3,16 +3,15 @@
 from collections.abc import Callable
 from typing import Final
 
-from protocols.conversation import MAX_REASON, Abandon, Conversation
+from protocols.conversation import MAX_REASON, Abandon
 from protocols.errors import SumAbandoned
 from protocols.holders import PURPOSE as HOLDERS
 from protocols.holders import CountTask
-from protocols.patience import Patience
-from protocols.sums import Silent, SumTask
+from protocols.sums import SumTask
 from secure_kg.errors import UserError
 from secure_kg.federation import twins
-from secure_kg.federation.attendance import Attendance
 from secure_kg.federation.config import RunConfig
+from secure_kg.federation.gathering import Gathering
 from secure_kg.federation.ledger import Ledger
 
 _MOST_ABANDONED: Final = 10
@@ -26,15 +25,11 @@ class Summing:
         self,
         config: RunConfig,
         session: twins.ServerSession | None,
-        conversation: Conversation,
-        attendance: Attendance,
-        patience: Patience,
-        silent: Silent,
+        people: Gathering,
         ledger: Ledger,
         report: Callable[[str], None],
     ) -> None:
-        self._config, self._conversation, self._attendance = config, conversation, attendance
-        self._patience, self._silent, self._ledger, self._report = patience, silent, ledger, report
+        self._config, self._people, self._ledger, self._report = config, people, ledger, report
         self._sums = ledger.sums = twins.sum_server(config, session)
         self._holders = twins.holder_server(config, session)
 
@@ -43,8 +38,8 @@ class Summing:
 
         `counting`: the count of holders that comes first. Keys for both are agreed on before either.
         """
-        talk, patience, silent = self._conversation, self._patience, self._silent
-        present, purpose = self._attendance.present, HOLDERS
+        talk, patience, silent = self._people.conversation, self._people.patience, self._people.silent
+        present, purpose = self._people.present, HOLDERS
         try:
             if counting is not None:
                 self._holders.prepare(talk, counting, set(task.participants) & present, patience, silent)
@@ -64,10 +59,7 @@ class Summing:
     def _give_up(self, task: SumTask, purpose: str, problem: SumAbandoned) -> None:
         self._ledger.abandon(int(task.round), purpose, str(problem))
         self._report(f"round {task.round}: the sum of {purpose} was given up: {problem}")
-        to = set(task.participants) & self._attendance.present
-        told = Abandon(purpose, str(problem)[:MAX_REASON])
-        if lost := self._conversation.broadcast(to, told, task.round):
-            self._silent(lost, type(told).__name__)
+        self._people.tell(task.participants, Abandon(purpose, str(problem)[:MAX_REASON]))
         # A resumed job may have to give up the sums it repeats, those of training and of evaluation.
         given_up = self._ledger.abandoned_in_a_row
         if given_up >= _MOST_ABANDONED + 2 * self._config.checkpoint_every:
