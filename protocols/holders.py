@@ -23,7 +23,7 @@ Not covered: clients that lie about what they hold: one that claims a row makes 
              then makes a holder believe what it likes. What answers over different clients tell: if somebody else held
              a row last time and nobody does without client 3, it was client 3. Where participants are sampled, enough
              rounds tell a client in this way who holds a row, its own or another by position. Sums of rows tell the
-             same.
+             same. Denial of service: a client that contributes here and then stays away costs the round's sum.
 Reference:   none; FedR and FedE add up rows whoever holds them. Power sums and Hankel matrices: Prony, 1795.
 Deviations:  none.
 
@@ -52,6 +52,7 @@ from protocols.errors import PeerMisbehaved, SumAbandoned
 from protocols.group_key import GroupKey
 from protocols.identifiers import SERVER, PartyId, RoundId
 from protocols.patience import Patience
+from protocols.primitives.encoding import length_prefixed
 from protocols.primitives.group import FieldArray, GroupVector, PrimeField
 from protocols.primitives.prg import combine_keystreams
 from protocols.secagg.vectors import VectorClient, VectorServer, VectorTask
@@ -88,6 +89,11 @@ class CountTask:
     def entries(self) -> int:
         """Without the check."""
         return self.union_size * self.entries_per_row
+
+    @property
+    def terms(self) -> bytes:
+        """What clients must agree on before they can count together."""
+        return length_prefixed(self.union, self.least.to_bytes(8, "little"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +153,7 @@ class HolderServer(ABC):
 
 
 def vector_task(task: CountTask) -> VectorTask:
-    return VectorTask(task.round, PURPOSE, task.participants, _FIELD, task.entries + 1, task.union)
+    return VectorTask(task.round, PURPOSE, task.participants, _FIELD, task.entries + 1, task.terms)
 
 
 def require_positions(held: npt.NDArray[np.int64], task: CountTask) -> None:
@@ -212,7 +218,7 @@ def _regular(matrices: FieldArray) -> npt.NDArray[np.bool_]:
 
 def _checksum(entries: FieldArray, task: CountTask, key: GroupKey) -> np.uint64:
     factors: FieldArray = np.zeros(task.entries, dtype=_FIELD.dtype)
-    combine_keystreams(factors, _FIELD, [key.derive("holder check", task.round, binding=task.union)])
+    combine_keystreams(factors, _FIELD, [key.derive("holder check", task.round, binding=task.terms)])
     return np.uint64(_FIELD.sum(_FIELD.multiply(factors, entries)))
 
 

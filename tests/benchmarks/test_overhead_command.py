@@ -18,7 +18,7 @@ def test_measures_real_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         assert report[setting]["bytes_up"] > 0
     for setting in overhead.SECURE:
         assert report["plain"]["seconds"]["mask"] == 0 < report[setting]["seconds"]["mask"]
-        assert 1 < report[setting]["bytes_ratio"]  # keys, shares and the union beside sixteen numbers per row
+        assert report[setting]["bytes_ratio"] > 1  # keys, shares and the union beside sixteen numbers per row
     assert report["mrr_difference"] == 0
     assert "ratio_to_plain" in capsys.readouterr().out
 
