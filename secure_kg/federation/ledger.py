@@ -18,6 +18,7 @@ _NOTHING: Final[dict[str, Any]] = {
     "bytes_down": {},
     "dropouts": [],
     "abandoned_sums": [],
+    "setup": {"seconds": 0.0, "bytes_up": 0, "bytes_down": 0},
 }
 
 
@@ -31,6 +32,21 @@ class Ledger:
         self._abandoned: list[dict[str, Any]] = []
         self.abandoned_in_a_row = 0
         self.sums: SumServer[Result] | None = None
+        self._setup: dict[str, Any] = _NOTHING["setup"]
+
+    def setup_is_over(self) -> None:
+        """Rounds begin: what was spent until now is set-up, that of all sessions together."""
+        earlier, traffic = self._carried["setup"], self._transport.traffic
+        self._setup = {
+            "seconds": earlier["seconds"] + time.perf_counter() - self._started,
+            "bytes_up": earlier["bytes_up"] + traffic.total("received").bytes,
+            "bytes_down": earlier["bytes_down"] + traffic.total("sent").bytes,
+        }
+
+    @property
+    def setup(self) -> dict[str, Any]:
+        """Seconds and bytes spent before the first round, from greeting to alignment."""
+        return self._setup
 
     def abandon(self, round_id: int, purpose: str, reason: str) -> None:
         self._abandoned.append({"round": round_id, "purpose": purpose, "reason": reason})
@@ -81,6 +97,7 @@ class Ledger:
             "bytes_down": {str(party): size for party, size in self.bytes("sent").items()},
             "dropouts": self.dropouts,
             "abandoned_sums": self.abandoned_sums,
+            "setup": self.setup,
         }
 
     def restore(self, record: dict[str, Any], done: int) -> None:

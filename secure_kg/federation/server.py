@@ -78,6 +78,8 @@ class ServerOutcome:
     dropouts: list[dict[str, Any]]
     abandoned_sums: list[dict[str, Any]]
     elapsed: float
+    setup: dict[str, Any]
+    """Seconds and bytes before the first round."""
     seconds: dict[str, float]
     bytes_up: dict[int, int]
     bytes_down: dict[int, int]
@@ -128,6 +130,7 @@ class FederationServer:
         if done:
             self._restore(done)
         self._report(self._setting())
+        self._ledger.setup_is_over()
         while not self._over(done):
             done += 1
             self._round(RoundId(done))
@@ -352,6 +355,7 @@ class FederationServer:
             dropouts=ledger.dropouts,
             abandoned_sums=ledger.abandoned_sums,
             elapsed=ledger.elapsed,
+            setup=ledger.setup,
             seconds=ledger.seconds,
             bytes_up=ledger.bytes("received"),
             bytes_down=ledger.bytes("sent"),

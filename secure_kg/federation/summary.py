@@ -34,6 +34,7 @@ def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> d
         "seconds": _phase_seconds(clients, outcome),
         "seconds_total": outcome.elapsed,
         "seconds_server": outcome.seconds,
+        "setup": outcome.setup,
         "bytes_up": sum(outcome.bytes_up.values()),
         "bytes_down": sum(outcome.bytes_down.values()),
         "bytes_up_per_client": {str(number): size for number, size in outcome.bytes_up.items()},

@@ -69,6 +69,7 @@ def run_report(summary: dict[str, Any], evaluations: Sequence[dict[str, Any]], s
             "<h2>Results</h2><div class='scroll'>",
             _results(summary),
             "</div>",
+            *_source(config),
             *_absences(summary),
             "<h2>Who learned what in this run</h2><div class='scroll'>",
             _privacy(summary),
@@ -116,6 +117,12 @@ def _results(summary: dict[str, Any]) -> str:
         for name, entry in entries
     ]
     return _table("", head, body)
+
+
+def _source(config: dict[str, Any]) -> list[str]:
+    if config["aggregation"] != "secret":
+        return []
+    return ["<p class='quiet'>The server could not read these; they are from the clients' folders on this machine.</p>"]
 
 
 def _absences(summary: dict[str, Any]) -> list[str]:
