@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from launch.command_line import OneLineParser, run_command
+from launch.command_line import OneLineParser, require_writable, run_command
 from launch.environment import mpirun_command
 from secure_kg.console import say, table
 from secure_kg.errors import UserError
@@ -35,6 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     if options.clients < 2 or options.rounds < 1 or options.repeat < 1:
         raise UserError("--clients must be at least 2, --rounds and --repeat at least 1")
+    if options.json not in (None, "-"):
+        require_writable(Path(options.json))
     report = measure(options)
     if options.json == "-":
         say(json.dumps(report, indent=2))

@@ -11,14 +11,13 @@ import argparse
 import json
 import resource
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.masked_sum_timing import Teller
-from launch.command_line import OneLineParser, run_command
+from launch.command_line import OneLineParser, require_writable, run_command
 from protocols.errors import ProtocolError
 from protocols.identifiers import PartyId
 from protocols.psu.attempts import MAX_BOUND
@@ -79,7 +78,7 @@ def _run(options: argparse.Namespace) -> int:
     _check(options)
     to_file = options.json not in (None, "-")
     if to_file:
-        _require_writable(Path(options.json))
+        require_writable(Path(options.json))
     try:
         report = measure(options)
     except ProtocolError as problem:
@@ -135,18 +134,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--json", metavar="FILE", help="write the figures to FILE; - for standard output")
     return parser
-
-
-def _require_writable(path: Path) -> None:
-    """Before the work, which may take a minute."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError as problem:
-        raise UserError(f"{path}: cannot be written ({problem.strerror})") from None
-    if path.is_dir():
-        raise UserError(f"{path}: cannot be written (it is a folder)")
 
 
 def names_of(clients: int, elements: int, overlap: float) -> dict[PartyId, list[str]]:

@@ -10,14 +10,13 @@ import argparse
 import json
 import statistics
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import flower_peer
 from benchmarks.masked_sum_timing import Masking, MeasuredSum, Sharing, Teller
-from launch.command_line import OneLineParser, run_command
+from launch.command_line import OneLineParser, require_writable, run_command
 from protocols.errors import ProtocolError
 from protocols.primitives.group import Group, PrimeField, Ring
 from protocols.secagg.params import ThreatModel, complete_parameters, sparse_parameters
@@ -52,7 +51,7 @@ def _run(options: argparse.Namespace) -> int:
         raise UserError(f"--dropout {options.dropout} is no fraction of the clients: at least 0, less than 1")
     to_file = options.json not in (None, "-")
     if to_file:
-        _require_writable(Path(options.json))
+        require_writable(Path(options.json))
     try:
         report = measure(options)
     except ProtocolError as problem:
@@ -90,18 +89,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, help="of inputs and dropouts [0]")
     parser.add_argument("--json", metavar="FILE", help="write the figures to FILE; - for standard output")
     return parser
-
-
-def _require_writable(path: Path) -> None:
-    """Before the work, which may take minutes."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError as problem:
-        raise UserError(f"{path}: cannot be written ({problem.strerror})") from None
-    if path.is_dir():
-        raise UserError(f"{path}: cannot be written (it is a folder)")
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:

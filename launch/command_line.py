@@ -1,7 +1,9 @@
 """Manners of every command: one line on standard error for a mistake, exit code 2, no usage dump, no traceback."""
 
 import argparse
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import NoReturn
 
 from secure_kg.console import fail
@@ -24,3 +26,15 @@ def run_command(command: Callable[[], int]) -> int:
         return 2
     except SystemExit as stop:  # --help
         return int(stop.code or 0)
+
+
+def require_writable(path: Path) -> None:
+    """Asked before work that may take minutes."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as problem:
+        raise UserError(f"{path}: cannot be written ({problem.strerror})") from None
+    if path.is_dir():
+        raise UserError(f"{path}: cannot be written (it is a folder)")

@@ -23,8 +23,7 @@ Deviations:  - The paper masks every round with the same perturbation, drawn onc
                there are contributors; an even multiple of it modulo 2^32 leaves the lowest bits of the sum in clear.
 """
 
-import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from protocols import group_key
@@ -36,10 +35,10 @@ from protocols.patience import Patience
 from protocols.primitives.encoding import length_prefixed
 from protocols.primitives.group import GroupVector
 from protocols.primitives.prg import combine_keystreams
-from protocols.secagg.sums import Encoder, vector_task
+from protocols.secagg.sums import SecAggSumClient, VectorSumServer, vector_task
 from protocols.secagg.terms import encode_parties
-from protocols.secagg.vectors import VectorClient, VectorServer, VectorTask
-from protocols.sums import Contribution, ContributionReport, MayOpen, Silent, SumClient, SumServer, SumTask, Total
+from protocols.secagg.vectors import VectorClient, VectorTask, VectorTotal
+from protocols.sums import Silent, SumTask, Total
 from protocols.totals import SumTotal
 from protocols.transport.deadline import Deadline
 
@@ -75,34 +74,16 @@ def open_total(key: GroupKey, task: VectorTask, total: SumTotal) -> GroupVector:
     return opened
 
 
-class SecretSumClient(SumClient):
+class SecretSumClient(SecAggSumClient):
     """`vectors` holds the session. `key`: the session's group key, if it is agreed on already."""
 
     def __init__(self, vectors: VectorClient, key: GroupKey | None = None) -> None:
-        self._vectors, self._key, self._encoder = vectors, key, Encoder()
+        super().__init__(vectors)
+        self._key = key
 
     def setup(self, conversation: Conversation, deadline: Deadline) -> None:
-        self._vectors.setup(conversation, deadline)
+        super().setup(conversation, deadline)
         self._key = group_key.join(conversation, self._vectors.session, deadline)
-
-    def prepare(self, conversation: Conversation, task: SumTask, deadline: Deadline) -> None:
-        self._vectors.prepare(conversation, vector_task(task), deadline)
-
-    def contribute(
-        self,
-        conversation: Conversation,
-        task: SumTask,
-        contribution: Contribution,
-        deadline: Deadline,
-        may_open: MayOpen | None = None,
-    ) -> ContributionReport:
-        started = time.perf_counter()
-        encoded = self._encoder.encode(task.layout, contribution)
-        encode_seconds = time.perf_counter() - started
-        vectors = vector_task(task)
-        mask = mask_key(self._group_key(), vectors, conversation.transport.party)
-        seconds = self._vectors.contribute(conversation, vectors, encoded.vector, deadline, [mask], may_open)
-        return ContributionReport(encoded.clipped, encoded.max_error, encode_seconds, seconds)
 
     def open(self, task: SumTask, total: SumTotal) -> Total:
         """What the contributors' numbers add up to."""
@@ -111,47 +92,24 @@ class SecretSumClient(SumClient):
         except SumAbandoned:
             raise PeerMisbehaved("the server sent a sum that is none of these contributors") from None
 
+    def _more_masks(self, task: VectorTask, party: PartyId) -> Sequence[bytes]:
+        return [mask_key(self._group_key(), task, party)]
+
     def _group_key(self) -> GroupKey:
         if self._key is None:
             raise RuntimeError("setup() comes first")
         return self._key
 
 
-class SecretSumServer(SumServer[SumTotal]):
-    """`vectors` holds the session. What it collects is for the clients."""
-
-    def __init__(self, vectors: VectorServer) -> None:
-        self._vectors = vectors
-
-    @property
-    def unmask_seconds(self) -> float:
-        return self._vectors.unmask_seconds
+class SecretSumServer(VectorSumServer[SumTotal]):
+    """What it collects is for the clients."""
 
     def setup(
         self, conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent
     ) -> None:
         """`present` may shrink under our hands: whoever is silent in one step is not asked in the next."""
-        self._vectors.setup(conversation, present, patience, silent)
+        super().setup(conversation, present, patience, silent)
         group_key.serve(conversation, self._vectors.channels & frozenset(present), patience, silent)
 
-    def prepare(
-        self,
-        conversation: Conversation,
-        task: SumTask,
-        present: Collection[PartyId],
-        patience: Patience,
-        silent: Silent,
-    ) -> None:
-        self._vectors.prepare(conversation, vector_task(task), present, patience, silent)
-
-    def collect(
-        self,
-        conversation: Conversation,
-        task: SumTask,
-        patience: Patience,
-        silent: Silent,
-        present: Collection[PartyId] | None = None,
-    ) -> SumTotal:
-        vectors = vector_task(task)
-        total = self._vectors.collect(conversation, vectors, patience, silent, present)
+    def _read(self, task: SumTask, total: VectorTotal) -> SumTotal:
         return SumTotal.of(task.round, task.purpose, total.contributors, total.vector)

@@ -5,19 +5,21 @@ silent in a step is reported to the caller (`Silent`) and left out of the steps 
 """
 
 import time
-from collections.abc import Collection
+from abc import abstractmethod
+from collections.abc import Collection, Sequence
 
 from protocols.conversation import Conversation
 from protocols.identifiers import PartyId
 from protocols.patience import Patience
 from protocols.primitives.fixed_point import Encoded
 from protocols.primitives.group import GroupVector
-from protocols.secagg.vectors import VectorClient, VectorServer, VectorTask
+from protocols.secagg.vectors import VectorClient, VectorServer, VectorTask, VectorTotal
 from protocols.sums import (
     Collected,
     Contribution,
     ContributionReport,
     MayOpen,
+    R,
     Silent,
     SumClient,
     SumLayout,
@@ -70,12 +72,18 @@ class SecAggSumClient(SumClient):
         started = time.perf_counter()
         encoded = self._encoder.encode(task.layout, contribution)
         encode_seconds = time.perf_counter() - started
-        seconds = self._vectors.contribute(conversation, vector_task(task), encoded.vector, deadline, may_open=may_open)
+        vectors = vector_task(task)
+        masks = self._more_masks(vectors, conversation.transport.party)
+        seconds = self._vectors.contribute(conversation, vectors, encoded.vector, deadline, masks, may_open)
         return ContributionReport(encoded.clipped, encoded.max_error, encode_seconds, seconds)
 
+    def _more_masks(self, task: VectorTask, party: PartyId) -> Sequence[bytes]:
+        """Keys of masks that stay on the sum: none, the server is to read it."""
+        return ()
 
-class SecAggSumServer(SumServer[Collected]):
-    """`vectors` holds the session; other protocols may run over the same one."""
+
+class VectorSumServer(SumServer[R]):
+    """`vectors` holds the session; other protocols may run over the same one. What becomes of a total is left open."""
 
     def __init__(self, vectors: VectorServer) -> None:
         self._vectors = vectors
@@ -106,6 +114,16 @@ class SecAggSumServer(SumServer[Collected]):
         patience: Patience,
         silent: Silent,
         present: Collection[PartyId] | None = None,
-    ) -> Collected:
-        total = self._vectors.collect(conversation, vector_task(task), patience, silent, present)
+    ) -> R:
+        return self._read(task, self._vectors.collect(conversation, vector_task(task), patience, silent, present))
+
+    @abstractmethod
+    def _read(self, task: SumTask, total: VectorTotal) -> R:
+        """What the server makes of a total."""
+
+
+class SecAggSumServer(VectorSumServer[Collected]):
+    """The server reads the sum."""
+
+    def _read(self, task: SumTask, total: VectorTotal) -> Collected:
         return Collected(task.layout.decode(total.vector), total.contributors)
