@@ -9,10 +9,10 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 .PHONY: help setup demo test lint bench clean
 
 help:
-	@echo "make demo    set up .venv once, then train FedR with secure aggregation on UMLS: 1 server, 5 clients"
+	@echo "make demo    set up .venv once, then train FedR on UMLS, 1 server and 5 clients: private union, secure sums"
 	@echo "make test    set up .venv once, then run all tests"
 	@echo "make lint    ruff and mypy --strict"
-	@echo "make bench   what secure aggregation costs next to its plain twin"
+	@echo "make bench   what secure and secret aggregation cost next to their plain twin"
 	@echo "make clean   remove .venv, caches and demo runs"
 
 setup: $(STAMP)

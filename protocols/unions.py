@@ -14,9 +14,9 @@ from protocols.errors import PeerMisbehaved
 class Positions:
     """The size of the union and the places of the client's own names in it.
 
-    A client finds its places itself, in a list of opaque tags that every client is sent alike. `digest` fingerprints
-    that list and enters the keys of all sums over the union: clients that were sent different lists cannot add up. A
-    server that gave everyone places of his own could otherwise make every row the row of one client.
+    A client finds its places itself, in what every client is sent alike: a list of opaque tags, or numbers to add up.
+    `digest` fingerprints that and enters the keys of all sums over the union: clients that were sent different things
+    cannot add up. A server that gave everyone places of his own could otherwise make every row the row of one client.
     """
 
     union_size: int
