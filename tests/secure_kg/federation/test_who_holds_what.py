@@ -10,9 +10,11 @@ import pytest
 from federation_in_threads import Vanished, nations, relation_rows, run_federation, small_config
 from transcripts import seen_by_server, vectors_in
 
+from protocols import holders
 from protocols.common_seed import CommonSeed
 from protocols.identifiers import PartyId, RoundId
 from protocols.plain.sums import ClearInput
+from protocols.primitives.group import PrimeField
 from protocols.psu.attempts import UnionPlaces
 from protocols.secagg.messages import MaskedInput
 from protocols.transport.base import Transport
@@ -164,6 +166,22 @@ def test_holder_counts_do_not_reach_the_server(tmp_path: Path) -> None:
         for one in totals:
             (vector,) = vectors_in(one.message)
             assert (vector.max() <= 3) == small
+
+
+def test_a_server_that_claims_more_holders_gets_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It adds to the total that tells a holder whether there are others; a lone holder would believe it."""
+    original = holders.send_total
+
+    def lie(conversation: Any, task: Any, contributors: Any, vector: Any, *rest: Any) -> None:
+        vector[:-1] = PrimeField().add(vector[:-1], np.ones(len(vector) - 1, dtype=np.uint64))
+        original(conversation, task, contributors, vector, *rest)
+
+    monkeypatch.setattr(holders, "send_total", lie)
+    run = run_federation(small_config(transcript=True), nations(3, by="relations"), tmp_path / "run")
+    assert run.outcome is None
+    assert any("not that of what the clients have sent" in str(error) for error in run.client_errors.values())
+    uploads = [one.message for one in seen_by_server(tmp_path / "run") if isinstance(one.message, MaskedInput)]
+    assert {upload.purpose for upload in uploads} == {"union/0", "holders"}  # type: ignore[attr-defined]
 
 
 def test_a_bound_that_no_row_can_meet_is_refused(tmp_path: Path) -> None:
