@@ -116,7 +116,9 @@ def run_rank(plan: Plan) -> int:
             fail(str(problem))
         _finalize()
         return 2 if serving else 0
-    with MpiTransport(world, send_seconds=plan.config.deadline) as transport:
+    # A client's message may wait for a server that is adding up; the server's for a client that is there.
+    send_seconds = plan.config.send_seconds if serving else plan.config.deadline
+    with MpiTransport(world, send_seconds) as transport:
         complete = _serve(plan, transport) if serving else _take_part(plan, transport, clients=world.Get_size() - 1)
         transport.flush(Deadline.after(_GRACE_SECONDS if complete else _SECONDS_TO_FORWARD))
     if complete:

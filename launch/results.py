@@ -73,9 +73,11 @@ def _say_privacy(summary: dict[str, Any]) -> None:
     if config["alignment"] == "plain":
         say(f"alignment was plain: the server saw every client's {shared} names")
     elif config["reveal_names"]:
-        say(f"alignment was private: the server learned the {shared} names (--reveal-names), not who holds them")
+        say(f"alignment was private: it told the server the {shared} names (--reveal-names), not who holds them")
     else:
-        say(f"alignment was private: the server learned the number of {shared} names, not the names or who holds them")
+        say(f"alignment was private: it told the server the number of {shared} names, not the names or who holds them")
+    if config["aggregation"] == "secagg" and (config["client_fraction"] < 1 or summary["dropouts"]):
+        say("but sums over different clients tell the server in the end who holds which row (secret sums do not)")
 
 
 def _compare(summary: dict[str, Any], folder: Path) -> None:

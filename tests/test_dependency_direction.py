@@ -103,7 +103,7 @@ def test_the_packages_were_read() -> None:
     seen = {(found.module, found.name) for found in IMPORTS}
     # One of each direction that is allowed, so that an empty list of imports cannot pass for a clean one.
     assert ("protocols.secagg.client", "protocols.primitives.prg") in seen
-    assert ("secure_kg.federation.server", "protocols.conversation") in seen
+    assert ("secure_kg.federation.gathering", "protocols.conversation") in seen
     assert ("launch.job", "secure_kg.federation.server") in seen
 
 

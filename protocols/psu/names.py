@@ -140,9 +140,8 @@ def _weights(count: int) -> FieldArray:
 def _padded(names: Sequence[str]) -> list[bytes]:
     """Each name as one byte of length, its UTF-8 form, and zeros up to the same number of bytes for all."""
     encoded = [name.encode("utf-8", "surrogatepass") for name in names]  # as tags do
-    longest = max(map(len, encoded), default=0)
-    if longest > MAX_NAME_BYTES:
-        raise ProtocolError(f"a name of {longest} bytes cannot be revealed: {MAX_NAME_BYTES} at most")
+    if max(map(len, encoded), default=0) > MAX_NAME_BYTES:  # how long is not for the server to hear
+        raise ProtocolError(f"a name is too long to be revealed: {MAX_NAME_BYTES} bytes at most")
     return [(bytes([len(name)]) + name).ljust(_ROW_BYTES, b"\0") for name in encoded]
 
 

@@ -20,12 +20,14 @@ from secure_kg.errors import UserError
 from secure_kg.federation.checkpoint import load_arrays, save_arrays
 from secure_kg.federation.run_folder import read_json, write_json
 
+_DIGEST_BYTES: Final = 32
 _CLIENT_FILE: Final = "alignment.safetensors"
 _SERVER_FILE: Final = "alignment.json"
+_NO_POSITIONS: Final = np.zeros((0, 0), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Aligned:
+class AlignedRun:
     """The server's part."""
 
     union: Union
@@ -37,7 +39,7 @@ def save_aligned(folder: Path, union: Union, clients: Collection[int]) -> None:
     write_json(folder / _SERVER_FILE, record)
 
 
-def load_aligned(folder: Path) -> Aligned | None:
+def load_aligned(folder: Path) -> AlignedRun | None:
     """None if the run has not come that far."""
     path = folder / _SERVER_FILE
     if not path.exists():
@@ -45,9 +47,12 @@ def load_aligned(folder: Path) -> Aligned | None:
     record = read_json(path)
     try:
         union = Union(int(record["size"]), bytes.fromhex(record["digest"]))
-        return Aligned(union, tuple(int(client) for client in record["clients"]))
+        clients = tuple(int(client) for client in record["clients"])
     except (KeyError, TypeError, ValueError):
         raise UserError(f"{path}: not a record of an alignment") from None
+    if union.size < 1 or len(union.digest) != _DIGEST_BYTES or not clients or min(clients) < 1:
+        raise UserError(f"{path}: not a record of an alignment")
+    return AlignedRun(union, clients)
 
 
 def save_positions(folder: Path, positions: Positions, names: Sequence[str]) -> None:
@@ -65,7 +70,11 @@ def load_positions(folder: Path, digest: bytes, names: Sequence[str]) -> Positio
         raise UserError(f"{path}: of another run than the server's")
     if record.get("names") != _digest(names):
         raise UserError(f"{path}: this client's names have changed since the run began")
-    return Positions(int(record["size"]), arrays["positions"].astype(np.int64), digest)
+    size, own = record.get("size"), arrays.get("positions", _NO_POSITIONS)
+    sound = own.dtype == np.int64 and own.shape == (len(names),) and len(np.unique(own)) == len(own)
+    if not isinstance(size, int) or not sound or not bool(((own >= 0) & (own < size)).all()):
+        raise UserError(f"{path}: not the positions of this client's names")
+    return Positions(size, own, digest)
 
 
 def _digest(names: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from protocols import common_seed, wire
+from protocols import wire
 from protocols.conversation import MAX_REASON, Abandon, Back, Conversation, Failed
 from protocols.errors import LeftOut, PeerMisbehaved, ProtocolError, SumAbandoned, UnexpectedMessage
 from protocols.holders import CountTask, Holders
@@ -35,9 +35,10 @@ from secure_kg.federation import checkpoint, twins
 from secure_kg.federation.alignment import load_positions, save_positions
 from secure_kg.federation.client_folder import append_opening, read_openings
 from secure_kg.federation.config import SETUP_SECONDS, RunConfig
-from secure_kg.federation.first_rows import first_rows, offered_seed
+from secure_kg.federation.first_rows import first_rows, private_seed
 from secure_kg.federation.judge import Judge
 from secure_kg.federation.messages import (
+    Aligned,
     Done,
     Evaluate,
     Finish,
@@ -89,6 +90,7 @@ class FederationClient:
         self._saved_by: tuple[int, ...] = ()
         self._aligned = b""
         self._rows: OwnRows | None = None
+        self._finished = False
 
     def say_failed(self, reason: str) -> None:
         """Tell the server that this client cannot go on. The reason must name places, never contents."""
@@ -150,7 +152,8 @@ class FederationClient:
                 self._save(round_id)
             case Abandon():
                 pass  # of a sum to which this client has contributed already
-            case Finish() if self._done < round_id <= self._config.rounds + 1:
+            case Finish() if self._done < round_id <= self._config.rounds + 1 and not self._finished:
+                self._finished = True  # asked twice, it would give the same figures over ever other clients
                 self._finish(round_id)
             case _:
                 raise UnexpectedMessage(
@@ -195,9 +198,9 @@ class FederationClient:
         if positions.union_size * (width + 1) * config.ring_bits // 8 > wire.MAX_FRAME_BYTES:
             raise PeerMisbehaved(f"the server announces a union of {positions.union_size} names, too many for one sum")
         self._rows = OwnRows(positions, shared, width, self._trainer)
-        offer, key = offered_seed(self._graph, config.seed), self._session.key if self._session else None
-        seed = common_seed.join(self._conversation, offer, key, self._deadline())
-        self._rows.start(first_rows(names, seed, width, initial_range(training.margin, training.dim)))
+        seed, span = private_seed(self._graph, config.seed), initial_range(training.margin, training.dim)
+        self._rows.start(first_rows(names, seed, width, span))
+        self._conversation.send(SERVER, Aligned(), SETUP)
 
     def _aligned_anew(self, names: tuple[str, ...]) -> Positions:
         config, session = self._config, self._session

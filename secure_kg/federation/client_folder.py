@@ -5,6 +5,7 @@ openings.jsonl      one line per sum: round, purpose, survivors (see `protocols.
 """
 
 import json
+import os
 from pathlib import Path
 
 from protocols.identifiers import PartyId, RoundId
@@ -30,8 +31,11 @@ def append_opening(folder: Path, round_id: RoundId, purpose: str, survivors: fro
     record = {"round": int(round_id), "purpose": purpose, "survivors": sorted(int(party) for party in survivors)}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / _OPENINGS).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+        with (folder / _OPENINGS).open("ab+") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - 1))
+            stub = b"" if file.read(1) in (b"", b"\n") else b"\n"  # a line that a crash cut short stays by itself
+            file.write(stub + json.dumps(record).encode() + b"\n")
     except OSError as problem:
         raise UserError(f"{folder / _OPENINGS}: cannot be written ({problem.strerror})") from None
 

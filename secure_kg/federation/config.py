@@ -99,6 +99,8 @@ class RunConfig:
                 raise UserError(f"{flag(name)} must be at least 0 and below 1")
         if self.union_bound is not None and not 1 <= self.union_bound <= MAX_BOUND:
             raise UserError(f"--union-bound must lie between 1 and {MAX_BOUND}")
+        if self.reveal_names and STRATEGIES[self.strategy].shared is None:
+            raise UserError(f"--reveal-names: under --strategy {self.strategy} no names are aligned")
         if self.reveal_names and self.alignment == "plain":
             raise UserError("--reveal-names is for --alignment psu: in the plain one the server is told names anyway")
         if self.adversary == "active" and self.aggregation == "plain":
@@ -115,6 +117,15 @@ class RunConfig:
     def first_union_bound(self) -> int:
         """How large a union the first attempt of the private set union has room for."""
         return self.union_bound if self.union_bound is not None else STRATEGIES[self.strategy].union_bound
+
+    @property
+    def send_seconds(self) -> float:
+        """How long the server waits for a client to take an earlier message before it sends the next one.
+
+        Where rows are shared a client is sent something when it waits for it. Alone it may train for rounds on end.
+        """
+        shared = STRATEGIES[self.strategy].shared is not None
+        return min(self.deadline, 2 * self.grace) if shared else self.deadline * self.eval_every
 
     @property
     def has_session(self) -> bool:

@@ -47,7 +47,10 @@ def forget_evaluations_after(folder: Path, round_id: int) -> None:
         write_whole(folder / _LINES, "".join(lines).encode())
 
 
-def write_result(folder: Path, test: ClientMetrics, test_clients: int, valid_mrr: float, averaged: int) -> None:
+def write_result(
+    folder: Path, test: ClientMetrics, test_clients: int, valid_mrr: float, averaged: int, evaluations: int
+) -> None:
+    """`evaluations`: how many this client has seen; one that was away may have missed the best."""
     write_json(
         folder / _RESULT,
         {
@@ -57,6 +60,7 @@ def write_result(folder: Path, test: ClientMetrics, test_clients: int, valid_mrr
             "test_clients": test_clients,
             "valid_mrr": valid_mrr,
             "rows_averaged": averaged,
+            "evaluations": evaluations,
         },
     )
 

@@ -1,9 +1,10 @@
-"""The rows that clients start from: the same for all who hold a name, and unknown to the server.
+"""The shared rows that a client starts from: its own, and computable by nobody else.
 
-A row is drawn from its name and a seed that one client offers to the others (`protocols.common_seed`). That client
-derives it from the run's seed and its own graph: the same data and the same seed give the same run again, and whoever
-does not know the graph does not know the seed. If the rows followed from a public seed, the server could tell the names
-behind the first means by comparing.
+FedR's server draws the first rows and sends them to everybody. Here rows have no fixed positions from which a public
+seed could draw them (they change from run to run), and drawn from names they would give these away: whoever knows the
+seed could compute the row of a guessed name and look for it among the first means. So each client draws its own, from
+its own graph and the run's seed. The same data and the same seed give the same run again; whoever does not have the
+graph cannot compute them. Clients differ until the first mean.
 """
 
 import hashlib
@@ -16,8 +17,8 @@ from secure_kg.federation.row_sum import Rows
 from secure_kg.seeds import generator
 
 
-def offered_seed(graph: ClientGraph, seed: int) -> bytes:
-    """What a client offers: 32 bytes that nobody computes who lacks the graph."""
+def private_seed(graph: ClientGraph, seed: int) -> bytes:
+    """32 bytes that nobody computes who lacks the graph."""
     state = hashlib.sha256(f"secure-kg/first rows/1/{seed}/".encode())
     for names in (graph.entities, graph.relations):
         state.update(len(names).to_bytes(8, "little"))

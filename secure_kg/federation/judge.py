@@ -29,7 +29,8 @@ class Judge:
         self._stopping.note(round_id, improved, self._newest_mrr)
 
     def write_result(self, test: ClientMetrics, clients: int, rows_averaged: int) -> None:
-        federation_record.write_result(self._folder, test, clients, self._stopping.best_mrr, rows_averaged)
+        best, seen = self._stopping.best_mrr, self._evaluations
+        federation_record.write_result(self._folder, test, clients, best, rows_averaged, seen)
 
     def record(self) -> dict[str, Any]:
         """For a checkpoint."""

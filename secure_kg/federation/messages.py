@@ -52,12 +52,17 @@ class Ready(wire.Message, frozen=True):
     """Client to server: my data are read and my trainer stands."""
 
 
-@wire.message(0x1003)
+@wire.message(0x100E)
+class Aligned(wire.Message, frozen=True):
+    """Client to server: I have found my rows among the shared ones, and written down where they are."""
+
+
+@wire.message(0x1013)
 class TrainRound(wire.Message, frozen=True):
     """Server to participant: train, then contribute."""
 
 
-@wire.message(0x1004)
+@wire.message(0x1014)
 class Evaluate(wire.Message, frozen=True):
     """Server to every client: rank your validation part."""
 

@@ -101,9 +101,9 @@ class RunFolder:
         return sorted(found, key=lambda result: int(result["client"]))
 
     def read_by_clients(self) -> dict[str, Any] | None:
-        """The result of the federation where only clients can read it, from the first one on this machine."""
+        """The result of the federation where only clients can read it, from the one here that has seen most of it."""
         found = sorted(self.path.glob("clients/*/federation.json"), key=lambda path: int(path.parent.name))
-        return read_json(found[0]) if found else None
+        return max(map(read_json, found), key=lambda result: int(result["evaluations"]), default=None)
 
     def append_metrics(self, record: dict[str, Any]) -> None:
         with (self.path / "metrics.jsonl").open("a", encoding="utf-8") as file:
@@ -116,12 +116,11 @@ class RunFolder:
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
 
     def all_metrics(self) -> list[dict[str, Any]]:
-        """As `metrics`, with what only clients could read, from the first one on this machine."""
-        found = sorted(self.path.glob("clients/*/federation.jsonl"), key=lambda path: int(path.parent.name))
-        if not found:
-            return self.metrics()
-        lines = found[0].read_text(encoding="utf-8").splitlines()
-        read = {record["round"]: record for record in map(json.loads, lines)}
+        """As `metrics`, with what only clients could read, from any one on this machine."""
+        read: dict[int, dict[str, Any]] = {}
+        for path in self.path.glob("clients/*/federation.jsonl"):
+            lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
+            read |= {record["round"]: record for record in map(json.loads, lines)}
         return [record | read.get(record["round"], {}) for record in self.metrics()]
 
     def forget_metrics_after(self, round_id: int) -> None:

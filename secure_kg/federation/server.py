@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from protocols import common_seed, wire
+from protocols import wire
 from protocols.errors import EncodingOverflow, ProtocolError, SumAbandoned
 from protocols.holders import CountTask
 from protocols.identifiers import PartyId, RoundId, new_session
@@ -26,13 +26,14 @@ from protocols.transport.tap import Tap
 from protocols.unions import Union
 from secure_kg.errors import UserError
 from secure_kg.federation import checkpoint, twins
-from secure_kg.federation.alignment import Aligned, load_aligned, save_aligned
+from secure_kg.federation.alignment import AlignedRun, load_aligned, save_aligned
 from secure_kg.federation.config import SETUP_SECONDS, RunConfig
 from secure_kg.federation.early_stopping import EarlyStopping
 from secure_kg.federation.federation_record import evaluation_record
 from secure_kg.federation.gathering import Gathering
 from secure_kg.federation.ledger import Ledger
 from secure_kg.federation.messages import (
+    Aligned,
     Done,
     Evaluate,
     Finish,
@@ -117,6 +118,8 @@ class FederationServer:
     def _run(self) -> ServerOutcome:
         self._check_feasible()
         last, aligned = checkpoint.last_complete(self._folder.path), load_aligned(self._folder.server)
+        if last.round and self._strategy.shared is not None and aligned is None:
+            raise UserError(f"{self._folder.server}: its alignment.json is missing; without it no row has its place")
         done, patience = last.round, Patience(max(SETUP_SECONDS, self._config.deadline), _SETUP_GRACE)
         self._greet(last, aligned, patience)
         people = self._people
@@ -139,9 +142,10 @@ class FederationServer:
     def _check_feasible(self) -> None:
         """Refuse at once what could only fail later."""
         config, clients = self._config, len(self._clients)
-        for option, least in (("participants", config.min_participants), ("holders", config.min_holders)):
-            if least > clients:
-                raise UserError(f"--min-{option} {least}: there are only {clients} clients")
+        if config.min_participants > clients:
+            raise UserError(f"--min-participants {config.min_participants}: there are only {clients} clients")
+        if config.min_holders > (drawn := len(self._chosen(RoundId(1)))):
+            raise UserError(f"--min-holders {config.min_holders}: only {drawn} clients take part in a round")
         try:
             row_layout(1, 1, config.clip, clients, config.ring_bits)
         except EncodingOverflow as problem:
@@ -163,7 +167,7 @@ class FederationServer:
     def _over(self, done: int) -> bool:
         return done >= self._config.rounds or self._stopping.exhausted
 
-    def _greet(self, last: checkpoint.Complete, aligned: Aligned | None, patience: Patience) -> None:
+    def _greet(self, last: checkpoint.Complete, aligned: AlignedRun | None, patience: Patience) -> None:
         """Open a session with every client; settings that differ between parties end the job before it starts."""
         digest = self._config.digest()
         session = new_session()
@@ -181,14 +185,14 @@ class FederationServer:
         if aligned is not None and (strangers := people.present - set(aligned.clients)):
             people.silent(strangers, "alignment")  # not there when the run began, so its rows have no place
 
-    def _align(self, aligned: Aligned | None, patience: Patience) -> SharedTable | None:
+    def _align(self, aligned: AlignedRun | None, patience: Patience) -> SharedTable | None:
         """Line 1-2: the size of the union. The first rows are the clients' own affair."""
         if self._strategy.shared is None:
             return None
         union = aligned.union if aligned is not None else self._aligned_anew(patience)
-        people = self._people
-        common_seed.serve(people.conversation, people.present, patience, people.silent)
-        save_aligned(self._folder.server, union, people.present if aligned is None else aligned.clients)
+        there = self._people.gather(Aligned, "alignment", patience)
+        if aligned is None:
+            save_aligned(self._folder.server, union, there)
         training = self._config.training
         width = self._strategy.row_width(training.model, training.dim)
         return (SealedTable if self._config.aggregation == "secret" else ReadableTable)(union, width)

@@ -60,7 +60,7 @@ def _federation(outcome: ServerOutcome, folder: RunFolder) -> dict[str, Any]:
     if read is None:
         read = dict.fromkeys(("mrr", "hits@1", "hits@3", "hits@10", "both_sides", "test_triples", "valid_mrr"))
         return {**read, "test_clients": outcome.test_clients, "rows_kept_local": None}
-    averaged = int(read.pop("rows_averaged"))
+    averaged, _ = int(read.pop("rows_averaged")), read.pop("evaluations")
     return {**read, "rows_kept_local": outcome.union_size - averaged}
 
 

@@ -12,7 +12,6 @@ from vectors import unhex, vectors
 
 import protocols
 from protocols import wire
-from protocols.common_seed import AskForSeed, CommonSeed
 from protocols.conversation import MAX_PURPOSE, MAX_REASON, Abandon, Abort, Back, Failed, LeaveOut
 from protocols.group_key import DrawGroupKey, SealedGroupKey, SealedGroupKeys
 from protocols.plain.sums import ClearInput
@@ -105,8 +104,6 @@ STRATEGIES: dict[type[wire.Message], st.SearchStrategy[wire.Message]] = {
     SumTotal: st.builds(
         SumTotal, _PURPOSE, st.integers(0, 2**64 - 1), st.sets(_PARTY, max_size=4).map(sorted), _vector("<u4", "<u8")
     ),
-    AskForSeed: st.builds(AskForSeed),
-    CommonSeed: st.builds(CommonSeed, _KEY | _SEALED_KEY),
     ClearInput: st.builds(ClearInput, _PURPOSE, _vector("<u4", "<u8")),
     ClearNames: st.builds(ClearNames, st.lists(st.text(max_size=10), unique=True, max_size=5)),
     ClearUnion: st.builds(ClearUnion, hnp.arrays("<u1", st.tuples(st.integers(0, 4), st.just(TAG_BYTES)))),

@@ -12,7 +12,6 @@ PROTOCOLS = [
     "protocols.psu",
     "protocols.psu.names",
     "protocols.group_key",
-    "protocols.common_seed",
     "protocols.secret_aggregation",
     "protocols.holders",
     "protocols.plain.holders",

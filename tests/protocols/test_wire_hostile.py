@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from messages_of_protocols import STRATEGIES, AnyArray, any_message, same, written_frames
 
 from protocols import wire
-from protocols.common_seed import AskForSeed, CommonSeed
 from protocols.conversation import Abandon, Abort, Back, Failed, LeaveOut
 from protocols.errors import DecodeError
 from protocols.group_key import DrawGroupKey, SealedGroupKey, SealedGroupKeys
@@ -436,11 +435,6 @@ LONG = "p" * 65
         (SumTotal, ["p", 1, [1], ONE_F8]),
         (SumTotal, ["p", 1, [1], array("i8", (1,), bytes(8))]),
         (SumTotal, ["p", 1, [1], array("u8", (1, 1), bytes(8))]),
-        (AskForSeed, [0]),
-        (CommonSeed, [b""]),
-        (CommonSeed, [KEY[:31]]),
-        (CommonSeed, [SEALED_KEY[:-1]]),
-        (CommonSeed, [SEALED_KEY + b"g"]),
         (ClearInput, [LONG, ONE_U8]),
         (ClearInput, ["p", ONE_F8]),
         (ClearInput, ["p", array("i8", (1,), bytes(8))]),

@@ -134,3 +134,11 @@ def test_a_party_that_was_absent_finds_its_last_part_before(tmp_path: Path) -> N
     assert checkpoint.latest_before(tmp_path, 8) == 8
     assert checkpoint.latest_before(tmp_path, 7) == 4
     assert checkpoint.latest_before(tmp_path, 3) is None  # the last two parts are kept
+
+
+def test_an_opening_after_a_cut_line_stands_on_a_line_of_its_own(tmp_path: Path) -> None:
+    append_opening(tmp_path, RoundId(1), "rows", frozenset({PartyId(1)}))
+    with (tmp_path / "openings.jsonl").open("a") as file:
+        file.write('{"round": 2, "purp')
+    append_opening(tmp_path, RoundId(3), "rows", frozenset({PartyId(2)}))
+    assert read_openings(tmp_path) == {(1, "rows"): {1}, (3, "rows"): {2}}

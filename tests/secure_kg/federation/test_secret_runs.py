@@ -12,6 +12,7 @@ from federation_in_threads import nations, relation_rows, run_federation, small_
 from transcripts import seen_by_server, vectors_in
 
 from protocols.group_key import GroupKey
+from protocols.identifiers import RoundId
 from protocols.psu.attempts import UnionPlaces
 from protocols.secagg.messages import MaskedInput
 from protocols.secagg.sums import vector_task
@@ -19,10 +20,15 @@ from protocols.secret_aggregation import SecretSumClient, open_total
 from protocols.totals import SumTotal
 from secure_kg.data.graph import ClientGraph
 from secure_kg.errors import UserError
+from secure_kg.evaluation.sums import RankingSums
 from secure_kg.federation.config import RunConfig
-from secure_kg.federation.messages import SharedRows
+from secure_kg.federation.federation_record import append_evaluation, write_result
+from secure_kg.federation.messages import Done, Finish, SharedRows
+from secure_kg.federation.metric_sum import ClientMetrics
 from secure_kg.federation.run_folder import RunFolder
+from secure_kg.federation.server import FederationServer
 from secure_kg.federation.summary import summarise
+from secure_kg.training.config import TrainingConfig
 from secure_kg.training.trainer import LocalTrainer
 
 SPREAD = 12.0**-0.5
@@ -155,13 +161,49 @@ def test_a_broken_run_resumes_to_the_same_result(tmp_path: Path, fraction: float
 
 
 def test_stops_early_by_the_clients_word(tmp_path: Path) -> None:
-    """With a learning rate of nearly zero no later evaluation can be better than the first."""
-    training = small_config().training
-    still = type(training)(dim=8, negatives=14, batch_size=256, local_epochs=1, lr=1e-30)
-    config = small_config(aggregation="secret", rounds=50, eval_every=1, patience=3, training=still)
+    config = small_config(aggregation="secret", rounds=50, eval_every=1, patience=3, training=_still())
     outcome = run_federation(config, nations(2), tmp_path / "run").done()
     assert outcome.rounds == 1 + 3
     assert outcome.best_round == 1
+
+
+def test_the_result_is_that_of_the_client_that_has_seen_most(tmp_path: Path) -> None:
+    """One that was away when the best evaluation was made does not know it."""
+    metrics = ClientMetrics(RankingSums(2, 1.0, 0, 1, 2), RankingSums(4, 1.0, 0, 1, 2))
+    for number, evaluations, best, averaged in ((1, 3, -1.0, 7), (2, 9, 0.25, 8), (3, 9, 0.25, 8)):
+        folder = tmp_path / f"clients/{number}"
+        folder.mkdir(parents=True)
+        write_result(folder, metrics, 3, best, averaged, evaluations)
+        append_evaluation(folder, 10 * number, metrics)
+    read = RunFolder(tmp_path).read_by_clients()
+    assert read is not None
+    assert (read["valid_mrr"], read["rows_averaged"]) == (0.25, 8)
+    for number in (1, 2, 3):
+        RunFolder(tmp_path).append_metrics({"round": 10 * number})
+    assert all("valid" in line for line in RunFolder(tmp_path).all_metrics())
+
+
+def test_results_are_given_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that asks for them again, over other clients, would get one client's by subtraction."""
+    original = FederationServer._finish
+
+    def twice(self: FederationServer, done: RoundId) -> Any:
+        self._people.round = RoundId(done + 1)
+        self._people.tell(self._clients, Finish())
+        self._sums.add_up(self._metric_task(RoundId(done + 1), "test", b""))
+        self._people.gather(Done, "results")
+        return original(self, RoundId(done + 1))
+
+    monkeypatch.setattr(FederationServer, "_finish", twice)
+    config = small_config(rounds=4, eval_every=1, patience=1, training=_still())
+    run = run_federation(config, nations(3), tmp_path / "run")
+    assert run.outcome is None
+    assert any("sent Finish" in str(error) for error in run.client_errors.values())
+
+
+def _still() -> TrainingConfig:
+    """With a learning rate of nearly zero no later evaluation can be better than the first."""
+    return TrainingConfig(dim=8, negatives=14, batch_size=256, local_epochs=1, lr=1e-30)
 
 
 def test_local_results_are_secret_too(tmp_path: Path) -> None:

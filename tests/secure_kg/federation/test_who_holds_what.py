@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from federation_in_threads import Vanished, nations, relation_rows, run_federation, small_config
 from transcripts import seen_by_server, vectors_in
 
 from protocols import holders
-from protocols.common_seed import CommonSeed
 from protocols.identifiers import PartyId, RoundId
 from protocols.plain.sums import ClearInput
 from protocols.primitives.group import PrimeField
@@ -19,14 +19,25 @@ from protocols.psu.attempts import UnionPlaces
 from protocols.secagg.messages import MaskedInput
 from protocols.transport.base import Transport
 from protocols.transport.in_process import InProcessNetwork, InProcessTransport
+from protocols.unions import Positions, Union
 from protocols.wire import Frame
 from secure_kg.data.graph import ClientGraph
 from secure_kg.errors import UserError
 from secure_kg.federation import server
-from secure_kg.federation.first_rows import first_rows, offered_seed
+from secure_kg.federation.alignment import (
+    AlignedRun,
+    load_aligned,
+    load_positions,
+    save_aligned,
+    save_positions,
+)
+from secure_kg.federation.checkpoint import load_arrays, save_arrays
+from secure_kg.federation.config import RunConfig
+from secure_kg.federation.first_rows import first_rows, private_seed
 from secure_kg.federation.messages import SharedRows
 from secure_kg.federation.row_sum import row_layout
 from secure_kg.federation.sampling import participants
+from secure_kg.training.trainer import LocalTrainer
 
 
 @pytest.mark.parametrize("alignment", ["psu", "plain"])
@@ -187,22 +198,37 @@ def test_a_server_that_claims_more_holders_gets_no_row(tmp_path: Path, monkeypat
 def test_a_bound_that_no_row_can_meet_is_refused(tmp_path: Path) -> None:
     run = run_federation(small_config(min_holders=4), nations(3), tmp_path / "run")
     assert isinstance(run.server_error, UserError)
-    assert "--min-holders 4: there are only 3 clients" in str(run.server_error)
+    assert "--min-holders 4: only 3 clients take part in a round" in str(run.server_error)
 
 
-def test_the_server_cannot_compute_the_first_rows(tmp_path: Path) -> None:
-    """The seed follows from one client's graph, and travels encrypted; in the plain twin it is in clear."""
+def test_nobody_else_can_compute_a_clients_first_rows(tmp_path: Path) -> None:
+    """They follow from its own graph: another client, who knows the same names, starts from other rows."""
     graphs = nations(3)
-    seed = offered_seed(graphs[0], 0)
-    for aggregation, alignment, in_clear in (("plain", "plain", True), ("secagg", "psu", False)):
-        config = small_config(aggregation=aggregation, alignment=alignment, rounds=1, transcript=True)
-        run_federation(config, graphs, tmp_path / aggregation).done()
-        seeds = [one for one in seen_by_server(tmp_path / aggregation) if isinstance(one.message, CommonSeed)]
-        assert len(seeds) == 3  # from one client, and to the two others
-        assert all((seed in one.frame) == in_clear for one in seeds)
-    assert offered_seed(graphs[0], 1) != seed != offered_seed(graphs[1], 0)
+    seed = private_seed(graphs[0], 0)
+    assert private_seed(graphs[0], 1) != seed != private_seed(graphs[1], 0)
     other = ClientGraph(graphs[0].entities, graphs[0].relations, graphs[0].train[::-1], graphs[0].valid, graphs[0].test)
-    assert offered_seed(other, 0) != seed
+    assert private_seed(other, 0) != seed
+    started: dict[int, np.ndarray[Any, Any]] = {}
+
+    def remember(graph: ClientGraph, settings: RunConfig, number: int) -> LocalTrainer:
+        trainer = LocalTrainer(graph, settings.training, torch.device("cpu"), settings.seed, number)
+        train = trainer.train_round
+
+        def remember_and_train(round: int) -> Any:
+            started.setdefault(number, trainer.rows("relation"))
+            return train(round)
+
+        trainer.train_round = remember_and_train  # type: ignore[method-assign]
+        return trainer
+
+    run_federation(small_config(rounds=1), graphs, tmp_path / "run", trainer_of=remember).done()
+    common = sorted({*graphs[0].relations} & {*graphs[1].relations})
+    first, second = (
+        started[number][[graphs[number - 1].relations.index(name) for name in common]] for number in (1, 2)
+    )
+    assert abs(np.corrcoef(first.reshape(-1), second.reshape(-1))[0, 1]) < 5 / np.sqrt(first.size)
+    public = LocalTrainer(graphs[0], small_config().training, torch.device("cpu"), 0, 1).rows("relation")
+    assert not np.array_equal(started[1], public)  # what the run's public seed gives
 
 
 def test_first_rows_follow_from_seed_and_name_alone() -> None:
@@ -226,6 +252,59 @@ def test_a_resumed_run_keeps_its_alignment(tmp_path: Path) -> None:
     (tmp_path / "run/clients/2/alignment.safetensors").unlink()
     broken = run_federation(small_config(rounds=6), graphs, tmp_path / "run", resume=True)
     assert "without it this client cannot go on with the run" in str(broken.client_errors[2])
+
+
+def test_a_checkpoint_without_its_alignment_is_refused(tmp_path: Path) -> None:
+    """Aligned anew, the rows of the checkpoint would belong to other names."""
+    run_federation(small_config(rounds=2), nations(2), tmp_path / "run").done()
+    (tmp_path / "run/server/alignment.json").unlink()
+    again = run_federation(small_config(rounds=4), nations(2), tmp_path / "run", resume=True)
+    assert isinstance(again.server_error, UserError)
+    assert "alignment.json is missing" in str(again.server_error)
+
+
+@pytest.mark.parametrize("damage", ["out of range", "negative", "twice", "too short", "floats", "absent"])
+def test_damaged_positions_are_refused(tmp_path: Path, damage: str) -> None:
+    names = ("a", "b", "c")
+    save_positions(tmp_path, Positions(5, np.array([4, 0, 2]), b"d" * 32), names)
+    assert load_positions(tmp_path, b"d" * 32, names).own.tolist() == [4, 0, 2]
+    _, record = load_arrays(tmp_path / "alignment.safetensors")
+    own = {
+        "out of range": np.array([4, 0, 5]),
+        "negative": np.array([4, 0, -1]),
+        "twice": np.array([4, 0, 4]),
+        "too short": np.array([4, 0]),
+        "floats": np.array([4.0, 0.0, 2.0]),
+    }
+    save_arrays(tmp_path / "alignment.safetensors", {"positions": own[damage]} if damage in own else {}, record)
+    with pytest.raises(UserError, match="not the positions of this client's names"):
+        load_positions(tmp_path, b"d" * 32, names)
+
+
+@pytest.mark.parametrize("change", [{"size": -7}, {"size": 0}, {"digest": "ab"}, {"clients": []}, {"clients": "x"}])
+def test_a_damaged_record_of_the_alignment_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    save_aligned(tmp_path, Union(5, b"d" * 32), [1, 2])
+    assert load_aligned(tmp_path) == AlignedRun(Union(5, b"d" * 32), (1, 2))
+    record = json.loads((tmp_path / "alignment.json").read_text())
+    (tmp_path / "alignment.json").write_text(json.dumps(record | change))
+    with pytest.raises(UserError, match="not a record of an alignment"):
+        load_aligned(tmp_path)
+
+
+def test_a_client_that_dies_before_it_has_written_its_positions_does_not_spoil_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_SETUP_GRACE", 2.0)
+    graphs = nations(4)
+    last_word = 7  # of set-up: Aligned
+    first = run_federation(
+        small_config(rounds=2, grace=2.0), graphs, tmp_path / "run", transport_of=_dying(3, after=last_word)
+    )
+    assert first.gone == {3}
+    assert json.loads((tmp_path / "run/server/alignment.json").read_text())["clients"] == [1, 2, 4]
+    again = run_federation(small_config(rounds=4, grace=2.0), graphs, tmp_path / "run", resume=True)
+    assert again.gone == {3}
+    assert not again.client_errors
 
 
 def test_a_client_of_another_run_is_refused(tmp_path: Path) -> None:
