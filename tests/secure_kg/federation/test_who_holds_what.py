@@ -37,6 +37,7 @@ from secure_kg.federation.first_rows import first_rows, private_seed
 from secure_kg.federation.messages import SharedRows
 from secure_kg.federation.row_sum import row_layout
 from secure_kg.federation.sampling import participants
+from secure_kg.models.shapes import initial_range
 from secure_kg.training.trainer import LocalTrainer
 
 
@@ -229,6 +230,29 @@ def test_nobody_else_can_compute_a_clients_first_rows(tmp_path: Path) -> None:
     assert abs(np.corrcoef(first.reshape(-1), second.reshape(-1))[0, 1]) < 5 / np.sqrt(first.size)
     public = LocalTrainer(graphs[0], small_config().training, torch.device("cpu"), 0, 1).rows("relation")
     assert not np.array_equal(started[1], public)  # what the run's public seed gives
+
+
+def test_a_client_cannot_confirm_a_name_by_its_first_row(tmp_path: Path) -> None:
+    """It computes the rows it would have started from for names of the others, and looks for them among the means."""
+    graphs = nations(4, by="entities")
+    training = type(small_config().training)(dim=256, negatives=14, batch_size=256, local_epochs=1, lr=1e-4)
+    config = small_config(rounds=1, eval_every=1, transcript=True, training=training)
+    run_federation(config, graphs, tmp_path / "run").done()
+    (table, *_) = [one.message for one in seen_by_server(tmp_path / "run") if isinstance(one.message, SharedRows)]
+    assert isinstance(table, SharedRows)
+    means = table.rows[table.averaged > 0]
+
+    def best_matches(names: list[str], seed: bytes) -> Any:
+        guesses = first_rows(names, seed, training.dim, initial_range(training.margin, training.dim))
+        norms = np.linalg.norm(guesses, axis=1)[:, None] * np.linalg.norm(means, axis=1)
+        return (guesses @ means.T / norms).max(axis=1)
+
+    held = [list(graph.relations) for graph in graphs]
+    foreign = sorted({name for names in held[1:] for name in names} - set(held[0]))
+    assert foreign
+    assert best_matches(foreign, private_seed(graphs[0], config.seed)).max() < 0.35
+    # The contrast: its own names it finds, since its own first rows are part of these means.
+    assert best_matches(held[0], private_seed(graphs[0], config.seed)).max() > 0.4
 
 
 def test_first_rows_follow_from_seed_and_name_alone() -> None:
