@@ -68,10 +68,6 @@ class TableLayout:
         by_threshold = -(-(_PERCENT_PER_TAG * union_bound + _PERCENT_PER_ROOT * isqrt(union_bound)) // 100)
         return cls(max(MIN_THIRD, by_pairs, by_threshold), salt)
 
-    def doubled(self) -> "TableLayout":
-        """For another attempt after peeling has failed: twice the cells, and other ones for each tag."""
-        return TableLayout(2 * self.third, self.salt)
-
     @property
     def cells(self) -> int:
         return CELLS_PER_TAG * self.third

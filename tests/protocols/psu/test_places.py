@@ -28,7 +28,7 @@ def test_the_union_fills_its_positions_one_to_one(size: int, seed: int) -> None:
     tags = random_tags(size, seed)
     layout = TableLayout.for_bound(size, SALT)
     while len(unresolved(layout.cells_of(*tags.T))):  # one in 1000
-        layout = layout.doubled()
+        layout = TableLayout(4 * layout.third, SALT)
     places = places_of(peeled_of(tags, layout), layout)
     assert places.dtype == np.uint32
     assert places.shape == (layout.cells,)

@@ -22,12 +22,12 @@ SALT = b"a salt of these tests"
 
 
 def peeled_with_patience(sets: list[FieldArray], layout: TableLayout) -> FieldArray:
-    """One failure in 1000 is expected: what a caller does then is to double the table."""
+    """One failure in 1000 is expected: what a caller does then is to take a larger table."""
     for _ in range(3):
         try:
             return peel(total_of(sets, layout), layout)
         except PeelFailed:
-            layout = layout.doubled()
+            layout = TableLayout(4 * layout.third, layout.salt)
     raise AssertionError("three tables in a row cannot be peeled")
 
 
