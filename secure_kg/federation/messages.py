@@ -32,8 +32,6 @@ class Welcome(wire.Message, frozen=True):
     """Which clients have written their part of that round's checkpoint; another one was absent then."""
     aligned: bytes
     """Digest of the alignment this run has already; empty if it has none yet."""
-    aligned_by: list[int]
-    """Which clients took part in it."""
     run_name: str
     """Name of the run's folder; a client that was not told a folder keeps its own files under this name."""
 

@@ -176,8 +176,8 @@ class FederationServer:
         people = self._people
         hellos = people.gather(Hello, "greeting", patience)
         name = self._folder.path.resolve().name
-        union, members = (aligned.union.digest, list(aligned.clients)) if aligned is not None else (b"", [])
-        people.tell(hellos, Welcome(session, digest, last.round, list(last.saved_by), union, members, name))
+        union = aligned.union.digest if aligned is not None else b""
+        people.tell(hellos, Welcome(session, digest, last.round, list(last.saved_by), union, name))
         people.open_session(session)
         odd = [party for party in sorted(hellos) if hellos[party].digest != digest]
         if odd:
