@@ -64,7 +64,8 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "batch_size": "triples per step",
         "local_epochs": "passes over the client's triples per round",
         "corrupt": "negatives replace tails only (as in the papers), or heads and tails in turn",
-        "norm": "TransE's norm",
+        "norm": "norm of TransE and TransM",
+        "eval_megabytes": "memory for scores when ranking; distance models on the CPU need none",
     },
     "run": {
         "seed": "seed of split, sampling and training; the same seed gives the same result",

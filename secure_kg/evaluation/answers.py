@@ -35,15 +35,25 @@ class KnownAnswers:
         self._counts = torch.from_numpy(np.append(counts, 0)).to(device)
         self._answers = torch.from_numpy(triples[order, 2 if side == "tail" else 0]).to(device)
 
-    def look_up(self, triples: Tensor) -> tuple[Tensor, Tensor]:
-        """All answers to the queries of triples [b, 3]: their rows in the batch [k] and the entity ids [k]."""
+    @property
+    def all(self) -> Tensor:
+        """The answers of all queries, one query after the other; `ranges` says where a query's own stand."""
+        return self._answers
+
+    def ranges(self, triples: Tensor) -> tuple[Tensor, Tensor]:
+        """Where in `all` the answers to the queries of triples [b, 3] start [b], and how many there are [b]."""
         queries = _queries(triples, self._relations, self.side)
         group = torch.searchsorted(self._keys, queries)
-        counts = torch.where(self._keys[group] == queries, self._counts[group], 0)
+        found = self._keys[group] == queries
+        return self._starts[group], torch.where(found, self._counts[group], 0)
+
+    def look_up(self, triples: Tensor) -> tuple[Tensor, Tensor]:
+        """All answers to the queries of triples [b, 3]: their rows in the batch [k] and the entity ids [k]."""
+        starts, counts = self.ranges(triples)
         rows = torch.repeat_interleave(torch.arange(len(triples), device=triples.device), counts)
         first = torch.cumsum(counts, 0) - counts
         offset = torch.arange(len(rows), device=triples.device) - first[rows]
-        return rows, self._answers[self._starts[group][rows] + offset]
+        return rows, self._answers[starts[rows] + offset]
 
 
 def _queries(triples: T, relations: int, side: Side) -> T:

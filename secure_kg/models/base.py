@@ -1,12 +1,24 @@
-"""What every embedding model shares: two tables of rows, and three routes to the same score."""
+"""What every embedding model shares: two tables of rows, and several routes to the same score.
+
+    score(h, r, t) = offset + weight(r) · similarity(point(h, r), t)
+
+A model is a geometry and two maps: `tail_points` takes (h, r) to the point that tails are compared with, `head_points`
+takes (r, t) to the one that heads are compared with. Negatives of a batch and the candidates of a ranking are then
+pairs of two sets of points.
+"""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from secure_kg.data.graph import TripleArray
+from secure_kg.models.geometry import Geometry
 from secure_kg.models.shapes import entity_width, initial_range, relation_width
+
+_NO_TRIPLES = np.empty((0, 3), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,16 +29,21 @@ class ModelSize:
     relations: int
     dim: int
     margin: float
-    norm: int = 1  # TransE's p; the other models ignore it
+    norm: int = 1  # of TransE and TransM; the other models ignore it
+    train: TripleArray = field(default_factory=lambda: _NO_TRIPLES, repr=False)
+    """Training triples, from which TransM takes its relation weights; the other models ignore them."""
 
 
 class EmbeddingModel(nn.Module, ABC):
-    """A shell that owns the rows; scores come from the pure functions in the model's own file.
+    """A shell that owns the rows; points come from the pure functions in the model's own file.
 
-    Higher scores mean more plausible triples. Rows are arguments of the score methods, so callers gather each row once.
+    Higher scores mean more plausible triples. Rows are arguments of the score methods, so callers gather each row once;
+    relation rows come with what `relation_rows` adds to them.
     """
 
     name: str
+    geometry: Geometry
+    offset: float = 0.0
 
     def __init__(self, size: ModelSize, generator: torch.Generator) -> None:
         """`generator` is a CPU generator: the same seed gives the same rows whichever device the model moves to."""
@@ -41,13 +58,36 @@ class EmbeddingModel(nn.Module, ABC):
         self.relation = table(size.relations, relation_width(self.name, size.dim))
 
     @abstractmethod
+    def tail_points(self, h: Tensor, r: Tensor) -> Tensor:
+        """h, r [..., width] to the points [..., entity width] that tails are compared with."""
+
+    @abstractmethod
+    def head_points(self, r: Tensor, t: Tensor) -> Tensor:
+        """r, t [..., width] to the points [..., entity width] that heads are compared with."""
+
+    def weights(self, r: Tensor) -> Tensor | None:
+        """Fixed positive factors [...] of the similarity, by relation; None: 1."""
+        return None
+
+    def relation_rows(self, ids: Tensor, rows: Tensor) -> Tensor:
+        """What the score methods take for relations `ids` [b] with rows [b, width]."""
+        return rows
+
     def score(self, h: Tensor, r: Tensor, t: Tensor) -> Tensor:
         """Rows [..., width], broadcast together, to scores [...]."""
+        return self._scores(self.geometry.alike(self.tail_points(h, r), t), self.weights(r))
 
-    @abstractmethod
     def score_tails(self, h: Tensor, r: Tensor, tails: Tensor) -> Tensor:
         """h [b, width], r [b, width] against candidates tails [m, width] that the batch shares, to scores [b, m]."""
+        return self._scores(self.geometry.pairs(self.tail_points(h, r), tails), _column(self.weights(r)))
 
-    @abstractmethod
     def score_heads(self, heads: Tensor, r: Tensor, t: Tensor) -> Tensor:
         """Candidates heads [m, width] that the batch shares against r [b, width], t [b, width], to scores [b, m]."""
+        return self._scores(self.geometry.pairs(self.head_points(r, t), heads), _column(self.weights(r)))
+
+    def _scores(self, similarity: Tensor, weights: Tensor | None) -> Tensor:
+        return self.offset + (similarity if weights is None else weights * similarity)
+
+
+def _column(weights: Tensor | None) -> Tensor | None:
+    return None if weights is None else weights[..., None]

@@ -7,22 +7,18 @@ import torch
 from torch import Tensor
 
 from secure_kg.models.base import EmbeddingModel
+from secure_kg.models.geometry import DOT
 
 
-def score(h: Tensor, r: Tensor, t: Tensor) -> Tensor:
-    """h, r, t [..., 2 dim] -> [...]."""
-    return (_product(h, r) * t).sum(-1)
+def tail_points(h: Tensor, r: Tensor) -> Tensor:
+    """h, r [..., 2 dim] -> h r; Re(x conj(y)) is the plain dot product of the rows."""
+    return _product(h, r)
 
 
-def score_tails(h: Tensor, r: Tensor, tails: Tensor) -> Tensor:
-    """h [b, 2 dim], r [b, 2 dim], tails [m, 2 dim] -> [b, m]; Re(x conj(y)) is the plain dot product of the rows."""
-    return _product(h, r) @ tails.t()
-
-
-def score_heads(heads: Tensor, r: Tensor, t: Tensor) -> Tensor:
-    """heads [m, 2 dim], r [b, 2 dim], t [b, 2 dim] -> [b, m]; Re(h r conj(t)) = Re(h conj(conj(r) t))."""
+def head_points(r: Tensor, t: Tensor) -> Tensor:
+    """r, t [..., 2 dim] -> conj(r) t, since Re(h r conj(t)) = Re(h conj(conj(r) t))."""
     re, im = r.chunk(2, dim=-1)
-    return _product(t, torch.cat((re, -im), dim=-1)) @ heads.t()
+    return _product(t, torch.cat((re, -im), dim=-1))
 
 
 def _product(x: Tensor, y: Tensor) -> Tensor:
@@ -36,12 +32,10 @@ class ComplEx(EmbeddingModel):
     """Relations are complex diagonal bilinear forms, so a relation need not be symmetric."""
 
     name = "ComplEx"
+    geometry = DOT
 
-    def score(self, h: Tensor, r: Tensor, t: Tensor) -> Tensor:
-        return score(h, r, t)
+    def tail_points(self, h: Tensor, r: Tensor) -> Tensor:
+        return tail_points(h, r)
 
-    def score_tails(self, h: Tensor, r: Tensor, tails: Tensor) -> Tensor:
-        return score_tails(h, r, tails)
-
-    def score_heads(self, heads: Tensor, r: Tensor, t: Tensor) -> Tensor:
-        return score_heads(heads, r, t)
+    def head_points(self, r: Tensor, t: Tensor) -> Tensor:
+        return head_points(r, t)

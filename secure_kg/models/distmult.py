@@ -7,33 +7,22 @@ score is symmetric in h and t and, as in FedE, has no margin.
 from torch import Tensor
 
 from secure_kg.models.base import EmbeddingModel
+from secure_kg.models.geometry import DOT
 
 
-def score(h: Tensor, r: Tensor, t: Tensor) -> Tensor:
-    """h, r, t [..., dim] -> [...]."""
-    return (h * r * t).sum(-1)
-
-
-def score_tails(h: Tensor, r: Tensor, tails: Tensor) -> Tensor:
-    """h [b, dim], r [b, dim], tails [m, dim] -> [b, m]."""
-    return (h * r) @ tails.t()
-
-
-def score_heads(heads: Tensor, r: Tensor, t: Tensor) -> Tensor:
-    """heads [m, dim], r [b, dim], t [b, dim] -> [b, m]."""
-    return (r * t) @ heads.t()
+def points(entity: Tensor, r: Tensor) -> Tensor:
+    """entity, r [..., dim] -> [..., dim], for either end."""
+    return entity * r
 
 
 class DistMult(EmbeddingModel):
     """Relations are diagonal bilinear forms."""
 
     name = "DistMult"
+    geometry = DOT
 
-    def score(self, h: Tensor, r: Tensor, t: Tensor) -> Tensor:
-        return score(h, r, t)
+    def tail_points(self, h: Tensor, r: Tensor) -> Tensor:
+        return points(h, r)
 
-    def score_tails(self, h: Tensor, r: Tensor, tails: Tensor) -> Tensor:
-        return score_tails(h, r, tails)
-
-    def score_heads(self, heads: Tensor, r: Tensor, t: Tensor) -> Tensor:
-        return score_heads(heads, r, t)
+    def head_points(self, r: Tensor, t: Tensor) -> Tensor:
+        return points(t, r)

@@ -7,28 +7,18 @@ the score follows RotatE (Sun et al., ICLR 2019) and FedE (Chen et al., IJCKG 20
 import torch
 from torch import Tensor
 
-from secure_kg.models.base import EmbeddingModel
+from secure_kg.models.base import EmbeddingModel, ModelSize
+from secure_kg.models.geometry import BY_NORM
 
 
-def score(h: Tensor, r: Tensor, t: Tensor, margin: float, p: int = 1) -> Tensor:
-    """h, r, t [..., dim] -> [...]."""
-    distance: Tensor = torch.linalg.vector_norm(h + r - t, ord=p, dim=-1)
-    return margin - distance
+def tail_points(h: Tensor, r: Tensor) -> Tensor:
+    """h, r [..., dim] -> [..., dim]."""
+    return h + r
 
 
-def score_tails(h: Tensor, r: Tensor, tails: Tensor, margin: float, p: int = 1) -> Tensor:
-    """h [b, dim], r [b, dim], tails [m, dim] -> [b, m]."""
-    return margin - _distances(h + r, tails, p)
-
-
-def score_heads(heads: Tensor, r: Tensor, t: Tensor, margin: float, p: int = 1) -> Tensor:
-    """heads [m, dim], r [b, dim], t [b, dim] -> [b, m]; the distance from a head to t − r is that from h + r to t."""
-    return margin - _distances(t - r, heads, p)
-
-
-def _distances(x: Tensor, y: Tensor, p: int) -> Tensor:
-    # The matmul form of p = 2 cancels for close rows and would disagree with `score`; it is not much faster either.
-    return torch.cdist(x, y, p=float(p), compute_mode="donot_use_mm_for_euclid_dist")
+def head_points(r: Tensor, t: Tensor) -> Tensor:
+    """r, t [..., dim] -> [..., dim]; the distance from a head to t − r is that from h + r to t."""
+    return t - r
 
 
 class TransE(EmbeddingModel):
@@ -36,11 +26,12 @@ class TransE(EmbeddingModel):
 
     name = "TransE"
 
-    def score(self, h: Tensor, r: Tensor, t: Tensor) -> Tensor:
-        return score(h, r, t, self.size.margin, self.size.norm)
+    def __init__(self, size: ModelSize, generator: torch.Generator) -> None:
+        super().__init__(size, generator)
+        self.geometry, self.offset = BY_NORM[size.norm], size.margin
 
-    def score_tails(self, h: Tensor, r: Tensor, tails: Tensor) -> Tensor:
-        return score_tails(h, r, tails, self.size.margin, self.size.norm)
+    def tail_points(self, h: Tensor, r: Tensor) -> Tensor:
+        return tail_points(h, r)
 
-    def score_heads(self, heads: Tensor, r: Tensor, t: Tensor) -> Tensor:
-        return score_heads(heads, r, t, self.size.margin, self.size.norm)
+    def head_points(self, r: Tensor, t: Tensor) -> Tensor:
+        return head_points(r, t)

@@ -23,12 +23,13 @@ class TrainingConfig:
     batch_size: int = 512
     local_epochs: int = 3
     corrupt: Literal["tail", "both"] = "tail"  # "both": batches alternate between corrupted tails and heads
-    norm: Literal[1, 2] = 1  # TransE's p
+    norm: Literal[1, 2] = 1  # p of TransE and TransM
+    eval_megabytes: int = 64  # of scores held at a time when ranking
 
     def __post_init__(self) -> None:
         if self.model not in MODELS:
             raise UserError(f"--model must be one of {', '.join(MODELS)}")
-        for name in ("dim", "negatives", "batch_size", "local_epochs"):
+        for name in ("dim", "negatives", "batch_size", "local_epochs", "eval_megabytes"):
             if getattr(self, name) < 1:
                 raise UserError(f"{_flag(name)} must be at least 1")
         if self.dim > MAX_DIM:

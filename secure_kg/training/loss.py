@@ -13,12 +13,30 @@ from torch.nn.functional import logsigmoid
 
 
 def self_adversarial_loss(positive: Tensor, negative: Tensor, false_negative: Tensor, temperature: float) -> Tensor:
-    """Mean loss of a batch.
+    """Mean loss of a batch, for autograd.
 
     positive [b] and negative [b, m] are scores; false_negative [b, m] marks candidates that are true triples and must
     not be pushed away. A row whose candidates are all marked contributes its positive term only.
     """
     with torch.no_grad():
-        logits = (temperature * negative).masked_fill_(false_negative, torch.finfo(negative.dtype).min)
-        weights = torch.softmax(logits, dim=1).masked_fill_(false_negative, 0.0)
+        weights = _weights(negative, false_negative, temperature)
     return -logsigmoid(positive).mean() - (weights * logsigmoid(-negative)).sum(1).mean()
+
+
+@torch.no_grad()
+def loss_and_gradients(
+    positive: Tensor, negative: Tensor, false_negative: Tensor, temperature: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same loss with its gradients by positive [b] and negative [b, m]: σ(f) − 1 and p σ(f), over b.
+
+    A quarter of the passes over [b, m] that autograd makes.
+    """
+    count = len(positive)
+    weights = _weights(negative, false_negative, temperature)
+    loss = -(logsigmoid(positive).sum() + torch.vdot(weights.view(-1), logsigmoid(-negative).view(-1))) / count
+    return loss, (torch.sigmoid(positive) - 1).div_(count), weights.mul_(torch.sigmoid(negative)).div_(count)
+
+
+def _weights(negative: Tensor, false_negative: Tensor, temperature: float) -> Tensor:
+    logits = (temperature * negative).masked_fill_(false_negative, torch.finfo(negative.dtype).min)
+    return torch.softmax(logits, dim=1).masked_fill_(false_negative, 0.0)

@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding
 
 from secure_kg.data.graph import ClientGraph, Part
 from secure_kg.errors import TrainingDiverged
@@ -18,7 +17,8 @@ from secure_kg.models.base import ModelSize
 from secure_kg.models.registry import build_model
 from secure_kg.seeds import generator, torch_seed
 from secure_kg.training.config import TrainingConfig
-from secure_kg.training.loss import self_adversarial_loss
+from secure_kg.training.device import flush_denormals, to_device
+from secure_kg.training.loss import loss_and_gradients
 from secure_kg.training.negatives import NegativeSampler
 
 __all__ = ["LocalTrainer", "RankingSums", "Table", "TrainStats", "TrainingConfig"]
@@ -43,16 +43,20 @@ class LocalTrainer:
     ) -> None:
         self.graph, self.config = graph, config
         self._device, self._seed, self._client = device, seed, client
-        size = ModelSize(len(graph.entities), len(graph.relations), config.dim, config.margin, config.norm)
+        numbers = len(graph.entities), len(graph.relations)
+        size = ModelSize(*numbers, config.dim, config.margin, config.norm, graph.train)
         initial = torch.Generator().manual_seed(torch_seed(seed, "initial rows", client))
         self.model = build_model(config.model, size, initial).to(device)
         self._optimiser = torch.optim.Adam(self.model.parameters(), lr=config.lr, fused=True)
+        for parameter in self.model.parameters():
+            parameter.grad = torch.zeros_like(parameter)  # kept zero between steps
         self._train = torch.from_numpy(graph.train).to(device)
         self._negatives = NegativeSampler(graph, config.negatives, device)
-        self._ranking = FilteredRanking(graph, device)
+        self._ranking = FilteredRanking(graph, device, config.eval_megabytes)
 
     def train_round(self, round: int) -> TrainStats:
         """`local_epochs` passes over the train part; raises `TrainingDiverged` if anything stops being finite."""
+        flush_denormals()
         order = generator(self._seed, "order", self._client, round)
         draws = generator(self._seed, "negatives", self._client, round)
         # Alternation starts from the round, so that one batch per round still sees both sides in turn.
@@ -60,7 +64,7 @@ class LocalTrainer:
         loss_sum = torch.zeros((), dtype=torch.float64, device=self._device)
         triples = steps = 0
         for _ in range(self.config.local_epochs):
-            shuffled = self._train[torch.from_numpy(order.permutation(len(self._train))).to(self._device)]
+            shuffled = self._train[to_device(order.permutation(len(self._train)), self._device)]
             for batch in torch.split(shuffled, self.config.batch_size):
                 loss = self._step(batch, sides[(round + steps) % len(sides)], draws)
                 loss_sum += loss * len(batch)
@@ -75,21 +79,30 @@ class LocalTrainer:
         return TrainStats(float(loss_sum) / max(triples, 1), triples, steps)
 
     def _step(self, batch: Tensor, side: Side, draws: np.random.Generator) -> Tensor:
-        """One optimiser step on batch [b, 3]; returns its mean loss."""
+        """One optimiser step on batch [b, 3]; returns its mean loss.
+
+        Autograd sees only the rows of this batch. Their gradients are added into tables that are zero elsewhere, so
+        that a step writes a few rows and not a table of zeros; Adam itself goes over all rows, as its moments move
+        those too that a batch leaves out.
+        """
+        model = self.model
         negatives = self._negatives.draw(batch, side, draws)
-        ids = torch.cat((batch[:, 0], batch[:, 2], negatives.entities))  # gathered at once: one scatter on the way back
-        h, t, candidates = torch.tensor_split(embedding(ids, self.model.entity), (len(batch), 2 * len(batch)))
-        r = embedding(batch[:, 1], self.model.relation)
-        if side == "tail":
-            negative = self.model.score_tails(h, r, candidates)
-        else:
-            negative = self.model.score_heads(candidates, r, t)
-        positive = self.model.score(h, r, t)
-        loss = self_adversarial_loss(positive, negative, negatives.false_negative, self.config.temperature)
-        self._optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        ids = torch.cat((batch[:, 0], batch[:, 2], negatives.entities))
+        entity = model.entity.detach().index_select(0, ids).requires_grad_()
+        relation = model.relation.detach().index_select(0, batch[:, 1]).requires_grad_()
+        h, t, candidates = torch.tensor_split(entity, (len(batch), 2 * len(batch)))
+        r = model.relation_rows(batch[:, 1], relation)
+        negative = model.score_tails(h, r, candidates) if side == "tail" else model.score_heads(candidates, r, t)
+        positive = model.score(h, r, t)
+        loss, *by_score = loss_and_gradients(positive, negative, negatives.false_negative, self.config.temperature)
+        gradients = torch.autograd.grad((positive, negative), (entity, relation), by_score)
+        tables = ((model.entity, ids), (model.relation, batch[:, 1]))
+        for (parameter, rows), gradient in zip(tables, gradients, strict=True):
+            _gradient_of(parameter).index_add_(0, rows, gradient)
         self._optimiser.step()
-        return loss.detach()
+        for parameter, rows in tables:
+            _gradient_of(parameter).index_fill_(0, rows, 0.0)
+        return loss
 
     def rows(self, table: Table) -> npt.NDArray[np.float32]:
         """A copy of a table [n, width], in local ids."""
@@ -143,3 +156,9 @@ class LocalTrainer:
 
     def _parameter(self, table: Table) -> torch.nn.Parameter:
         return {"entity": self.model.entity, "relation": self.model.relation}[table]
+
+
+def _gradient_of(parameter: torch.nn.Parameter) -> Tensor:
+    if parameter.grad is None:
+        raise RuntimeError("the optimiser's gradients are kept")
+    return parameter.grad

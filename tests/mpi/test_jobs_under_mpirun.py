@@ -200,9 +200,7 @@ def test_eight_ranks_with_a_client_fraction(tmp_path: Path) -> None:
         (None, ["--device", "cuda", "--dataset", "nations", "-n", "3"], "no GPU"),
     ],
 )
-def test_a_mistake_gets_one_line(
-    tmp_path: Path, ranks: int | None, options: list[str], expected: str
-) -> None:
+def test_a_mistake_gets_one_line(tmp_path: Path, ranks: int | None, options: list[str], expected: str) -> None:
     (tmp_path / "malformed.tsv").write_text("a\tr\tb\na\tsecret-name\n")
     (tmp_path / "tiny.tsv").write_text("a\tr\tb\n")
     (tmp_path / "taken").mkdir()

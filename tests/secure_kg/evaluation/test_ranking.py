@@ -32,7 +32,7 @@ def random_graph(seed: int, entities: int = 7, relations: int = 2, triples: int 
 
 def model_with_ties(name: str, graph: ClientGraph, seed: int) -> EmbeddingModel:
     """Rows of small whole numbers: many scores are equal, and exactly so in every order of summation."""
-    size = ModelSize(len(graph.entities), len(graph.relations), 2, 4.0)
+    size = ModelSize(len(graph.entities), len(graph.relations), 2, 4.0, train=graph.train)
     model = build_model(name, size, torch.Generator().manual_seed(seed))
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -47,12 +47,13 @@ def slow_rank(model: EmbeddingModel, graph: ClientGraph, triple: tuple[int, int,
     known = {tuple(row) for row in np.concatenate((graph.train, graph.valid, graph.test)).tolist()}
     h, r, t = triple
     best = worst = 1
-    own = model.score(model.entity[h], model.relation[r], model.entity[t]).item()
+    relation = model.relation_rows(torch.tensor([r]), model.relation[r : r + 1])[0]
+    own = model.score(model.entity[h], relation, model.entity[t]).item()
     for candidate in range(len(graph.entities)):
         other = (h, r, candidate) if side == "tail" else (candidate, r, t)
         if other in known or other == triple:
             continue
-        score = model.score(model.entity[other[0]], model.relation[r], model.entity[other[2]]).item()
+        score = model.score(model.entity[other[0]], relation, model.entity[other[2]]).item()
         best += score > own
         worst += score >= own
     return (best + worst) / 2
@@ -80,12 +81,41 @@ def test_ranks_with_ties_equal_the_slow_ones(name: str, sides: Sides, seed: int)
     assert_same(FilteredRanking(graph, CPU).rank(model, graph.test, sides), slow_sums(model, graph, sides))
 
 
-@pytest.mark.parametrize("block", [1, 7, 20])
-def test_blocks_change_nothing(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("block", [1, 3, 20])
+@pytest.mark.parametrize("name", ["TransE", "DistMult"])
+def test_blocks_change_nothing(name: str, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = random_graph(0)
-    model = model_with_ties("TransE", graph, 0)
-    monkeypatch.setattr(ranking, "BLOCK_SCORES", block)
+    model = model_with_ties(name, graph, 0)
+    monkeypatch.setattr(ranking, "_MOST_QUERIES", block)
     assert_same(FilteredRanking(graph, CPU).rank(model, graph.test, "both"), slow_sums(model, graph, "both"))
+
+
+@pytest.mark.parametrize("megabytes", [1, 3])
+def test_blocks_of_scores_stay_within_the_budget(megabytes: int) -> None:
+    sizes = []
+
+    class Recorder:
+        def scores(self, triples: torch.Tensor, side: Side) -> torch.Tensor:
+            scores = torch.zeros(len(triples), 70_000)
+            sizes.append(scores.numel() * scores.element_size())
+            return scores
+
+    names = tuple(map(str, range(70_000)))
+    triples = np.stack([np.arange(50), np.zeros(50), np.arange(50)], axis=1).astype(np.int64)
+    graph = ClientGraph(names, ("r",), triples, triples[:0], triples[:0])
+    FilteredRanking(graph, CPU, megabytes).rank(Recorder(), triples)
+    assert 0 < max(sizes) <= megabytes * 2**20
+
+
+@pytest.mark.parametrize("name", MODELS)
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=10, deadline=None)
+def test_the_torch_route_counts_the_same(name: str, seed: int) -> None:
+    """In double precision nothing compiled takes part."""
+    graph = random_graph(seed)
+    model = model_with_ties(name, graph, seed)
+    fast = FilteredRanking(graph, CPU).rank(model, graph.test, "both")
+    assert_same(FilteredRanking(graph, CPU).rank(model.double(), graph.test, "both"), fast)
 
 
 def test_all_scores_equal_is_chance_not_a_hit() -> None:

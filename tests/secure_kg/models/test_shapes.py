@@ -8,7 +8,14 @@ import pytest
 from secure_kg.errors import UserError
 from secure_kg.models.shapes import MODELS, entity_width, initial_range, relation_width
 
-WIDTHS = {"TransE": (8, 8), "RotatE": (16, 8), "DistMult": (8, 8), "ComplEx": (16, 16)}
+WIDTHS = {
+    "TransE": (8, 8),
+    "RotatE": (16, 8),
+    "DistMult": (8, 8),
+    "ComplEx": (16, 16),
+    "TransM": (8, 8),
+    "RESCAL": (8, 64),
+}
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -1,0 +1,237 @@
+"""How alike two points are: the second half of every score. Larger is more alike; distances count negatively.
+
+A model maps (head, relation) to a point and compares it with tails, or (relation, tail) with heads. So there are four
+geometries for all models, each with a route for rows that belong together, a route for every pair of two sets, and a
+count of the candidates that beat an answer. On the CPU in float32 the pairs and the counts of distances are compiled
+loops (`secure_kg.kernels`); elsewhere, and as the check on those, they are torch.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from secure_kg.kernels import distances, ranks
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The true answers [b] of queries, and where the answers that are known anyway stand in `known`: CSR ranges."""
+
+    truth: Tensor
+    starts: Tensor
+    counts: Tensor
+    known: Tensor
+
+
+Counts: TypeAlias = tuple[Tensor, Tensor]
+"""Candidates that beat the answer [b] and that tie with it [b], the known ones left out."""
+
+
+class Geometry(ABC):
+    """Similarity of points."""
+
+    @abstractmethod
+    def alike(self, x: Tensor, y: Tensor) -> Tensor:
+        """x, y [..., width], broadcast together, to [...]."""
+
+    @abstractmethod
+    def pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        """x [b, width], y [m, width] to [b, m]."""
+
+    def fused_counts(self, x: Tensor, y: Tensor, answers: Answers) -> Counts | None:
+        """Without writing similarities down; None where there is no such route."""
+        return None
+
+
+class Dot(Geometry):
+    """x · y."""
+
+    def alike(self, x: Tensor, y: Tensor) -> Tensor:
+        return (x * y).sum(-1)
+
+    def pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        return x @ y.t()
+
+
+class _Distance(Geometry):
+    """What the distances share: compiled loops where they can run."""
+
+    count: Callable[..., None]
+    parts = 1
+    """Into how many parts a row falls; of complex rows, real and imaginary parts."""
+
+    def pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        return -(self.fused_pairs(x, y) if on_cpu(x, y) else self.torch_pairs(x, y))
+
+    @abstractmethod
+    def fused_pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        """Distances [b, m] by a compiled loop."""
+
+    @abstractmethod
+    def torch_pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        """Distances [b, m] by torch, on any device and in any precision."""
+
+    def fused_counts(self, x: Tensor, y: Tensor, answers: Answers) -> Counts | None:
+        if not on_cpu(x, y):
+            return None
+        better, equal = (torch.empty(len(x), dtype=torch.int64) for _ in range(2))
+        ids = (answers.truth, answers.starts, answers.counts, answers.known, better, equal)
+        rows = (ranks.chunked(_array(points), self.parts) for points in (x, y))
+        self.count(*rows, *(tensor.numpy() for tensor in ids))
+        return better, equal
+
+
+class L1(_Distance):
+    """−Σ |x − y|."""
+
+    count = staticmethod(ranks.count_l1)
+
+    def alike(self, x: Tensor, y: Tensor) -> Tensor:
+        return -(x - y).abs().sum(-1)
+
+    def fused_pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        return _apply(_FusedL1, x, y)
+
+    def torch_pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.cdist(x, y, p=1.0)
+
+
+class L2(_Distance):
+    """−‖x − y‖."""
+
+    count = staticmethod(ranks.count_l2)
+
+    def alike(self, x: Tensor, y: Tensor) -> Tensor:
+        distance: Tensor = torch.linalg.vector_norm(x - y, dim=-1)  # its gradient is zero at zero
+        return -distance
+
+    def fused_pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        return _apply(_FusedL2, x, y)
+
+    def torch_pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        # The matmul form cancels for close rows and would disagree with `alike`.
+        return torch.cdist(x, y, p=2.0, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+class ComplexL1(_Distance):
+    """−Σ |x − y| over complex coordinates; rows hold real parts, then imaginary parts."""
+
+    count = staticmethod(ranks.count_complex_l1)
+    parts = 2
+
+    def alike(self, x: Tensor, y: Tensor) -> Tensor:
+        re, im = (x - y).chunk(2, dim=-1)
+        # The floor, far below rounding, gives a gradient of zero at zero. hypot has none there; vector_norm is slow.
+        return -(re * re + im * im).clamp(min=1.2e-38).sqrt().sum(-1)
+
+    def fused_pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        return _apply(_FusedComplexL1, x, y)
+
+    def torch_pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        return _apply(_TorchComplexL1, x, y)
+
+
+DOT: Final = Dot()
+BY_NORM: Final[dict[int, Geometry]] = {1: L1(), 2: L2()}
+COMPLEX_L1: Final = ComplexL1()
+
+
+def on_cpu(x: Tensor, y: Tensor) -> bool:
+    """Whether the compiled loops take these."""
+    return x.device.type == y.device.type == "cpu" and x.dtype == y.dtype == torch.float32
+
+
+def _array(x: Tensor) -> "np.ndarray[Any, np.dtype[np.float32]]":
+    return x.detach().contiguous().numpy()
+
+
+def _apply(function: Any, x: Tensor, y: Tensor) -> Tensor:
+    result: Tensor = function.apply(x, y)
+    return result
+
+
+class _FusedL1(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
+        ctx.save_for_backward(x, y)
+        out = x.new_empty(len(x), len(y))
+        distances.l1(_array(x), _array(y), out.numpy())
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
+        x, y = ctx.saved_tensors
+        x_grad, y_grad = torch.zeros(x.shape), torch.zeros(y.shape)
+        distances.l1_gradient(_array(x), _array(y), _array(gradients[0]), x_grad.numpy(), y_grad.numpy())
+        return x_grad, y_grad
+
+
+class _FusedL2(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
+        out = x.new_empty(len(x), len(y))
+        distances.l2(_array(x), _array(y), out.numpy())
+        ctx.save_for_backward(x, y, out)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
+        """Σ_j c_ij (x_i − y_j) with c = g / distance: two matrix products."""
+        x, y, out = ctx.saved_tensors
+        c = torch.where(out > 0, gradients[0] / out, 0.0)
+        return c.sum(1, keepdim=True) * x - c @ y, c.sum(0)[:, None] * y - c.t() @ x
+
+
+class _FusedComplexL1(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
+        ctx.save_for_backward(x, y)
+        out = x.new_empty(len(x), len(y))
+        distances.complex_l1(_array(x), _array(y), out.numpy())
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
+        x, y = ctx.saved_tensors
+        x_grad, y_grad = torch.zeros(x.shape), torch.zeros(y.shape)
+        distances.complex_l1_gradient(_array(x), _array(y), _array(gradients[0]), x_grad.numpy(), y_grad.numpy())
+        return x_grad, y_grad
+
+
+class _TorchComplexL1(torch.autograd.Function):
+    """One coordinate at a time, recomputed in the backward pass: [b, m] of memory instead of [b, m, dim]."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
+        ctx.save_for_backward(x, y)
+        total = x.new_zeros(len(x), len(y))
+        for j in range(x.shape[1] // 2):
+            re, im = _difference(x, y, j)
+            total += re.mul_(re).addcmul_(im, im).sqrt_()
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
+        (gradient,) = gradients
+        x, y = ctx.saved_tensors
+        dim = x.shape[1] // 2
+        x_grad, y_grad = torch.empty_like(x), torch.empty_like(y)
+        for j in range(dim):
+            re, im = _difference(x, y, j)
+            # The floor only matters where the modulus is zero; there the differences, and so the gradients, are zero.
+            weight = (re * re).addcmul_(im, im).clamp_(min=1e-30).rsqrt_().mul_(gradient)
+            for column, part in ((j, re.mul_(weight)), (j + dim, im.mul_(weight))):
+                x_grad[:, column] = part.sum(1)
+                y_grad[:, column] = part.sum(0)
+        return x_grad, y_grad.neg_()
+
+
+def _difference(x: Tensor, y: Tensor, j: int) -> tuple[Tensor, Tensor]:
+    """Real and imaginary part of x_j − y_j for every pair, [b, m] each."""
+    dim = x.shape[1] // 2
+    return x[:, j, None] - y[:, j], x[:, j + dim, None] - y[:, j + dim]
