@@ -1,0 +1,78 @@
+"""What a finished run measured, in one form for training runs and fusions."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.reproduction.cells import Cell, Job
+from benchmarks.reproduction.jobs import Outcome, spent
+from benchmarks.reproduction.tables import ALL
+from secure_kg.federation.run_folder import read_json
+
+_METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
+_ABOUT_THE_RUN = (
+    "seconds_total", "rounds", "best_round", "valid_mrr", "both_sides", "test_triples", "test_clients",
+    "number_of_clients", "dropouts", "bytes_up", "bytes_down",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A run of the plan, whether it is there or not."""
+
+    cell: Cell
+    folder: str
+    outcome: Outcome
+    metrics: dict[str, dict[str, float]] = field(default_factory=dict)
+    """By part (`all`, `client 1`, ...), tail side."""
+    about: dict[str, Any] = field(default_factory=dict)
+    clients: list[dict[str, Any]] = field(default_factory=list)
+    spent: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        cell = self.cell
+        return {
+            "run": self.folder,
+            "dataset": cell.dataset,
+            "clients": cell.clients,
+            "model": cell.model,
+            "strategy": cell.strategy,
+            "seed": cell.seed,
+            "state": self.outcome.state,
+            "error": self.outcome.error,
+            "command": self.spent.get("command"),
+            "seconds_spent": self.spent.get("seconds"),
+            "sessions": len(self.spent.get("sessions", [])),
+            "peak_memory_mb": self.spent.get("peak_memory_mb"),
+            **self.about,
+            **self.metrics.get(ALL, {}),
+            "per_client": self.clients,
+        }
+
+
+def read_result(job: Job, outcome: Outcome) -> Result:
+    """From the run's own files; a run that is not finished has no figures."""
+    if outcome.state != "finished":
+        return Result(job.cell, job.folder.name, outcome, spent=spent(job))
+    summary = read_json(job.result)
+    clients = [_metrics(values) | {"client": number} for number, values in _clients(summary)]
+    metrics = {f"client {client['client']}": _metrics(client) for client in clients} | {ALL: _metrics(summary)}
+    about = {name: summary[name] for name in _ABOUT_THE_RUN if name in summary}
+    return Result(job.cell, job.folder.name, outcome, metrics, about, clients, spent(job))
+
+
+def _metrics(values: dict[str, Any]) -> dict[str, Any]:
+    """The metrics among `values`, or among those of the fused model in it, under whichever roof it stands."""
+    for roof in ("overall", ALL, "fused"):
+        if isinstance(values.get(roof), dict):
+            return _metrics(values[roof])
+    return {name: values[name] for name in _METRICS if isinstance(values.get(name), float | int)}
+
+
+def _clients(summary: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Results of single clients: a list of records that name their client, or a table by client number."""
+    clients = summary.get("clients", [])
+    if isinstance(clients, dict):
+        yield from ((int(number), values) for number, values in clients.items())
+    else:
+        yield from ((int(values.get("client", place)), values) for place, values in enumerate(clients, start=1))
