@@ -4,9 +4,9 @@ FedR: Zhang et al., Findings of EMNLP 2022, Table 2 (its NoGE rows are left out:
 FedE: Chen et al., IJCKG 2021, Tables 3 and 5. Strategies bear the names they have here: FedE's Single is `local`.
 
 FedE's Table 3 calls its last setting FedE. The paper describes model fusion as a step of FedE and leaves it out in the
-ablation of Table 5 only, and the mean of Table 3's RotatE row over its clients (0.4579, unweighted) is nearer to Table 5
-with fusion (0.4543, weighted by test triples) than without (0.4434). So these figures are read as those with fusion and
-filed under `fused`. That is a reading: the paper does not say it in so many words.
+ablation of Table 5 only, and the mean of Table 3's RotatE row over its clients (0.4579, unweighted) is nearer to Table
+5 with fusion (0.4543, weighted by test triples) than without (0.4434). So these figures are read as those with fusion
+and filed under `fused`. That is a reading: the paper does not say it in so many words.
 """
 
 from typing import Final
@@ -134,4 +134,4 @@ FEDE_TABLE_5: Final[dict[str, dict[str, float]]] = {
     "FB15k-237-Fed10": {"fede": 0.4208, "fused": 0.4340},
     "NELL-995-Fed3": {"fede": 0.4289, "fused": 0.4433},
 }
-"""MRR, mean over clients weighted by test triples. The paper does not name the model; the section's other experiments use RotatE."""
+"""MRR, mean over clients weighted by test triples. The model is not named; the section's others are RotatE."""

@@ -1,7 +1,7 @@
 """Runs as processes: started, gone on with, interrupted, a few at a time.
 
-All of it in one thread that looks at its processes now and then. Each run writes to its own folder and its own log; what
-it cost is kept beside the folder over all its sessions, so that a table made over several days can tell it.
+All of it in one thread that looks at its processes now and then. Each run writes to its own folder and its own log;
+what it cost is kept beside the folder over all its sessions, so that a table made over several days can tell it.
 """
 
 import contextlib
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from benchmarks.reproduction.cells import Cell, Job
+from benchmarks.reproduction.provenance import commit
 from launch.supervisor import die_with_parent
 from secure_kg.errors import UserError
 from secure_kg.federation.config import flag
@@ -102,6 +103,7 @@ class _Running:
         self.job, self.command, self.began = job, command_for(job), time.monotonic()
         self._code: int | None = None
         self._peak_mb = 0.0
+        self._commit = commit()  # as it was at the start: a run may take days
         if job.needs and job.folder.exists():
             shutil.rmtree(job.folder)  # fusion takes minutes and has no middle to go on from: it starts anew
         try:
@@ -146,7 +148,12 @@ class _Running:
         """Write down what the session cost, and tell how it ended."""
         self._log.close()
         seconds = time.monotonic() - self.began
-        session = {"command": shlex.join(self.command), "seconds": seconds, "peak_memory_mb": self._peak_mb}
+        session: dict[str, Any] = {
+            "command": shlex.join(self.command),
+            "seconds": seconds,
+            "peak_memory_mb": self._peak_mb,
+        }
+        session |= {"exit_code": self._code, "commit": self._commit}
         before = spent(self.job)
         write_json(
             self.job.record,
@@ -154,7 +161,7 @@ class _Running:
                 "command": before.get("command", shlex.join(self.job.start)),
                 "seconds": before.get("seconds", 0.0) + seconds,
                 "peak_memory_mb": max(before.get("peak_memory_mb", 0.0), self._peak_mb),
-                "sessions": [*before.get("sessions", []), session | {"exit_code": self._code}],
+                "sessions": [*before.get("sessions", []), session],
             },
         )
         if self._code == 0 and self.job.result.exists():
