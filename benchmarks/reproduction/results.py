@@ -12,7 +12,7 @@ from secure_kg.federation.run_folder import read_json
 _METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
 _ABOUT_THE_RUN = (
     "seconds_total", "rounds", "best_round", "valid_mrr", "both_sides", "test_triples", "test_clients",
-    "number_of_clients", "dropouts", "bytes_up", "bytes_down",
+    "number_of_clients", "dropouts", "bytes_up", "bytes_down", "leaky_split", "split_blemishes",
 )  # fmt: skip
 
 
