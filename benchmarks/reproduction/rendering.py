@@ -21,7 +21,9 @@ def show(report: Record) -> None:
         table("the order of strategies, seed by seed", columns, rows)
     for line in (*_claims(report), *_deviations(report), *_incomplete(report)):
         say(line)
-    say(f"{seconds_text(report['seconds_spent'])} in all; notes on what cannot be followed: --markdown or --json")
+    say(
+        f"{seconds_text(report['seconds_spent'])} in all; Hits@N and notes on what is not as in the paper: --markdown or --json"
+    )
 
 
 def markdown(report: Record) -> str:
@@ -59,18 +61,18 @@ def seconds_text(seconds: float) -> str:
 
 
 def _figures(report: Record, *, everything: bool) -> tuple[list[str], Rows]:
-    """One line for each cell. On the terminal metrics without a figure of the paper's are left out, for its width."""
+    """One line for each cell. On the terminal the first metric must do, for its width."""
     cells = report["cells"]
     printed = {metric for cell in cells for metric in cell["paper"]}
-    metrics = [m for place, m in enumerate(report["metrics"]) if everything or m in printed or place == 0]
-    columns = ["data / clients", "model", *(["part"] if report["per_client"] else []), "strategy"]
+    metrics = report["metrics"] if everything else report["metrics"][:1]
+    columns = ["data/clients", "model", *(["part"] if report["per_client"] else []), "strategy"]
     for metric in metrics:
         columns += [f"{_NAMES[metric]} paper"] if metric in printed else []
         columns += [f"{_NAMES[metric]} here" if metric in printed else _NAMES[metric]]
     columns += ["seeds", "rounds (best)", "s / run"] if everything else ["seeds", "s / run"]
     rows = []
     for cell in cells:
-        row = [f"{cell['dataset']} / {cell['clients']}", cell["model"]]
+        row = [f"{cell['dataset']}/{cell['clients']}", cell["model"]]
         row += [cell["part"]] if report["per_client"] else []
         row += [TITLES[cell["strategy"]]]
         for place, metric in enumerate(metrics):
@@ -87,10 +89,10 @@ def _figures(report: Record, *, everything: bool) -> tuple[list[str], Rows]:
 
 def _differences(report: Record) -> tuple[list[str], Rows]:
     part = ["part"] if report["per_client"] else []
-    columns = ["data / clients", "model", *part, "claim (MRR)", "paper", "here", "holds here"]
+    columns = ["data/clients", "model", *part, "claim (MRR)", "paper", "here", "holds here"]
     rows = []
     for one in report["differences"]:
-        row = [f"{one['dataset']} / {one['clients']}", one["model"], *([one["part"]] if part else []), one["claim"]]
+        row = [f"{one['dataset']}/{one['clients']}", one["model"], *([one["part"]] if part else []), one["claim"]]
         row += [_NONE if one["paper"] is None else f"{one['paper']:+.4f}"]
         row += [_NONE if one["ours"] is None else _with_interval(one["ours"], sign="+")]
         rows.append([*row, one["verdict"]])

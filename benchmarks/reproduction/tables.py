@@ -15,7 +15,7 @@ from benchmarks.paper_figures import (
 from secure_kg.federation.config import flag
 
 MODELS: Final = ("TransE", "RotatE", "DistMult", "ComplEx")
-TITLES: Final = {"local": "Local", "entire": "Entire", "fede": "FedE", "fedr": "FedR", "fused": "FedE + fusion"}
+TITLES: Final = {"local": "Local", "entire": "Entire", "fede": "FedE", "fedr": "FedR", "fused": "FedE+fusion"}
 ALL: Final = "all"
 """The part of a result that is about all clients together; `client K` is the other kind."""
 

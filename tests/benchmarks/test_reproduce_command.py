@@ -220,7 +220,8 @@ def test_a_failing_run_is_in_the_table(tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / "ddb14-fed").mkdir()
     (tmp_path / "ddb14-fed" / "fed2.npz").write_text("not an archive")
     options = ["fedr-table2", *TINY, "--dataset", "ddb14-published", "--strategies", "fedr"]
-    assert reproduce.main([*options, "--data-root", str(tmp_path), "--runs", str(tmp_path / "runs"), "--json", "-"]) == 1
+    options += ["--data-root", str(tmp_path), "--runs", str(tmp_path / "runs")]
+    assert reproduce.main([*options, "--json", "-"]) == 1
     captured = capsys.readouterr()
     (run,) = json.loads(captured.out)["runs"]
     assert run["state"] == "failed"
