@@ -22,7 +22,7 @@ def show(report: Record) -> None:
     for line in (*_claims(report), *_deviations(report), *_incomplete(report)):
         say(line)
     say(
-        f"{seconds_text(report['seconds_spent'])} in all; Hits@N and notes on what is not as in the paper: --markdown or --json"
+        f"{seconds_text(report['seconds_spent'])} in all; --markdown and --json also have Hits@N, single runs and notes"
     )
 
 
@@ -120,7 +120,10 @@ def _claims(report: Record) -> Iterator[str]:
         )
         if ours["cells"]:
             text += f"; here in {ours['holds']} of {ours['cells']}"
-            text += f" (beyond chance in {ours['clearly']}, the contrary in {ours['clearly_not']})"
+            if ours["with_interval"]:
+                text += f" (clearly in {ours['clearly']}, clearly not in {ours['clearly_not']})"
+            else:
+                text += " (one seed, so nobody knows how much of it is chance)"
         else:
             text += "; not measured here"
         if same["cells"]:

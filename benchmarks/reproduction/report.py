@@ -114,6 +114,7 @@ def _claim(claim: Claim, differences: Sequence[Record], per_client: bool) -> Rec
         "ours": {
             "cells": len(measured),
             "holds": sum(one["holds"] for one in measured),
+            "with_interval": sum(one["ours"]["interval_95"] is not None for one in measured),
             "clearly": sum(one["verdict"] == "yes, clearly" for one in measured),
             "clearly_not": sum(one["verdict"] == "no, clearly" for one in measured),
         },
