@@ -19,7 +19,7 @@ def show(report: Record) -> None:
     columns, rows = _differences(report)
     if rows:
         table("the order of strategies, seed by seed", columns, rows)
-    for line in (*_claims(report), *_deviations(report), *_incomplete(report)):
+    for line in (*_claims(report), *_deviations(report), *_warnings(report)):
         say(line)
     say(
         f"{seconds_text(report['seconds_spent'])} in all; --markdown and --json also have Hits@N, single runs and notes"
@@ -45,7 +45,7 @@ def markdown(report: Record) -> str:
     if rows:
         lines += [*_markdown_table(columns, rows), ""]
         lines += ['Differences are between runs with the same seed; "clearly": the interval does not hold 0.', ""]
-    lines += [f"- {line}" for line in (*_claims(report), *_incomplete(report))]
+    lines += [f"- {line}" for line in (*_claims(report), *_warnings(report))]
     lines += ["", "What cannot be as in the paper, or is not said there:", ""]
     lines += [f"- {note}" for note in report["notes"]]
     lines += ["", "<details><summary>Single runs</summary>", "", *_markdown_table(*_runs(report)), "", "</details>"]
@@ -139,11 +139,17 @@ def _deviations(report: Record) -> Iterator[str]:
         yield f"Not as in the paper: {', '.join(changes)}."
 
 
-def _incomplete(report: Record) -> Iterator[str]:
+def _warnings(report: Record) -> Iterator[str]:
+    """What a reader of the figures must know of single runs."""
     states = [run["state"] for run in report["runs"]]
     for run in report["runs"]:
         if run["state"] == "failed":
             yield f"failed: {run['run']}: {run['error']}"
+        for dropout in run.get("dropouts") or ():
+            yield f"{run['run']}: client {dropout.get('client')} dropped out in round {dropout.get('round')}"
+        if leak := run.get("leaky_split"):
+            trained = f"{leak.get('test_trained_on')} of {leak.get('test_triples')} test triples were trained on"
+            yield f"{run['run']}: {trained}, so its figures are too good"
     left = sum(state in ("missing", "interrupted") for state in states)
     if left:
         yield f"{left} of {len(states)} runs are still to be done: the same command goes on with them"

@@ -55,7 +55,10 @@ def read_result(job: Job, outcome: Outcome) -> Result:
     if outcome.state != "finished":
         return Result(job.cell, job.folder.name, outcome, spent=spent(job))
     summary = read_json(job.result)
-    clients = [_metrics(values) | {"client": number} for number, values in _clients(summary)]
+    clients = [
+        {"client": number, "test_triples": values.get("test_triples"), **_metrics(values)}
+        for number, values in _clients(summary)
+    ]
     metrics = {f"client {client['client']}": _metrics(client) for client in clients} | {ALL: _metrics(summary)}
     about = {name: summary[name] for name in _ABOUT_THE_RUN if name in summary}
     return Result(job.cell, job.folder.name, outcome, metrics, about, clients, spent(job))

@@ -94,6 +94,18 @@ def test_markdown_has_all_it_takes_to_judge(tmp_path: Path) -> None:
         assert line in text.splitlines()
 
 
+def test_figures_that_are_not_what_they_seem_are_told(tmp_path: Path) -> None:
+    options = ["--dataset", "ddb14-published", "--clients", "5", "--models", "transe", "--strategies", "local"]
+    report = report_of("fedr-table2", request_for(tmp_path, "fedr-table2", *options), {("local", 0): 0.5})
+    report["runs"][0] |= {"leaky_split": {"test_trained_on": 40, "test_triples": 100}}
+    report["runs"][0] |= {"dropouts": [{"client": 2, "round": 7}]}
+    text = markdown(report)
+    name = "ddb14-published-c5-transe-local-secagg-seed0"
+    assert f"- {name}: client 2 dropped out in round 7\n" in text
+    assert f"- {name}: 40 of 100 test triples were trained on, so its figures are too good\n" in text
+    assert "the split is given; the seed draws first rows" in text
+
+
 def test_fusions_and_single_clients_are_read(tmp_path: Path) -> None:
     request = request_for(tmp_path, "fede-table3", "--models", "rotate", "--strategies", "local", "fused")
     report = report_of("fede-table3", request, {("local", 0): 0.25, ("fede", 0): 0.3, ("fused", 0): 0.35})
