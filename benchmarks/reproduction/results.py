@@ -61,21 +61,23 @@ def read_result(job: Job, outcome: Outcome) -> Result:
     ]
     metrics = {f"client {client['client']}": _metrics(client) for client in clients} | {ALL: _metrics(summary)}
     about = {name: summary[name] for name in _ABOUT_THE_RUN if name in summary}
+    if job.needs:
+        about |= {"fusion_settings": summary.get("settings"), "both_sides": _figures(summary).get("both_sides")}
     return Result(job.cell, job.folder.name, outcome, metrics, about, clients, spent(job))
 
 
 def _metrics(values: dict[str, Any]) -> dict[str, Any]:
-    """The metrics among `values`, or among those of the fused model in it, under whichever roof it stands."""
-    for roof in ("overall", ALL, "fused"):
-        if isinstance(values.get(roof), dict):
-            return _metrics(values[roof])
-    return {name: values[name] for name in _METRICS if isinstance(values.get(name), float | int)}
+    return {name: value for name in _METRICS if isinstance(value := _figures(values).get(name), float | int)}
+
+
+def _figures(values: dict[str, Any]) -> dict[str, Any]:
+    """`values` themselves, or those of the fused model in them: a fusion has `all`, and in it `fused` beside others."""
+    for inner in (ALL, "fused"):
+        if isinstance(values.get(inner), dict):
+            return _figures(values[inner])
+    return values
 
 
 def _clients(summary: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Results of single clients: a list of records that name their client, or a table by client number."""
-    clients = summary.get("clients", [])
-    if isinstance(clients, dict):
-        yield from ((int(number), values) for number, values in clients.items())
-    else:
-        yield from ((int(values.get("client", place)), values) for place, values in enumerate(clients, start=1))
+    for values in summary.get("clients", []):
+        yield int(values["client"]), values

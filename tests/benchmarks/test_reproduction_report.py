@@ -35,7 +35,8 @@ def results_of(request: Request, mrr: dict[tuple[str, int], float | None]) -> li
             outcome = Outcome("failed", "no such luck") if figure is None else Outcome("finished", None, 12.0)
             if figure is not None:
                 job.folder.mkdir(parents=True)
-                content = {"fused": summary(figure), "clients": {"1": {"fused": summary(figure)}}}
+                models = {"single": summary(0.1), "federated": summary(0.2), "fused": summary(figure)}
+                content = {"single": {"run": "x"}, "clients": [{"client": 1, **models}], "all": models}
                 job.result.write_text(json.dumps(content if cell.strategy == "fused" else summary(figure)))
             record = {"command": "mpirun", "seconds": 12.0, "peak_memory_mb": 300.0, "sessions": [{"commit": "abc"}]}
             job.record.parent.mkdir(parents=True, exist_ok=True)
@@ -114,6 +115,8 @@ def test_fusions_and_single_clients_are_read(tmp_path: Path) -> None:
     assert cells["client 1", "fused"]["paper"]["hits@10"] == 0.7542
     assert cells["client 2", "local"]["ours"]["mrr"]["mean"] == 0.35
     assert cells["all", "fused"]["paper"] == {}
+    assert cells["all", "fused"]["ours"]["mrr"]["mean"] == 0.35
+    assert report["runs"][-1]["both_sides"] == {"mrr": 0.35 - 0.01}
     assert ("all", "fede") not in cells  # run because fusion needs it; nobody asked to see it
     assert [one["verdict"] for one in report["differences"]] == [
         "yes, on one seed",
