@@ -27,8 +27,9 @@ from benchmarks.reproduction.tables import ALL, TABLES, Settings, Table
 from launch.command_line import OneLineParser, require_writable, run_command
 from secure_kg.console import fail, say
 from secure_kg.errors import UserError
-from secure_kg.federation.config import Aggregation, flag
+from secure_kg.federation.config import Aggregation, RunConfig, flag
 from secure_kg.federation.run_folder import write_json, write_whole
+from secure_kg.training.config import TrainingConfig
 
 _PROGRAM: Final = "python -m benchmarks.reproduce"
 _FIXED: Final = ("corrupt", "temperature")  # nobody has asked for other values of these
@@ -102,6 +103,8 @@ def request_from(options: argparse.Namespace) -> Request:
         for entry in dataclasses.fields(Settings)
         if entry.name not in _FIXED and getattr(options, entry.name) is not None
     }
+    settings = dataclasses.replace(table.settings, **changed)
+    _check_settings(settings)
     # Paths are kept whole: a run remembers its data set's, and a run is found again from any working folder.
     return Request(
         table=table,
@@ -110,11 +113,19 @@ def request_from(options: argparse.Namespace) -> Request:
         models=_chosen("--models", options.models, table.models, table.usual_models),
         strategies=_chosen("--strategies", options.strategies, table.strategies, table.strategies),
         seeds=tuple(dict.fromkeys(options.seeds)),
-        settings=dataclasses.replace(table.settings, **changed),
+        settings=settings,
         aggregation=options.aggregation,
         data_root=Path(os.path.abspath(options.data_root)),
         runs=Path(os.path.abspath(options.runs)),
     )
+
+
+def _check_settings(settings: Settings) -> None:
+    """What no run would accept is a mistake of this command, not so many failed runs."""
+    values = dataclasses.asdict(settings)
+    training = {entry.name for entry in dataclasses.fields(TrainingConfig)}
+    config = TrainingConfig(**{name: value for name, value in values.items() if name in training})
+    RunConfig(**{name: value for name, value in values.items() if name not in training}, training=config)
 
 
 def _chosen(
@@ -126,7 +137,7 @@ def _chosen(
         if word.lower() not in known:
             raise UserError(f"{option} {word}: this table has {', '.join(known)}")
     wanted = {word.lower() for word in given or usual}
-    return tuple(name for name in allowed if name.lower() in {word.lower() for word in wanted})
+    return tuple(name for name in allowed if name.lower() in wanted)
 
 
 def _check_data(request: Request) -> None:

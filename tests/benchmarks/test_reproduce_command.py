@@ -101,6 +101,8 @@ def test_fedes_tables() -> None:
         ["fedr-table2", "--data-root", ".", "--jobs", "0"],
         ["fedr-table2", "--data-root", ".", "--max-minutes", "-1"],
         ["fedr-table2", "--data-root", ".", "--rounds", "x"],
+        ["fedr-table2", "--data-root", ".", "--patience", "0"],
+        ["fedr-table2", "--data-root", ".", "--dim", "0"],
     ],
 )
 def test_a_mistake_gets_one_line(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
