@@ -148,8 +148,8 @@ def _warnings(report: Record) -> Iterator[str]:
         for dropout in run.get("dropouts") or ():
             yield f"{run['run']}: client {dropout.get('client')} dropped out in round {dropout.get('round')}"
         if leak := run.get("leaky_split"):
-            trained = f"{leak.get('test_trained_on')} of {leak.get('test_triples')} test triples were trained on"
-            yield f"{run['run']}: {trained}, so its figures are too good"
+            leaked = f"{leak.get('test_trained_on')} of {leak.get('test_triples')} test triples"
+            yield f"{run['run']}: {leaked} stand in some client's train part, so its figures are too good"
     left = sum(state in ("missing", "interrupted") for state in states)
     if left:
         yield f"{left} of {len(states)} runs are still to be done: the same command goes on with them"

@@ -103,7 +103,7 @@ def test_figures_that_are_not_what_they_seem_are_told(tmp_path: Path) -> None:
     text = markdown(report)
     name = "ddb14-published-c5-transe-local-secagg-seed0"
     assert f"- {name}: client 2 dropped out in round 7\n" in text
-    assert f"- {name}: 40 of 100 test triples were trained on, so its figures are too good\n" in text
+    assert f"- {name}: 40 of 100 test triples stand in some client's train part, so its figures are too good\n" in text
     assert "the split is given; the seed draws first rows" in text
 
 
