@@ -1,0 +1,137 @@
+"""What the papers printed, to be set beside what is measured here. Figures only; nothing here is computed.
+
+FedR: Zhang et al., Findings of EMNLP 2022, Table 2 (its NoGE rows are left out: that model is not implemented here).
+FedE: Chen et al., IJCKG 2021, Tables 3 and 5. Strategies bear the names they have here: FedE's Single is `local`.
+
+FedE's Table 3 calls its last setting FedE. The paper describes model fusion as a step of FedE and leaves it out in the
+ablation of Table 5 only, and the mean of Table 3's RotatE row over its clients (0.4579, unweighted) is nearer to Table
+5 with fusion (0.4543, weighted by test triples) than without (0.4434). So these figures are read as those with fusion
+and filed under `fused`. That is a reading: the paper does not say it in so many words.
+"""
+
+from typing import Final
+
+FEDR_CLIENTS: Final = (5, 10, 15, 20)
+"""The columns of FedR's Table 2."""
+
+FEDR_TABLE_2: Final[dict[str, dict[str, dict[str, tuple[float, float, float, float]]]]] = {
+    "ddb14": {
+        "TransE": {
+            "local": (0.4206, 0.2998, 0.2464, 0.2043),
+            "fede": (0.4572, 0.3493, 0.3076, 0.2962),
+            "fedr": (0.4461, 0.3289, 0.2842, 0.2761),
+        },
+        "RotatE": {
+            "local": (0.4187, 0.2842, 0.2411, 0.2020),
+            "fede": (0.4667, 0.3635, 0.3244, 0.3031),
+            "fedr": (0.4477, 0.3184, 0.2765, 0.2681),
+        },
+        "DistMult": {
+            "local": (0.2248, 0.1145, 0.0764, 0.0652),
+            "fede": (0.3037, 0.2485, 0.2315, 0.1877),
+            "fedr": (0.4219, 0.3146, 0.2685, 0.2577),
+        },
+        "ComplEx": {
+            "local": (0.3406, 0.2025, 0.1506, 0.1247),
+            "fede": (0.3595, 0.2838, 0.2411, 0.1946),
+            "fedr": (0.4287, 0.3235, 0.2747, 0.2611),
+        },
+    },
+    "wn18rr": {
+        "TransE": {
+            "local": (0.0655, 0.0319, 0.0378, 0.0285),
+            "fede": (0.1359, 0.1263, 0.1204, 0.1419),
+            "fedr": (0.0859, 0.0779, 0.0722, 0.0668),
+        },
+        "RotatE": {
+            "local": (0.1201, 0.0649, 0.0513, 0.0155),
+            "fede": (0.2741, 0.1936, 0.1287, 0.0902),
+            "fedr": (0.1372, 0.1271, 0.1074, 0.0912),
+        },
+        "DistMult": {
+            "local": (0.0654, 0.0517, 0.0548, 0.0374),
+            "fede": (0.1137, 0.0946, 0.0766, 0.0670),
+            "fedr": (0.1350, 0.1202, 0.1198, 0.0898),
+        },
+        "ComplEx": {
+            "local": (0.0035, 0.0033, 0.0033, 0.0022),
+            "fede": (0.0153, 0.0115, 0.0108, 0.0122),
+            "fedr": (0.0203, 0.0152, 0.0152, 0.0166),
+        },
+    },
+    "fb15k-237": {
+        "TransE": {
+            "local": (0.2174, 0.1255, 0.1087, 0.0874),
+            "fede": (0.2588, 0.2230, 0.2065, 0.1892),
+            "fedr": (0.2520, 0.2052, 0.1867, 0.1701),
+        },
+        "RotatE": {
+            "local": (0.2424, 0.1991, 0.1526, 0.0860),
+            "fede": (0.2682, 0.2278, 0.2199, 0.1827),
+            "fedr": (0.2510, 0.2080, 0.1854, 0.1586),
+        },
+        "DistMult": {
+            "local": (0.1133, 0.0773, 0.0765, 0.0689),
+            "fede": (0.1718, 0.1129, 0.0901, 0.0753),
+            "fedr": (0.1670, 0.0999, 0.0884, 0.0814),
+        },
+        "ComplEx": {
+            "local": (0.1241, 0.0694, 0.0571, 0.0541),
+            "fede": (0.1603, 0.1161, 0.0944, 0.0751),
+            "fedr": (0.1716, 0.1174, 0.1075, 0.0993),
+        },
+    },
+}
+"""MRR by data set, model and strategy, for each of `FEDR_CLIENTS`."""
+
+FEDE_METRICS: Final = ("mrr", "hits@1", "hits@5", "hits@10")
+
+PerClient = tuple[float, float, float, float]
+
+FEDE_TABLE_3: Final[dict[str, dict[str, tuple[PerClient, PerClient, PerClient]]]] = {
+    "TransE": {
+        "local": ((0.5035, 0.3975, 0.6362, 0.6982), (0.3869, 0.2561, 0.5464, 0.6373), (0.3372, 0.2056, 0.4887, 0.5967)),
+        "entire": (
+            (0.5424, 0.4345, 0.6739, 0.7414),
+            (0.4098, 0.2752, 0.5756, 0.6689),
+            (0.3568, 0.2202, 0.5223, 0.6308),
+        ),
+        "fused": ((0.5478, 0.4378, 0.6831, 0.7481), (0.4183, 0.2789, 0.5910, 0.6844), (0.3626, 0.2226, 0.5289, 0.6337)),
+    },
+    "DistMult": {
+        "local": ((0.4893, 0.4014, 0.5925, 0.6519), (0.3655, 0.2642, 0.4850, 0.5618), (0.3465, 0.2364, 0.4729, 0.5703)),
+        "entire": (
+            (0.5167, 0.4186, 0.6334, 0.7006),
+            (0.3882, 0.2772, 0.5225, 0.5988),
+            (0.3391, 0.2287, 0.4645, 0.5644),
+        ),
+        "fused": ((0.5356, 0.4441, 0.6466, 0.7025), (0.4044, 0.2913, 0.5416, 0.6240), (0.3745, 0.2568, 0.5111, 0.6146)),
+    },
+    "ComplEx": {
+        "local": ((0.4843, 0.3948, 0.5903, 0.6532), (0.3723, 0.2691, 0.4914, 0.5780), (0.3262, 0.2156, 0.4496, 0.5566)),
+        "entire": (
+            (0.5004, 0.4068, 0.6164, 0.6745),
+            (0.3689, 0.2633, 0.4902, 0.5742),
+            (0.3340, 0.2238, 0.4541, 0.5545),
+        ),
+        "fused": ((0.5286, 0.4349, 0.6418, 0.7016), (0.4094, 0.2981, 0.5440, 0.6318), (0.3610, 0.2449, 0.4955, 0.5952)),
+    },
+    "RotatE": {
+        "local": ((0.5271, 0.4265, 0.6470, 0.7063), (0.4062, 0.2844, 0.5559, 0.6418), (0.3660, 0.2479, 0.4994, 0.6016)),
+        "entire": (
+            (0.5570, 0.4494, 0.6866, 0.7510),
+            (0.4212, 0.2886, 0.5824, 0.6733),
+            (0.3714, 0.2399, 0.5236, 0.6349),
+        ),
+        "fused": ((0.5553, 0.4436, 0.6909, 0.7542), (0.4297, 0.2930, 0.6004, 0.6851), (0.3887, 0.2571, 0.5450, 0.6503)),
+    },
+}
+"""FB15k-237-Fed3: `FEDE_METRICS` by model and strategy, for clients 1, 2 and 3."""
+
+FEDE_TABLE_5: Final[dict[str, dict[str, float]]] = {
+    "FB15k-237-Fed3": {"fede": 0.4434, "fused": 0.4543},
+    "FB15k-237-Fed5": {"fede": 0.4345, "fused": 0.4439},
+    "FB15k-237-Fed10": {"fede": 0.4208, "fused": 0.4340},
+    "NELL-995-Fed3": {"fede": 0.4289, "fused": 0.4433},
+}
+"""MRR, mean over clients weighted by test triples. The model is not named; the section's others are RotatE."""

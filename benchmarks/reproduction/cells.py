@@ -1,0 +1,151 @@
+"""From a table to runs: which there are, what each is called, and the command that starts it."""
+
+import dataclasses
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.reproduction.tables import TITLES, Dataset, Settings, Table
+from launch.environment import mpirun_command
+from secure_kg.federation.config import flag
+
+_FUSED_FROM: Final = ("fede", "local")
+_SMALL_SUM_DROPOUT: Final = 0.2  # the usual declaration leaves sums of five among ten clients no honest pair
+
+# Many clients on few cores are slow, and none of them is dead: nobody is to be left out of a figure for that.
+_PATIENT: Final = {"deadline": 7200, "grace": 600}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One run: a setting of the table, and a seed."""
+
+    dataset: str
+    clients: int
+    model: str
+    strategy: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.dataset}, {self.clients} clients, {self.model}, {TITLES[self.strategy]}, seed {self.seed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the user asked for."""
+
+    table: Table
+    datasets: tuple[str, ...]
+    clients: tuple[int, ...]
+    models: tuple[str, ...]
+    strategies: tuple[str, ...]
+    seeds: tuple[int, ...]
+    settings: Settings
+    aggregation: str
+    data_root: Path
+    runs: Path
+
+    def groups(self) -> Iterator[tuple[str, int, str]]:
+        """The lines of the table: data set, clients, model."""
+        for dataset in self.datasets:
+            for clients in self.clients:
+                for model in self.models:
+                    yield dataset, clients, model
+
+    def dataset(self, cell: Cell) -> Dataset:
+        return self.table.datasets[cell.dataset]
+
+    def cells(self) -> list[Cell]:
+        """Every run, seed by seed: when time runs out, what is there are whole comparisons, each of fewer seeds.
+
+        Fusion joins two other runs, so these are part of the plan even if they were not asked for.
+        """
+        needed = [
+            *(name for name in _FUSED_FROM if "fused" in self.strategies and name not in self.strategies),
+            *(name for name in self.strategies if name != "fused"),
+            *(name for name in self.strategies if name == "fused"),
+        ]
+        return [Cell(*group, strategy, seed) for seed in self.seeds for group in self.groups() for strategy in needed]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A cell's run: where it lies, and how it is started or gone on with."""
+
+    cell: Cell
+    folder: Path
+    start: tuple[str, ...]
+    resume: tuple[str, ...]
+    settings: dict[str, Any]
+    """What the run's config.toml must say for the run to be this one."""
+    needs: tuple[Cell, ...] = ()
+    """Runs that must be finished before."""
+
+    @property
+    def result(self) -> Path:
+        """The file whose presence means that the run is finished."""
+        return self.folder / ("fusion.json" if self.cell.strategy == "fused" else "summary.json")
+
+    @property
+    def log(self) -> Path:
+        return self.folder.with_name(self.folder.name + ".log")
+
+    @property
+    def record(self) -> Path:
+        """What was spent on the run, beside its folder: the folder itself belongs to the run."""
+        return self.folder.with_name(self.folder.name + ".job.json")
+
+
+def folder_name(cell: Cell, aggregation: str) -> str:
+    return f"{cell.dataset}-c{cell.clients}-{cell.model.lower()}-{cell.strategy}-{aggregation}-seed{cell.seed}"
+
+
+def job_for(request: Request, cell: Cell) -> Job:
+    """Runs write a checkpoint at every evaluation: an interruption costs no more than the rounds since the last one."""
+    folder = request.runs / folder_name(cell, request.aggregation)
+    if cell.strategy == "fused":
+        needs = tuple(dataclasses.replace(cell, strategy=strategy) for strategy in _FUSED_FROM)
+        inputs = [str(request.runs / folder_name(need, request.aggregation)) for need in needs]
+        command = (sys.executable, "-m", "launch.fuse", *inputs, "--out", str(folder))
+        return Job(cell, folder, command, command, {}, needs)
+    settings = _settings(request, cell)
+    local = {"checkpoint_every": request.settings.eval_every, **_PATIENT}
+    return Job(
+        cell,
+        folder,
+        start=_command(cell, [*_options(settings | local), "--out", str(folder)]),
+        resume=_command(cell, ["--resume", str(folder)]),
+        settings=settings | {"clients": cell.clients},
+    )
+
+
+def _settings(request: Request, cell: Cell) -> dict[str, Any]:
+    """The run's settings by their names in config.toml, all that matter for the result said aloud."""
+    dataset = request.dataset(cell)
+    settings: dict[str, Any] = {"dataset": str(request.data_root / dataset.where(cell.clients))}
+    if not dataset.published:
+        settings["by"] = "triples"
+    if dataset.leaky:
+        settings["allow_leaky_split"] = True
+    if cell.strategy != "entire":  # where all triples lie together nothing is shared, aligned or summed in secret
+        settings |= {"strategy": cell.strategy, "aggregation": request.aggregation, "alignment": "psu"}
+        fraction = request.table.client_fraction(cell.strategy, cell.clients)
+        if fraction < 1:
+            settings |= {"client_fraction": fraction, "max_dropout": _SMALL_SUM_DROPOUT}
+    return settings | {"model": cell.model} | dataclasses.asdict(request.settings) | {"seed": cell.seed}
+
+
+def _options(settings: dict[str, Any]) -> list[str]:
+    options = ["--preset", "paper"]
+    for name, value in settings.items():
+        options += [flag(name)] if value is True else [flag(name), str(value)]
+    return options
+
+
+def _command(cell: Cell, arguments: Sequence[str]) -> tuple[str, ...]:
+    ranks = cell.clients + 1
+    if cell.strategy == "entire":
+        return (sys.executable, "-m", "launch.entire", "-n", str(ranks), *arguments)
+    return tuple(mpirun_command("launch.fedr_secagg", ranks, arguments))
