@@ -1,14 +1,15 @@
 """One folder for each client: `client-1/train.tsv`, `valid.tsv`, `test.tsv`.
 
 The way real owners bring their data: a client process opens its own folder and no other. All three files are needed
-and must hold triples, and the graph must be sound (see `soundness.py`); anything else is refused with counts.
+and must hold triples; a damaged split (see `soundness.py`) is refused with counts unless it is allowed. A client sees
+its own triples only: whether others train on what it holds out it cannot know.
 """
 
 import os
 from pathlib import Path
 
 from secure_kg.data.graph import ClientGraph
-from secure_kg.data.soundness import check_complete, check_sound
+from secure_kg.data.soundness import check_complete, check_split
 from secure_kg.data.triples import PARTS, part_file, read_triples, shown, write_triples
 from secure_kg.data.vocabulary import decode, encode
 from secure_kg.errors import DataError
@@ -19,19 +20,19 @@ def client_folder(folder: Path, client: int) -> Path:
     return folder / f"client-{client}"
 
 
-def write_client_folder(path: Path, graph: ClientGraph) -> None:
+def write_client_folder(path: Path, graph: ClientGraph, *, allow_leaky: bool = False) -> None:
     """Write one client's graph into the new or empty folder `path`; the same graph always gives the same bytes.
 
     Refuses what `load_client_folder` would refuse, before anything is written.
     """
     check_complete(graph, shown(path), "not written")
-    check_sound(graph, shown(path))
+    check_split([graph], shown(path), allow_leaky=allow_leaky)
     make_empty_folder(path)
     for part in PARTS:
         write_triples(path / f"{part}.tsv", decode(graph.entities, graph.relations, graph.part(part)))
 
 
-def load_client_folder(path: Path | str, client: int) -> ClientGraph:
+def load_client_folder(path: Path | str, client: int, *, allow_leaky: bool = False) -> ClientGraph:
     """The graph of client `client` (from 1): `path` itself if it holds a train file, else its `client-<k>` folder."""
     root = Path(path)
     if client < 1:
@@ -50,7 +51,7 @@ def load_client_folder(path: Path | str, client: int) -> ClientGraph:
     entities, relations, parts = encode([read_triples(file) for file in files])
     graph = ClientGraph(entities, relations, *parts)
     check_complete(graph, shown(folder), "train, valid and test must all hold some")
-    check_sound(graph, shown(folder))
+    check_split([graph], shown(folder), allow_leaky=allow_leaky)
     return graph
 
 
