@@ -1,18 +1,27 @@
 """One folder for each client: `client-1/train.tsv`, `valid.tsv`, `test.tsv`.
 
 The way real owners bring their data: a client process opens its own folder and no other. All three files are needed
-and must hold triples; a damaged split (see `soundness.py`) is refused with counts unless it is allowed. A client sees
-its own triples only: whether others train on what it holds out it cannot know.
+and must hold triples; a damaged split (see `soundness.py`) is refused with counts unless it is allowed.
+
+A client sees its own triples only and cannot find out whether others train on what it holds out. Where the folder was
+written from a split of which that is known, `origin.toml` in it says how many, so that the damage is not forgotten.
 """
 
+import dataclasses
 import os
+import tomllib
 from pathlib import Path
+from typing import Any
 
-from secure_kg.data.graph import ClientGraph
+import tomli_w
+
+from secure_kg.data.graph import ClientGraph, Origin
 from secure_kg.data.soundness import check_complete, check_split
-from secure_kg.data.triples import PARTS, part_file, read_triples, shown, write_triples
+from secure_kg.data.triples import PARTS, part_file, read_text, read_triples, shown, write_triples
 from secure_kg.data.vocabulary import decode, encode
 from secure_kg.errors import DataError
+
+_ORIGIN = "origin.toml"
 
 
 def client_folder(folder: Path, client: int) -> Path:
@@ -30,6 +39,8 @@ def write_client_folder(path: Path, graph: ClientGraph, *, allow_leaky: bool = F
     make_empty_folder(path)
     for part in PARTS:
         write_triples(path / f"{part}.tsv", decode(graph.entities, graph.relations, graph.part(part)))
+    if graph.origin != Origin():
+        write_record(path / _ORIGIN, dataclasses.asdict(graph.origin))
 
 
 def load_client_folder(path: Path | str, client: int, *, allow_leaky: bool = False) -> ClientGraph:
@@ -49,10 +60,31 @@ def load_client_folder(path: Path | str, client: int, *, allow_leaky: bool = Fal
             raise DataError(f"{shown(folder)}: no {part}.tsv; train, valid and test are all needed")
         files.append(file)
     entities, relations, parts = encode([read_triples(file) for file in files])
-    graph = ClientGraph(entities, relations, *parts)
+    graph = ClientGraph(entities, relations, *parts, origin=_read_origin(folder / _ORIGIN))
     check_complete(graph, shown(folder), "train, valid and test must all hold some")
     check_split([graph], shown(folder), allow_leaky=allow_leaky)
     return graph
+
+
+def write_record(path: Path, values: dict[str, Any]) -> None:
+    """Write `values` as TOML."""
+    try:
+        path.write_bytes(tomli_w.dumps(values).encode())
+    except OSError as error:
+        raise DataError(f"{shown(path)}: cannot be written ({error.strerror})") from None
+
+
+def _read_origin(path: Path) -> Origin:
+    if not os.path.lexists(path):
+        return Origin()
+    try:
+        counts = tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError:
+        counts = {}
+    known = {entry.name for entry in dataclasses.fields(Origin)}
+    if counts.keys() != known or not all(type(count) is int and count >= 0 for count in counts.values()):
+        raise DataError(f"{shown(path)}: not a record of counts as python -m launch.partition writes it")
+    return Origin(**counts)
 
 
 def make_empty_folder(path: Path) -> None:

@@ -1,6 +1,6 @@
 """A client's knowledge graph: its own vocabularies and its three parts in local ids."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -33,7 +33,7 @@ class ClientGraph:
     train: TripleArray
     valid: TripleArray
     test: TripleArray
-    origin: Origin = Origin()  # noqa: RUF009 (frozen)
+    origin: Origin = field(default=Origin(), kw_only=True)
 
     def part(self, name: Part) -> TripleArray:
         return {"train": self.train, "valid": self.valid, "test": self.test}[name]

@@ -160,7 +160,7 @@ def _as_published(source: PooledSource) -> ClientGraph:
     train, valid, test = source.parts
     _, first = np.unique(triple_keys(train, len(source.entities), len(source.relations)), return_index=True)
     origin = Origin(dropped_repeats=len(train) - len(first))
-    return ClientGraph(source.entities, source.relations, train[np.sort(first)], valid, test, origin)
+    return ClientGraph(source.entities, source.relations, train[np.sort(first)], valid, test, origin=origin)
 
 
 def _hold_out(source: PooledSource, rows: npt.NDArray[np.int64], rng: np.random.Generator) -> ClientGraph:

@@ -61,10 +61,10 @@ class Faults:
         test, valid = f"of {self.test_triples} test triples", f"of {self.valid_triples} valid triples"
         counted = [
             (self.test_in_train, f"{test} also stand in train"),
-            (self.test_in_other_train, f"{test} stand in the train part of another client only"),
+            (self.test_in_other_train, f"{test} stand in another client's train only"),
             (self.test_in_valid, f"{test} also stand in valid"),
             (self.valid_in_train, f"{valid} also stand in train"),
-            (self.valid_in_other_train, f"{valid} stand in the train part of another client only"),
+            (self.valid_in_other_train, f"{valid} stand in another client's train only"),
             (self.repeated_in_train, "repeated triples in train"),
             (self.repeated_in_valid, "repeated triples in valid"),
             (self.repeated_in_test, "repeated triples in test"),
