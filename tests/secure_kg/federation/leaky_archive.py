@@ -25,8 +25,8 @@ def write_archive(path: Path, clients: int, *, leaky: bool = True, untrained: bo
         entity = np.array([entities.index(name) for name in graph.entities])
         relation = np.array([relations.index(name) for name in graph.relations])
         for part in PARTS:
-            rows = graph.part(part)
-            arrays[f"c{number}_{part}"] = np.column_stack((entity[rows[:, 0]], relation[rows[:, 1]], entity[rows[:, 2]]))
+            head, middle, tail = graph.part(part).T
+            arrays[f"c{number}_{part}"] = np.column_stack((entity[head], relation[middle], entity[tail]))
     if leaky:
         own, other = arrays["c0_train"][:LEAKS_OWN], arrays["c1_train"][:LEAKS_OTHER]
         arrays["c0_test"] = np.concatenate((arrays["c0_test"], own, other))
