@@ -55,7 +55,9 @@ def leak_warning(summary: dict[str, Any]) -> str | None:
         )
     what = "; ".join(found.damage())
     if found.test_trained_on:
-        what = f"{found.test_trained_on} of {found.test_triples} test triples were trained on"
+        # Under --strategy local what others train on does no harm, so the reader must be able to tell the two apart.
+        others = f", {found.test_in_other_train} of them by other clients only" if found.test_in_other_train else ""
+        what = f"{found.test_trained_on} of {found.test_triples} test triples were trained on{others}"
     of = "" if counted == clients else f" (counted for {counted} of {clients} clients)"
     return f"LEAKY SPLIT: {what}{of}; {_WARNING}"
 

@@ -193,7 +193,7 @@ def test_a_leaky_split_is_trained_on_only_if_asked_for_and_then_told_first(tmp_p
     result = summary(tmp_path / "run")
     assert next(iter(result)) == "leaky_split"
     assert result["leaky_split"]["test_trained_on"] == 8
-    told = done.out.index(f"LEAKY SPLIT: 8 of {result['test_triples']} test triples were trained on; ")
+    told = done.out.index(f"LEAKY SPLIT: 8 of {result['test_triples']} test triples were trained on, ")
     assert told < done.out.index("Hits@10")
     again = run_job(None, "--resume", "run", cwd=tmp_path)
     assert again.out.split("\n")[1].startswith("LEAKY SPLIT: 8 of ")

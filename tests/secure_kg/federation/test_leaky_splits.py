@@ -64,8 +64,8 @@ def test_an_allowed_leak_comes_first_everywhere(tmp_path: Path, capsys: pytest.C
     assert (leaky["test_trained_on"], leaky["test_in_train"], leaky["test_in_other_train"]) == (8, 5, 3)
     assert (leaky["test_triples"], leaky["repeated_in_train"], leaky["clients_counted"]) == (total, 2, 3)
     warning = (
-        f"LEAKY SPLIT: 8 of {total} test triples were trained on; these figures are not comparable with those of a "
-        "sound split"
+        f"LEAKY SPLIT: 8 of {total} test triples were trained on, 3 of them by other clients only; these figures are "
+        "not comparable with those of a sound split"
     )
     assert first_line(summary, folder.path, capsys) == warning
     page = run_report(summary, folder.all_metrics(), folder.settings())
