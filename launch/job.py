@@ -68,6 +68,7 @@ def start_under_mpirun(module: str, plan: Plan, argv: Sequence[str]) -> int:
     usual = DEFAULT_RANKS if plan.config.clients is None else plan.config.clients + 1
     ranks = plan.ranks if plan.ranks is not None else usual
     _check_ranks(ranks)
+    _check_divided(plan)
     for_clients(plan, ranks - 1)
     command = environment.mpirun_command(module, ranks, argv)
     say(f"starting 1 server and {ranks - 1} clients: mpirun -n {ranks} python -m {module} {' '.join(argv)}".rstrip())
@@ -108,6 +109,7 @@ def run_rank(plan: Plan) -> int:
     supervisor.report_initialised()
     try:
         _check_ranks(world.Get_size())
+        _check_divided(plan)
         if plan.ranks is not None and plan.ranks != world.Get_size():
             raise UserError(f"-n {plan.ranks}: mpirun started {world.Get_size()} ranks")
         plan = for_clients(plan, world.Get_size() - 1)
@@ -141,6 +143,11 @@ def _check_ranks(ranks: int) -> None:
     if ranks < MIN_RANKS:
         started = "1 rank" if ranks == 1 else f"{ranks} ranks"
         raise UserError(f"{started}: a job needs at least {MIN_RANKS}, 1 server and 2 clients")
+
+
+def _check_divided(plan: Plan) -> None:
+    if plan.config.by == "whole":
+        raise UserError("--by whole is one client alone, not a federation: use python -m launch.entire")
 
 
 def _serve(plan: Plan, transport: Transport) -> bool:

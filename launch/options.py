@@ -26,9 +26,12 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     "data": {
         "dataset": "umls, kinships or nations (included); any PyKEEN name (downloaded); a folder with train, valid, "
         "test .tsv/.txt(.gz); one triple file; a federated .npz",
-        "by": "how triples are divided among clients: triples (FedR), relations (FedE, FedCQA), entities (DP-FLames)",
+        "by": "how triples are divided among clients: triples (FedR), relations (FedE, FedCQA), entities (DP-FLames); "
+        "whole: not divided, the data set's own parts as one client (python -m launch.entire)",
         "client_data": "folder with the client's own train.tsv, valid.tsv, test.tsv, or with one such folder "
         "client-K for each (python -m launch.partition writes them); each client reads only its own",
+        "allow_leaky_split": "train even if held-out triples were trained on or triples are repeated; the summary "
+        "begins with their number, for such figures are too good",
     },
     "federation": {
         "strategy": "fedr: clients share relation rows; fede: entity rows; local: nobody shares anything",

@@ -6,23 +6,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import tomli_w
-
 from launch.command_line import OneLineParser, run_command
 from secure_kg.console import say, table
-from secure_kg.data.folders import client_folder, make_empty_folder, write_client_folder
+from secure_kg.data.folders import client_folder, make_empty_folder, write_client_folder, write_record
 from secure_kg.data.graph import ClientGraph
 from secure_kg.data.partition import RULES, By, partition
-from secure_kg.data.soundness import check_sound
+from secure_kg.data.soundness import Faults, check_split, faults
 from secure_kg.data.sources import FederatedSource, load_source
 from secure_kg.data.triples import shown
-from secure_kg.errors import DataError
 
 _DESCRIPTION = """\
 Divide a data set among clients and write one folder for each client.
 
 Every client's triples are divided 80/10/10 into train.tsv, valid.tsv and test.tsv so that all names of
-valid and test also occur in train. partition.toml records how it was done and what came out."""
+valid and test also occur in train; published parts (--by whole, .npz) stay as they are. partition.toml
+records how it was done and what came out."""
 
 _EXAMPLE = """\
 example:
@@ -53,7 +51,13 @@ def _parser() -> argparse.ArgumentParser:
         choices=RULES,
         default="triples",
         help="triples: dealt out equally (FedR; default); relations: divided, no overlap (FedE, FedCQA); "
-        "entities: each has a home client, where its outgoing triples go",
+        "entities: each has a home client, where its outgoing triples go; whole: not divided: the data set's own "
+        "train, valid and test parts as published, as one client",
+    )
+    parser.add_argument(
+        "--allow-leaky-split",
+        action="store_true",
+        help="write published parts even if held-out triples also stand in train or triples are repeated",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="same seed, same folders (default 0)")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="new or empty folder")
@@ -65,23 +69,26 @@ def _run(options: argparse.Namespace) -> int:
     by: By = options.by
     source = load_source(options.dataset)
     graphs = partition(source, options.clients, by, options.seed)
-    for number, graph in enumerate(graphs, start=1):  # all of them before the first file is written
-        check_sound(graph, f"client {number}")
+    # All of them before the first file is written.
+    found = check_split(graphs, shown(options.dataset), allow_leaky=options.allow_leaky_split)
     record: dict[str, Any] = {"dataset": shown(options.dataset), "clients": options.clients}
     if isinstance(source, FederatedSource):
         record |= {"by": "published"}
+    elif by == "whole":
+        record |= {"by": by, "duplicates_removed": found.dropped_repeats}
     else:
         record |= {"by": by, "seed": options.seed, "duplicates_removed": source.duplicates}
     counts = [{"number": number, **_counts(graph)} for number, graph in enumerate(graphs, start=1)]
+    # Of what was divided here there is nothing to tell.
+    told = [{"faults": faults(graph).counts()} if found.damage() or found.blemishes() else {} for graph in graphs]
 
     make_empty_folder(out)
     for number, graph in enumerate(graphs, start=1):
-        write_client_folder(client_folder(out, number), graph)
-    try:
-        (out / "partition.toml").write_bytes(tomli_w.dumps({**record, "client": counts}).encode())
-    except OSError as error:
-        raise DataError(f"{shown(out)}: cannot be written ({error.strerror})") from None
+        write_client_folder(client_folder(out, number), graph, allow_leaky=options.allow_leaky_split)
+    clients = [count | more for count, more in zip(counts, told, strict=True)]
+    write_record(out / "partition.toml", {**record, "client": clients})
 
+    _say_faults(found)
     table(
         f"{record['dataset']} by {record['by']}, {options.clients} clients",
         ("client", *tuple(counts[0])[1:]),
@@ -91,6 +98,13 @@ def _run(options: argparse.Namespace) -> int:
         say(f"{removed} repeated triples removed")
     say(f"written to {shown(out)}")
     return 0
+
+
+def _say_faults(found: Faults) -> None:
+    if damage := found.damage():
+        say(f"LEAKY SPLIT: {'; '.join(damage)}")
+    if blemishes := found.blemishes():
+        say(f"taken as published: {'; '.join(blemishes)}")
 
 
 def _counts(graph: ClientGraph) -> dict[str, int]:

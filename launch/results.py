@@ -6,6 +6,7 @@ from typing import Any
 from secure_kg.console import say, table
 from secure_kg.errors import UserError
 from secure_kg.federation.run_folder import RunFolder
+from secure_kg.federation.split_record import blemish_note, leak_warning
 from secure_kg.federation.strategy import STRATEGIES
 from secure_kg.federation.summary import clients_tested, comparable
 
@@ -13,6 +14,8 @@ _METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
 
 
 def show_results(summary: dict[str, Any], folder: Path) -> None:
+    if warning := leak_warning(summary):  # before any figure
+        say(warning)
     config = summary["config"]
     training = config["training"]
     title = (
@@ -33,6 +36,8 @@ def show_results(summary: dict[str, Any], folder: Path) -> None:
         say(f"rounds {summary['rounds']}, best {summary['best_round']}; the results are in the clients' own folders")
     phases = ", ".join(f"{phase} {seconds:.2f}" for phase, seconds in summary["seconds"].items())
     say(f"seconds per client: {phases}; with start-up {summary['seconds_total']:.1f} in all")
+    if note := blemish_note(summary):
+        say(note)
     _say_dropouts(summary)
     _say_privacy(summary)
     _compare(summary, folder)

@@ -9,10 +9,10 @@ from secure_kg.training.trainer import LocalTrainer
 
 
 def load_graph(config: RunConfig, clients: int, client: int) -> ClientGraph:
-    """The client's own folder, or its part of a public data set."""
+    """The client's own folder, or its part of a public data set; a damaged split only if the settings allow it."""
     if config.client_data is not None:
-        return load_client_folder(config.client_data, client)
-    return load_client(config.dataset, clients, client, config.by, config.seed)
+        return load_client_folder(config.client_data, client, allow_leaky=config.allow_leaky_split)
+    return load_client(config.dataset, clients, client, config.by, config.seed, allow_leaky=config.allow_leaky_split)
 
 
 def make_trainer(config: RunConfig, graph: ClientGraph, client: int, local_rank: int) -> LocalTrainer:

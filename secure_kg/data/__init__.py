@@ -6,7 +6,7 @@ Modules in dependency order; imports only point up this list, and none of them i
     triples.py     one triple file <-> names
     vocabulary.py  names <-> ids; repeated triples
     seeds.py       one random stream for each purpose
-    soundness.py   what makes an evaluation on a client's graph meaningless
+    soundness.py   what is wrong with a split: damage, which is refused, and blemishes, which are told
     federated.py   published federated splits (.npz)
     catalogue.py   data sets that PyKEEN knows
     sources.py     a name, a folder or a file -> the triples to divide

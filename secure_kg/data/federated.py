@@ -10,6 +10,7 @@ Other arrays are ignored. Names come from `entities.tsv(.gz)` and `relations.tsv
 The file comes from elsewhere, so everything is checked before it is used, and nothing is ever unpickled.
 """
 
+import dataclasses
 import os
 import re
 import zipfile
@@ -21,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from secure_kg.data.graph import ClientGraph
+from secure_kg.data.soundness import trained_elsewhere
 from secure_kg.data.triples import PARTS, read_text, shown
 from secure_kg.data.vocabulary import Namer, client_graph
 from secure_kg.errors import DataError
@@ -30,7 +32,10 @@ Ids = npt.NDArray[np.int64]
 
 
 def read_federated(path: Path) -> tuple[ClientGraph, ...]:
-    """The clients in order, exactly as published: rows keep their order, repetitions and leaks stay."""
+    """The clients in order, exactly as published: rows keep their order, repetitions and leaks stay.
+
+    Here all clients' parts are at hand, so each graph's `origin` counts what of it other clients train on.
+    """
     entities, relations = _names(path, "entities"), _names(path, "relations")
     try:
         # Object arrays are refused by numpy itself: unpickling would run code from the file.
@@ -76,20 +81,25 @@ def _clients(arrays: _Arrays, entities: list[str] | None, relations: list[str] |
     for name in arrays.archive.files:
         if (match := re.match(r"c([0-9]{1,9})_", name)) and int(match[1]) >= count:
             raise arrays.refuse(name, f"belongs to no client: n_clients is {count}")
-    return tuple(_client(arrays, number, entities, relations) for number in range(count))
-
-
-def _client(arrays: _Arrays, number: int, entities: list[str] | None, relations: list[str] | None) -> ClientGraph:
     limits = [_MOST_IDS if names is None else len(names) for names in (entities, relations)]
+    clients = [_parts(arrays, number, limits) for number in range(count)]
+    entity_name: Namer = str if entities is None else entities.__getitem__
+    relation_name: Namer = str if relations is None else relations.__getitem__
+    return tuple(
+        dataclasses.replace(client_graph(entity_name, relation_name, *parts), origin=origin)
+        for parts, origin in zip(clients, trained_elsewhere(clients), strict=True)
+    )
+
+
+def _parts(arrays: _Arrays, number: int, limits: list[int]) -> list[Ids]:
+    """Train, valid and test of one client in global ids."""
     parts = [arrays.integers(f"c{number}_{part}", (None, 3), max(limits)) for part in PARTS]
     together = np.concatenate(parts)
     for kind, column, limit in (("ent", [0, 2], limits[0]), ("rel", [1], limits[1])):
         own = arrays.integers(f"c{number}_{kind}", (None,), limit)
         if not np.array_equal(np.sort(own), np.unique(together[:, column])):
             raise arrays.refuse(f"c{number}_{kind}", "does not list each id of the client's triples exactly once")
-    entity_name: Namer = str if entities is None else entities.__getitem__
-    relation_name: Namer = str if relations is None else relations.__getitem__
-    return client_graph(entity_name, relation_name, *parts)
+    return parts
 
 
 def _names(archive: Path, kind: str) -> list[str] | None:

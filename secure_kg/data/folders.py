@@ -1,17 +1,27 @@
 """One folder for each client: `client-1/train.tsv`, `valid.tsv`, `test.tsv`.
 
 The way real owners bring their data: a client process opens its own folder and no other. All three files are needed
-and must hold triples, and the graph must be sound (see `soundness.py`); anything else is refused with counts.
+and must hold triples; a damaged split (see `soundness.py`) is refused with counts unless it is allowed.
+
+A client sees its own triples only and cannot find out whether others train on what it holds out. Where the folder was
+written from a split of which that is known, `origin.toml` in it says how many, so that the damage is not forgotten.
 """
 
+import dataclasses
 import os
+import tomllib
 from pathlib import Path
+from typing import Any
 
-from secure_kg.data.graph import ClientGraph
-from secure_kg.data.soundness import check_complete, check_sound
-from secure_kg.data.triples import PARTS, part_file, read_triples, shown, write_triples
+import tomli_w
+
+from secure_kg.data.graph import ClientGraph, Origin
+from secure_kg.data.soundness import check_complete, check_split
+from secure_kg.data.triples import PARTS, part_file, read_text, read_triples, shown, write_triples
 from secure_kg.data.vocabulary import decode, encode
 from secure_kg.errors import DataError
+
+_ORIGIN = "origin.toml"
 
 
 def client_folder(folder: Path, client: int) -> Path:
@@ -19,19 +29,21 @@ def client_folder(folder: Path, client: int) -> Path:
     return folder / f"client-{client}"
 
 
-def write_client_folder(path: Path, graph: ClientGraph) -> None:
+def write_client_folder(path: Path, graph: ClientGraph, *, allow_leaky: bool = False) -> None:
     """Write one client's graph into the new or empty folder `path`; the same graph always gives the same bytes.
 
     Refuses what `load_client_folder` would refuse, before anything is written.
     """
     check_complete(graph, shown(path), "not written")
-    check_sound(graph, shown(path))
+    check_split([graph], shown(path), allow_leaky=allow_leaky)
     make_empty_folder(path)
     for part in PARTS:
         write_triples(path / f"{part}.tsv", decode(graph.entities, graph.relations, graph.part(part)))
+    if graph.origin != Origin():
+        write_record(path / _ORIGIN, dataclasses.asdict(graph.origin))
 
 
-def load_client_folder(path: Path | str, client: int) -> ClientGraph:
+def load_client_folder(path: Path | str, client: int, *, allow_leaky: bool = False) -> ClientGraph:
     """The graph of client `client` (from 1): `path` itself if it holds a train file, else its `client-<k>` folder."""
     root = Path(path)
     if client < 1:
@@ -48,10 +60,31 @@ def load_client_folder(path: Path | str, client: int) -> ClientGraph:
             raise DataError(f"{shown(folder)}: no {part}.tsv; train, valid and test are all needed")
         files.append(file)
     entities, relations, parts = encode([read_triples(file) for file in files])
-    graph = ClientGraph(entities, relations, *parts)
+    graph = ClientGraph(entities, relations, *parts, origin=_read_origin(folder / _ORIGIN))
     check_complete(graph, shown(folder), "train, valid and test must all hold some")
-    check_sound(graph, shown(folder))
+    check_split([graph], shown(folder), allow_leaky=allow_leaky)
     return graph
+
+
+def write_record(path: Path, values: dict[str, Any]) -> None:
+    """Write `values` as TOML."""
+    try:
+        path.write_bytes(tomli_w.dumps(values).encode())
+    except OSError as error:
+        raise DataError(f"{shown(path)}: cannot be written ({error.strerror})") from None
+
+
+def _read_origin(path: Path) -> Origin:
+    if not os.path.lexists(path):
+        return Origin()
+    try:
+        counts = tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError:
+        counts = {}
+    known = {entry.name for entry in dataclasses.fields(Origin)}
+    if counts.keys() != known or not all(type(count) is int and count >= 0 for count in counts.values()):
+        raise DataError(f"{shown(path)}: not a record of counts as python -m launch.partition writes it")
+    return Origin(**counts)
 
 
 def make_empty_folder(path: Path) -> None:

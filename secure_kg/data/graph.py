@@ -1,6 +1,6 @@
 """A client's knowledge graph: its own vocabularies and its three parts in local ids."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -13,6 +13,18 @@ Part = Literal["train", "valid", "test"]
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """What only the reader of a split can know: it cannot be seen in the client's triples any more. Counts only."""
+
+    valid_in_other_train: int = 0
+    """Validation triples that other clients train on, and this client does not."""
+    test_in_other_train: int = 0
+    """The same of test triples."""
+    dropped_repeats: int = 0
+    """Repeated lines of a published train part that were left out."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClientGraph:
     """What one client knows. Position in `entities` / `relations` is the local id; names are sorted and unique."""
 
@@ -21,6 +33,7 @@ class ClientGraph:
     train: TripleArray
     valid: TripleArray
     test: TripleArray
+    origin: Origin = field(default=Origin(), kw_only=True)
 
     def part(self, name: Part) -> TripleArray:
         return {"train": self.train, "valid": self.valid, "test": self.test}[name]

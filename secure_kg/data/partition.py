@@ -11,6 +11,10 @@ and test are pooled, triples are assigned to clients, and each client's triples 
                aggregate. The rule for triples is our own: no claim to equal that paper's clients. Homes are drawn at
                random and cut where the running number of triples passes the next equal share, so sizes differ by no
                more than the triples of the busiest heads.
+    whole      Nothing is divided or pooled: one client has the data set's own train, valid and test as published, rows
+               in their order. Lines of train that repeat an earlier one are left out, as pooling does, and counted;
+               they would only weigh some facts more in training. Anything else stays as it is and is checked
+               (`soundness.py`).
 
 Adversary: none here. A partition simulates separate owners from one public file; each client process derives all parts
 and keeps its own. Real owners use one folder each (`folders.py`).
@@ -22,15 +26,18 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from secure_kg.data.graph import ClientGraph, TripleArray
-from secure_kg.data.soundness import check_complete
+from secure_kg.data.graph import ClientGraph, Origin, TripleArray
+from secure_kg.data.soundness import check_complete, check_split
 from secure_kg.data.sources import FederatedSource, PooledSource, Source, load_source
-from secure_kg.data.vocabulary import client_graph
+from secure_kg.data.triples import shown
+from secure_kg.data.vocabulary import client_graph, triple_keys
 from secure_kg.errors import DataError
 from secure_kg.seeds import generator
 
-By = Literal["triples", "relations", "entities"]
+By = Literal["triples", "relations", "entities", "whole"]
 RULES: tuple[By, ...] = get_args(By)
+DIVIDING_RULES: tuple[By, ...] = RULES[:3]
+"""The rules for any number of clients."""
 Homes = npt.NDArray[np.int64]
 _ADVICE = "use fewer clients or another split"
 
@@ -45,6 +52,8 @@ def partition(source: Source, clients: int, by: By, seed: int) -> list[ClientGra
         if clients != len(source.clients):
             raise DataError(f"the published split has {len(source.clients)} clients, not {clients}")
         graphs = list(source.clients)
+    elif by == "whole":
+        graphs = [_as_published(source)]
     else:
         graphs = [
             _hold_out(source, rows, generator(seed, "held out", by, clients, number))
@@ -55,11 +64,18 @@ def partition(source: Source, clients: int, by: By, seed: int) -> list[ClientGra
     return graphs
 
 
-def load_client(dataset: str, clients: int, client: int, by: By, seed: int) -> ClientGraph:
-    """The part of one client, 1 .. `clients`. All clients derive the same partition, so none has to send it."""
+def load_client(
+    dataset: str, clients: int, client: int, by: By, seed: int, *, allow_leaky: bool = False
+) -> ClientGraph:
+    """The part of one client, 1 .. `clients`. All clients derive the same partition, so none has to send it.
+
+    All of it is checked, so all clients refuse a damaged split in the same words.
+    """
     if not 1 <= client <= clients:
         raise DataError(f"client {client} is not one of 1 .. {clients}")
-    return partition(load_source(dataset), clients, by, seed)[client - 1]
+    graphs = partition(load_source(dataset), clients, by, seed)
+    check_split(graphs, shown(dataset), allow_leaky=allow_leaky)
+    return graphs[client - 1]
 
 
 def divide(triples: TripleArray, rng: np.random.Generator) -> tuple[TripleArray, TripleArray, TripleArray]:
@@ -95,6 +111,8 @@ def _check_arguments(clients: int, by: str, seed: int) -> None:
         raise DataError(f"{clients} clients; at least 1 is needed")
     if by not in RULES:
         raise DataError(f"unknown way to divide; choose one of {', '.join(RULES)}")
+    if by == "whole" and clients != 1:
+        raise DataError(f"--by whole gives one client the data set as published; it cannot serve {clients} clients")
     if seed < 0:
         raise DataError(f"seed {seed} is negative")
 
@@ -134,6 +152,15 @@ def _by_entities(source: PooledSource, clients: int, rng: np.random.Generator) -
     home_of_entity[order] = np.minimum(middle_twice * clients // (2 * len(heads)), clients - 1)
     homes: Homes = home_of_entity[heads]
     return homes
+
+
+def _as_published(source: PooledSource) -> ClientGraph:
+    if source.parts is None:
+        raise DataError("--by whole needs published train, valid and test parts, and this data set has not all three")
+    train, valid, test = source.parts
+    _, first = np.unique(triple_keys(train, len(source.entities), len(source.relations)), return_index=True)
+    origin = Origin(dropped_repeats=len(train) - len(first))
+    return ClientGraph(source.entities, source.relations, train[np.sort(first)], valid, test, origin=origin)
 
 
 def _hold_out(source: PooledSource, rows: npt.NDArray[np.int64], rng: np.random.Generator) -> ClientGraph:

@@ -25,12 +25,16 @@ class PooledSource:
 
     The papers pool the parts before dividing them among clients. `triples` is sorted, so it depends on the set of
     triples only and not on the order of lines; `duplicates` counts the repeated lines that were removed.
+
+    `parts` are train, valid and test as published, row by row, for whoever does not divide the graph; None where not
+    all three were.
     """
 
     entities: Vocabulary = field(repr=False)
     relations: Vocabulary = field(repr=False)
     triples: TripleArray = field(repr=False)
     duplicates: int
+    parts: tuple[TripleArray, ...] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,8 @@ def load_source(dataset: str) -> Source:
     triples, duplicates = distinct(np.concatenate(parts), len(entities), len(relations))
     if len(triples) == 0:
         raise DataError(f"{shown(dataset)}: no triples")
-    return PooledSource(entities, relations, triples, duplicates)
+    published = tuple(parts) if len(parts) == len(PARTS) else None
+    return PooledSource(entities, relations, triples, duplicates, published)
 
 
 def check_source_name(dataset: str) -> None:

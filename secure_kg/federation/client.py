@@ -30,6 +30,7 @@ from protocols.transport.base import Transport
 from protocols.transport.deadline import Deadline
 from protocols.unions import Positions
 from secure_kg.data.graph import ClientGraph, Part
+from secure_kg.data.soundness import faults
 from secure_kg.errors import UserError
 from secure_kg.federation import checkpoint, twins
 from secure_kg.federation.alignment import load_positions, save_positions
@@ -52,6 +53,7 @@ from secure_kg.federation.messages import (
     Verdict,
     Welcome,
 )
+from secure_kg.federation.metric_names import named_metrics
 from secure_kg.federation.metric_sum import ClientMetrics, metric_contribution, metric_layout, metrics_of
 from secure_kg.federation.own_rows import OwnRows
 from secure_kg.federation.row_sum import row_layout
@@ -323,10 +325,12 @@ class FederationClient:
 
     def _result(self, metrics: ClientMetrics) -> dict[str, Any]:
         graph, traffic = self._graph, self._transport.traffic
+        figures = {**metrics.tail.metrics(), "both_sides": metrics.both.metrics()}
         return {
             "client": self._transport.party,
-            **metrics.tail.metrics(),
-            "both_sides": metrics.both.metrics(),
+            **figures,
+            "metrics": named_metrics(figures),
+            "split_faults": faults(graph).counts(),
             "entities": len(graph.entities),
             "relations": len(graph.relations),
             "train_triples": len(graph.train),

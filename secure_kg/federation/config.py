@@ -43,6 +43,7 @@ class RunConfig:
     dataset: str = "umls"
     by: By = "triples"
     client_data: str | None = None
+    allow_leaky_split: bool = False
     clients: int | None = None
     """How many there are; each process fills it in from the ranks it was started with."""
     strategy: str = "fedr"

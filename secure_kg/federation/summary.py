@@ -6,12 +6,17 @@ federation's own where only clients can read sums; the server alone then has non
 """
 
 import dataclasses
-from typing import Any
+from typing import Any, Final
 
 from secure_kg.federation.config import RunConfig
+from secure_kg.federation.metric_names import named_metrics
 from secure_kg.federation.run_folder import RunFolder
 from secure_kg.federation.server import ServerOutcome
+from secure_kg.federation.split_record import blemishes, leaky_split
 from secure_kg.federation.stopwatch import PHASES
+
+# Summaries of earlier versions lack these and are comparable all the same.
+_LATER_KEYS: Final = frozenset({"leaky_split", "metrics", "split_blemishes"})
 
 
 def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> dict[str, Any]:
@@ -22,8 +27,13 @@ def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> d
         for result in results
         if (number := int(result["client"])) in outcome.bytes_up
     ]
+    figures = _federation(outcome, folder)
     return {
-        **_federation(outcome, folder),
+        # First: whoever reads on must have read it.
+        "leaky_split": leaky_split(clients, len(outcome.bytes_up), allowed=config.allow_leaky_split),
+        "metrics": named_metrics(figures),
+        **figures,
+        "split_blemishes": blemishes(clients),
         "rounds": outcome.rounds,
         "best_round": outcome.best_round,
         "clients": clients,
@@ -72,8 +82,10 @@ def clients_tested(summary: dict[str, Any]) -> str:
 
 def comparable(summary: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether two summaries are about the same data, seed, model and number of clients."""
-    if not summary.keys() <= other.keys() or not isinstance(other["config"], dict):
-        return False  # not a summary, or one of another version
+    if not summary.keys() - _LATER_KEYS <= other.keys() or not isinstance(other["config"], dict):
+        return False  # not a summary
+    if bool(summary.get("leaky_split")) != bool(other.get("leaky_split", summary.get("leaky_split"))):
+        return False  # the folders have other triples by now
     mine, theirs = summary["config"], other["config"]
     keys = ("dataset", "by", "client_data", "seed", "rounds", "training")
     same_count = summary["number_of_clients"] == other["number_of_clients"]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from secure_kg.federation.split_record import blemish_note, leak_warning
 from secure_kg.federation.strategy import STRATEGIES
 from secure_kg.federation.summary import clients_tested
 from secure_kg.report.charts import bar_chart, line_chart
@@ -17,6 +18,7 @@ body { margin: 0 auto; max-width: 62rem; padding: 1.5rem 1rem 3rem; background: 
   font: 16px/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
 .quiet { color: var(--quiet); margin: .2rem 0 0; }
+.warning { border: 2px solid #c62828; border-radius: .5rem; padding: .6rem .8rem; margin: 0 0 1rem; font-weight: 600; }
 .cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)); gap: .75rem; margin: 1.25rem 0; }
 .card { border: 1px solid var(--edge); border-radius: .5rem; padding: .6rem .8rem; }
 .card b { display: block; font-size: 1.35rem; font-variant-numeric: tabular-nums; }
@@ -57,6 +59,7 @@ def run_report(summary: dict[str, Any], evaluations: Sequence[dict[str, Any]], s
             "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
             "<meta name='viewport' content='width=device-width, initial-scale=1'>",
             f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>",
+            *_line("warning", leak_warning(summary)),
             f"<h1>{escape(title)}</h1>",
             f"<p class='quiet'>{escape(_subtitle(summary))}</p>",
             "<div class='cards'>",
@@ -70,6 +73,7 @@ def run_report(summary: dict[str, Any], evaluations: Sequence[dict[str, Any]], s
             _results(summary),
             "</div>",
             *_source(config),
+            *_line("quiet", blemish_note(summary)),
             *_absences(summary),
             "<h2>Who learned what in this run</h2><div class='scroll'>",
             _privacy(summary),
@@ -117,6 +121,10 @@ def _results(summary: dict[str, Any]) -> str:
         for name, entry in entries
     ]
     return _table("", head, body)
+
+
+def _line(style: str, text: str | None) -> list[str]:
+    return [] if text is None else [f"<p class='{style}'>{escape(text)}</p>"]
 
 
 def _source(config: dict[str, Any]) -> list[str]:

@@ -11,11 +11,11 @@ import pytest
 
 from launch.partition import main
 from secure_kg.data.folders import load_client_folder
-from secure_kg.data.partition import RULES, By, load_client
+from secure_kg.data.partition import DIVIDING_RULES, By, load_client
 from secure_kg.data.triples import PARTS
 
 
-@pytest.mark.parametrize("by", RULES)
+@pytest.mark.parametrize("by", DIVIDING_RULES)
 def test_writes_loadable_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str], by: By) -> None:
     out = tmp_path / "new" / "parts"
     assert main(["--dataset", "UMLS", "--clients", "3", "--by", by, "--seed", "4", "--out", str(out)]) == 0
@@ -60,9 +60,9 @@ def test_counts_removed_duplicates(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "[graph]" in output  # not taken for markup
 
 
-def write_split(path: Path, test: list[list[int]]) -> None:
+def write_split(path: Path, test: list[list[int]], entities: int = 3) -> None:
     parts = {"c0_train": [[0, 0, 1], [1, 0, 2], [2, 0, 0]], "c0_valid": [[1, 0, 0]], "c0_test": test}
-    vocabulary = {"c0_ent": [0, 1, 2], "c0_rel": [0], "n_clients": 1}
+    vocabulary = {"c0_ent": range(entities), "c0_rel": [0], "n_clients": 1}
     np.savez(path, **{name: np.array(value) for name, value in (parts | vocabulary).items()})
 
 
@@ -77,8 +77,37 @@ def test_published_split(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_unsound_published_split_is_not_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_split(tmp_path / "fed1.npz", test=[[0, 0, 1]])
     assert main(["--dataset", str(tmp_path / "fed1.npz"), "--clients", "1", "--out", str(tmp_path / "out")]) == 2
-    assert capsys.readouterr().err == "error: client 1: 1 of 1 test triples also stand in train\n"
+    where = f"error: {tmp_path}/fed1.npz: damaged split, refused without --allow-leaky-split: "
+    assert capsys.readouterr().err == where + "1 of 1 test triples also stand in train\n"
     assert not (tmp_path / "out").exists()
+
+
+def test_unsound_published_split_is_written_if_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_split(tmp_path / "fed1.npz", test=[[0, 0, 1]])
+    arguments = ["--dataset", str(tmp_path / "fed1.npz"), "--clients", "1", "--out", str(tmp_path / "out")]
+    assert main([*arguments, "--allow-leaky-split"]) == 0
+    assert capsys.readouterr().out.startswith("LEAKY SPLIT: 1 of 1 test triples also stand in train\n")
+    record = tomllib.loads((tmp_path / "out" / "partition.toml").read_text())
+    assert record["client"][0]["faults"]["test_in_train"] == 1
+    assert len(load_client_folder(tmp_path / "out", 1, allow_leaky=True).test) == 1
+
+
+def test_blemishes_of_a_published_split_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_split(tmp_path / "fed1.npz", test=[[3, 0, 1], [1, 0, 3], [2, 0, 1]], entities=4)
+    assert main(["--dataset", str(tmp_path / "fed1.npz"), "--clients", "1", "--out", str(tmp_path / "out")]) == 0
+    assert "1 entities of valid and test do not occur in train; they stand in 2 of 3 test" in capsys.readouterr().out
+    record = tomllib.loads((tmp_path / "out" / "partition.toml").read_text())
+    assert record["client"][0]["faults"]["untrained_entities"] == 1
+    assert len(load_client_folder(tmp_path / "out", 1).test) == 3
+
+
+def test_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--dataset", "nations", "--clients", "1", "--by", "whole", "--out", str(tmp_path / "out")]) == 0
+    assert "by whole, 1 clients" in capsys.readouterr().out
+    graph, direct = load_client_folder(tmp_path / "out", 1), load_client("nations", 1, 1, "whole", 0)
+    assert all(np.array_equal(graph.part(part), direct.part(part)) for part in PARTS)
+    record = tomllib.loads((tmp_path / "out" / "partition.toml").read_text())
+    assert (record["by"], record["duplicates_removed"], "seed" in record) == ("whole", 0, False)
 
 
 @pytest.mark.parametrize(
@@ -90,6 +119,7 @@ def test_unsound_published_split_is_not_written(tmp_path: Path, capsys: pytest.C
         (["--clients", "7000"], "client 6530 has no training triples; use fewer clients or another split"),
         (["--by", "colour"], "argument --by: invalid choice"),
         (["--seed", "-1"], "seed -1 is negative"),
+        (["--by", "whole"], "it cannot serve 5 clients"),
         (["--colour", "red"], "unrecognized arguments: --colour red"),
         (["--data", "umls"], "unrecognized arguments"),
         (["--out"], "argument --out: expected one argument"),

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from jobs import TINY, command, environment, run_job
+from leaky_archive import write_archive
 from safetensors.numpy import load_file
 
 from launch import partition
@@ -46,6 +47,7 @@ def test_secure_and_plain_runs_agree_and_the_summary_is_whole(tmp_path: Path) ->
     result = summary(tmp_path / "secure")
     assert result.keys() >= SUMMARY_KEYS
     assert result["seconds"].keys() >= PHASES
+    assert result.pop("leaky_split") is None  # the split is sound
     assert not has_null(result)
     assert [client["client"] for client in result["clients"]] == [1, 2, 3]
     assert result["bytes_up"] == sum(client["bytes_up"] for client in result["clients"]) > 0
@@ -178,6 +180,25 @@ def test_eight_ranks_with_a_client_fraction(tmp_path: Path) -> None:
     assert len(sizes) > 1  # not everybody was drawn equally often
 
 
+def test_a_leaky_split_is_trained_on_only_if_asked_for_and_then_told_first(tmp_path: Path) -> None:
+    write_archive(tmp_path / "fed2.npz", 2)
+    options = [*TINY, "--dataset", "fed2.npz", "--out", "run"]
+    refused = run_job(3, *options, cwd=tmp_path)
+    assert refused.code == 2
+    (line,) = refused.error_lines
+    assert "fed2.npz: damaged split, refused without --allow-leaky-split: 5 of " in line
+    assert not (tmp_path / "run").exists()
+    done = run_job(3, *options, "--allow-leaky-split", cwd=tmp_path)
+    assert done.code == 0, done.errors
+    result = summary(tmp_path / "run")
+    assert next(iter(result)) == "leaky_split"
+    assert result["leaky_split"]["test_trained_on"] == 8
+    told = done.out.index(f"LEAKY SPLIT: 8 of {result['test_triples']} test triples were trained on, ")
+    assert told < done.out.index("Hits@10")
+    again = run_job(None, "--resume", "run", cwd=tmp_path)
+    assert again.out.split("\n")[1].startswith("LEAKY SPLIT: 8 of ")
+
+
 @pytest.mark.parametrize(
     ("ranks", "options", "expected"),
     [
@@ -191,6 +212,8 @@ def test_eight_ranks_with_a_client_fraction(tmp_path: Path) -> None:
         (3, ["--dataset", "nations", "--model", "distmult", "--lr", "1e30", "--rounds", "2"], "not finite in round 1"),
         (3, ["--out", "taken"], "exists already"),
         (3, ["--client-data", "nowhere"], "nowhere"),
+        (3, ["--by", "whole"], "--by whole is one client alone, not a federation: use python -m launch.entire"),
+        (None, ["--by", "whole"], "python -m launch.entire"),
         (3, ["--resume", "taken"], "no config.toml"),
         (3, ["-n", "4", "--dataset", "nations"], "mpirun started 3 ranks"),
         (3, ["--min-participants", "3"], "there are only 2 clients"),

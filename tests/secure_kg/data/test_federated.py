@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from secure_kg.data.federated import read_federated
-from secure_kg.data.graph import ClientGraph
+from secure_kg.data.graph import ClientGraph, Origin
+from secure_kg.data.soundness import faults
 from secure_kg.data.vocabulary import decode
 from secure_kg.errors import DataError
 
@@ -56,6 +57,15 @@ def test_kept_exactly_with_decimal_names(tmp_path: Path) -> None:
     assert rows(first, "test") == [("10", "1", "2")]
     assert rows(second, "train") == [("3", "2", "4")]
     assert second.valid.shape == (0, 3)
+
+
+def test_triples_that_other_clients_train_on_are_counted(tmp_path: Path) -> None:
+    leaked = np.array([[10, 1, 2], [3, 2, 4], [2, 0, 10]])
+    changed = {"c1_test": leaked, "c1_ent": np.array([2, 3, 4, 10]), "c1_rel": np.array([0, 1, 2])}
+    first, second = read_federated(write(tmp_path, **changed))
+    assert first.origin == Origin()
+    assert second.origin == Origin(test_in_other_train=2)  # the third one is its own
+    assert (faults(second).test_in_train, faults(second).test_trained_on) == (1, 3)
 
 
 def test_names_from_beside_the_file(tmp_path: Path) -> None:

@@ -59,6 +59,16 @@ def test_federated_archive(tmp_path: Path) -> None:
     assert len(source.clients[0].test) == 1  # the leak is kept, as published
 
 
+def test_published_parts_are_kept_beside_the_pool(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv").write_text("b\tr\ta\na\tr\tb\nb\tr\ta\n")
+    (tmp_path / "test.tsv").write_text("a\tr\tc\n")
+    assert pooled(tmp_path).parts is None
+    (tmp_path / "valid.tsv").write_text("a\tr\tb\n")
+    parts = pooled(tmp_path).parts
+    assert parts is not None
+    assert [part.tolist() for part in parts] == [[[1, 0, 0], [0, 0, 1], [1, 0, 0]], [[0, 0, 1]], [[0, 0, 2]]]
+
+
 def test_download(monkeypatch: pytest.MonkeyPatch) -> None:
     triples = np.array([[0, 0, 1], [0, 0, 1]])
     monkeypatch.setattr(sources, "download", lambda name: (["b", "a"].__getitem__, str, [triples]))
