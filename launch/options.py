@@ -60,7 +60,9 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     "local training": {
         "model": "embedding model",
         "dim": "embedding dimension (complex dimension for RotatE and ComplEx)",
-        "negatives": "negative entities per batch, shared by its triples",
+        "negatives": "negative entities for each triple",
+        "share_negatives": "so many triples of a batch share their negatives; fewer learn faster per epoch, more per "
+        "second",
         "margin": "margin γ of the distance models; also sets the initial range",
         "temperature": "temperature α of self-adversarial weights",
         "lr": "learning rate of Adam",

@@ -10,17 +10,19 @@ Flags = npt.NDArray[np.bool_]
 
 
 @compiled
-def mark_known(position: Ids, candidates: Ids, starts: Ids, counts: Ids, known: Ids, marks: Flags) -> None:
-    """marks [b, m]: whether candidate j is among known[starts[i] : starts[i] + counts[i]].
+def mark_known(position: Ids, candidates: Ids, rows: int, starts: Ids, counts: Ids, known: Ids, marks: Flags) -> None:
+    """marks [b, m]: whether candidate j of query i's group is among known[starts[i] : starts[i] + counts[i]].
 
-    `position` [entities] holds −1 everywhere, and does so again afterwards; marks come in as False.
+    candidates [groups, m], all different within a group; a group is `rows` queries that follow each other. `position`
+    [entities] holds −1 everywhere, and does so again afterwards; marks come in as False.
     """
-    for j in range(candidates.shape[0]):
-        position[candidates[j]] = j
-    for i in range(starts.shape[0]):
-        for place in range(starts[i], starts[i] + counts[i]):
-            column = position[known[place]]
-            if column >= 0:
-                marks[i, column] = True
-    for j in range(candidates.shape[0]):
-        position[candidates[j]] = -1
+    for u in range(candidates.shape[0]):
+        for j in range(candidates.shape[1]):
+            position[candidates[u, j]] = j
+        for i in range(u * rows, min((u + 1) * rows, starts.shape[0])):
+            for place in range(starts[i], starts[i] + counts[i]):
+                column = position[known[place]]
+                if column >= 0:
+                    marks[i, column] = True
+        for j in range(candidates.shape[1]):
+            position[candidates[u, j]] = -1

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from secure_kg.data.graph import TripleArray
 from secure_kg.models.geometry import Geometry
@@ -78,15 +79,31 @@ class EmbeddingModel(nn.Module, ABC):
         return self._scores(self.geometry.alike(self.tail_points(h, r), t), self.weights(r))
 
     def score_tails(self, h: Tensor, r: Tensor, tails: Tensor) -> Tensor:
-        """h [b, width], r [b, width] against candidates tails [m, width] that the batch shares, to scores [b, m]."""
-        return self._scores(self.geometry.pairs(self.tail_points(h, r), tails), _column(self.weights(r)))
+        """h [b, width], r [b, width] against candidates tails [m, width] that the batch shares, to scores [b, m].
+
+        Or against tails [groups, m, width]: each group of ceil(b / groups) triples that follow each other has its own.
+        """
+        return self._scores(self._pairs(self.tail_points(h, r), tails), _column(self.weights(r)))
 
     def score_heads(self, heads: Tensor, r: Tensor, t: Tensor) -> Tensor:
-        """Candidates heads [m, width] that the batch shares against r [b, width], t [b, width], to scores [b, m]."""
-        return self._scores(self.geometry.pairs(self.head_points(r, t), heads), _column(self.weights(r)))
+        """Candidates heads [m, width] or [groups, m, width] against r [b, width], t [b, width], to scores [b, m]."""
+        return self._scores(self._pairs(self.head_points(r, t), heads), _column(self.weights(r)))
+
+    def _pairs(self, points: Tensor, candidates: Tensor) -> Tensor:
+        if candidates.dim() == 2:
+            return self.geometry.pairs(points, candidates)
+        groups, rows = len(candidates), rows_per_group(len(points), len(candidates))
+        filled = pad(points, (0, 0, 0, groups * rows - len(points)))
+        pairs = self.geometry.pairs(filled.view(groups, rows, -1), candidates)
+        return pairs.flatten(0, 1)[: len(points)]
 
     def _scores(self, similarity: Tensor, weights: Tensor | None) -> Tensor:
         return self.offset + (similarity if weights is None else weights * similarity)
+
+
+def rows_per_group(rows: int, groups: int) -> int:
+    """How many of a batch's rows share candidates; the last groups may have fewer."""
+    return -(-rows // groups)
 
 
 def _column(weights: Tensor | None) -> Tensor | None:

@@ -41,7 +41,7 @@ class Geometry(ABC):
 
     @abstractmethod
     def pairs(self, x: Tensor, y: Tensor) -> Tensor:
-        """x [b, width], y [m, width] to [b, m]."""
+        """x [..., b, width], y [..., m, width] to [..., b, m]; what stands before must be the same."""
 
     def fused_counts(self, x: Tensor, y: Tensor, answers: Answers) -> Counts | None:
         """Without writing similarities down; None where there is no such route."""
@@ -55,7 +55,7 @@ class Dot(Geometry):
         return (x * y).sum(-1)
 
     def pairs(self, x: Tensor, y: Tensor) -> Tensor:
-        return x @ y.t()
+        return x @ y.transpose(-1, -2)
 
 
 class _Distance(Geometry):
@@ -70,11 +70,11 @@ class _Distance(Geometry):
 
     @abstractmethod
     def fused_pairs(self, x: Tensor, y: Tensor) -> Tensor:
-        """Distances [b, m] by a compiled loop."""
+        """Distances [..., b, m] by a compiled loop."""
 
     @abstractmethod
     def torch_pairs(self, x: Tensor, y: Tensor) -> Tensor:
-        """Distances [b, m] by torch, on any device and in any precision."""
+        """Distances [..., b, m] by torch, on any device and in any precision."""
 
     def fused_counts(self, x: Tensor, y: Tensor, answers: Answers) -> Counts | None:
         if not on_cpu(x, y):
@@ -150,6 +150,11 @@ def _array(x: Tensor) -> "np.ndarray[Any, np.dtype[np.float32]]":
     return x.detach().contiguous().numpy()
 
 
+def _grouped(x: Tensor) -> "np.ndarray[Any, np.dtype[np.float32]]":
+    """[..., b, width] as [groups, b, width]; what is written to it is written to x, if that is contiguous."""
+    return _array(x).reshape(-1, *x.shape[-2:])
+
+
 def _apply(function: Any, x: Tensor, y: Tensor) -> Tensor:
     result: Tensor = function.apply(x, y)
     return result
@@ -159,23 +164,24 @@ class _FusedL1(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
         ctx.save_for_backward(x, y)
-        out = x.new_empty(len(x), len(y))
-        distances.l1(_array(x), _array(y), out.numpy())
+        out = x.new_empty(*x.shape[:-1], y.shape[-2])
+        distances.l1(_grouped(x), _grouped(y), _grouped(out))
         return out
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
         x, y = ctx.saved_tensors
         x_grad, y_grad = torch.zeros(x.shape), torch.zeros(y.shape)
-        distances.l1_gradient(_array(x), _array(y), _array(gradients[0]), x_grad.numpy(), y_grad.numpy())
+        arrays = (_grouped(tensor) for tensor in (x, y, gradients[0], x_grad, y_grad))
+        distances.l1_gradient(*arrays)
         return x_grad, y_grad
 
 
 class _FusedL2(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
-        out = x.new_empty(len(x), len(y))
-        distances.l2(_array(x), _array(y), out.numpy())
+        out = x.new_empty(*x.shape[:-1], y.shape[-2])
+        distances.l2(_grouped(x), _grouped(y), _grouped(out))
         ctx.save_for_backward(x, y, out)
         return out
 
@@ -184,22 +190,23 @@ class _FusedL2(torch.autograd.Function):
         """Σ_j c_ij (x_i − y_j) with c = g / distance: two matrix products."""
         x, y, out = ctx.saved_tensors
         c = torch.where(out > 0, gradients[0] / out, 0.0)
-        return c.sum(1, keepdim=True) * x - c @ y, c.sum(0)[:, None] * y - c.t() @ x
+        return c.sum(-1, keepdim=True) * x - c @ y, c.sum(-2)[..., None] * y - c.transpose(-1, -2) @ x
 
 
 class _FusedComplexL1(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
         ctx.save_for_backward(x, y)
-        out = x.new_empty(len(x), len(y))
-        distances.complex_l1(_array(x), _array(y), out.numpy())
+        out = x.new_empty(*x.shape[:-1], y.shape[-2])
+        distances.complex_l1(_grouped(x), _grouped(y), _grouped(out))
         return out
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
         x, y = ctx.saved_tensors
         x_grad, y_grad = torch.zeros(x.shape), torch.zeros(y.shape)
-        distances.complex_l1_gradient(_array(x), _array(y), _array(gradients[0]), x_grad.numpy(), y_grad.numpy())
+        arrays = (_grouped(tensor) for tensor in (x, y, gradients[0], x_grad, y_grad))
+        distances.complex_l1_gradient(*arrays)
         return x_grad, y_grad
 
 
@@ -209,8 +216,8 @@ class _TorchComplexL1(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
         ctx.save_for_backward(x, y)
-        total = x.new_zeros(len(x), len(y))
-        for j in range(x.shape[1] // 2):
+        total = x.new_zeros(*x.shape[:-1], y.shape[-2])
+        for j in range(x.shape[-1] // 2):
             re, im = _difference(x, y, j)
             total += re.mul_(re).addcmul_(im, im).sqrt_()
         return total
@@ -219,19 +226,19 @@ class _TorchComplexL1(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
         (gradient,) = gradients
         x, y = ctx.saved_tensors
-        dim = x.shape[1] // 2
+        dim = x.shape[-1] // 2
         x_grad, y_grad = torch.empty_like(x), torch.empty_like(y)
         for j in range(dim):
             re, im = _difference(x, y, j)
             # The floor only matters where the modulus is zero; there the differences, and so the gradients, are zero.
             weight = (re * re).addcmul_(im, im).clamp_(min=1e-30).rsqrt_().mul_(gradient)
             for column, part in ((j, re.mul_(weight)), (j + dim, im.mul_(weight))):
-                x_grad[:, column] = part.sum(1)
-                y_grad[:, column] = part.sum(0)
+                x_grad[..., column] = part.sum(-1)
+                y_grad[..., column] = part.sum(-2)
         return x_grad, y_grad.neg_()
 
 
 def _difference(x: Tensor, y: Tensor, j: int) -> tuple[Tensor, Tensor]:
-    """Real and imaginary part of x_j − y_j for every pair, [b, m] each."""
-    dim = x.shape[1] // 2
-    return x[:, j, None] - y[:, j], x[:, j + dim, None] - y[:, j + dim]
+    """Real and imaginary part of x_j − y_j for every pair, [..., b, m] each."""
+    dim = x.shape[-1] // 2
+    return tuple(x[..., :, k, None] - y[..., None, :, k] for k in (j, j + dim))  # type: ignore[return-value]

@@ -16,7 +16,8 @@ class TrainingConfig:
 
     model: str = "TransE"
     dim: int = 128
-    negatives: int = 256  # shared by the triples of a batch
+    negatives: int = 256  # for each triple
+    share_negatives: int = 32  # at most so many triples of a batch share theirs
     margin: float = 10.0
     temperature: float = 1.0  # of self-adversarial weighting
     lr: float = 1e-3
@@ -29,7 +30,7 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         if self.model not in MODELS:
             raise UserError(f"--model must be one of {', '.join(MODELS)}")
-        for name in ("dim", "negatives", "batch_size", "local_epochs", "eval_megabytes"):
+        for name in ("dim", "negatives", "share_negatives", "batch_size", "local_epochs", "eval_megabytes"):
             if getattr(self, name) < 1:
                 raise UserError(f"{_flag(name)} must be at least 1")
         if self.dim > MAX_DIM:

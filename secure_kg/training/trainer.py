@@ -51,7 +51,7 @@ class LocalTrainer:
         for parameter in self.model.parameters():
             parameter.grad = torch.zeros_like(parameter)  # kept zero between steps
         self._train = torch.from_numpy(graph.train).to(device)
-        self._negatives = NegativeSampler(graph, config.negatives, device)
+        self._negatives = NegativeSampler(graph, config.negatives, config.share_negatives, device)
         self._ranking = FilteredRanking(graph, device, config.eval_megabytes)
 
     def train_round(self, round: int) -> TrainStats:
@@ -87,10 +87,11 @@ class LocalTrainer:
         """
         model = self.model
         negatives = self._negatives.draw(batch, side, draws)
-        ids = torch.cat((batch[:, 0], batch[:, 2], negatives.entities))
+        ids = torch.cat((batch[:, 0], batch[:, 2], negatives.entities.view(-1)))
         entity = model.entity.detach().index_select(0, ids).requires_grad_()
         relation = model.relation.detach().index_select(0, batch[:, 1]).requires_grad_()
         h, t, candidates = torch.tensor_split(entity, (len(batch), 2 * len(batch)))
+        candidates = candidates.view(*negatives.entities.shape, -1)
         r = model.relation_rows(batch[:, 1], relation)
         negative = model.score_tails(h, r, candidates) if side == "tail" else model.score_heads(candidates, r, t)
         positive = model.score(h, r, t)
