@@ -1,0 +1,95 @@
+"""Pooled training as a job of one process. Imported by `launch.entire` once its options are read: it brings torch."""
+
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+
+from launch.options import DEFAULT_RANKS, Plan, for_clients, new_run_path
+from launch.results import show_results
+from protocols.errors import ProtocolError
+from secure_kg.console import fail, say
+from secure_kg.data.folders import client_folder, load_client_folder
+from secure_kg.data.graph import ClientGraph
+from secure_kg.data.partition import partition
+from secure_kg.data.pooling import pool
+from secure_kg.data.sources import FederatedSource, load_source
+from secure_kg.data.triples import part_file
+from secure_kg.errors import UserError
+from secure_kg.federation.config import RunConfig
+from secure_kg.federation.pooled import run_pooled
+from secure_kg.federation.run_folder import RunFolder, locked
+from secure_kg.federation.summary import summarise
+from secure_kg.report.page import run_report
+from secure_kg.training.device import pick_device
+from secure_kg.training.pooled import PooledTrainer
+
+
+def run_job(plan: Plan, clients: int | None) -> int:
+    """Load, train, write, show. `clients`: how many clients' data, or None for what there is."""
+    if clients is not None:
+        plan = for_clients(plan, clients)
+    graphs = load_graphs(plan.config, plan.config.clients)
+    plan = for_clients(plan, len(graphs))
+    config, device = plan.config, pick_device(0, plan.config.device)
+    everything = pool(graphs)
+    if everything.trained_elsewhere:
+        say(f"{everything.trained_elsewhere} test triples stand in the train part of another client")
+    trainer = PooledTrainer(everything, config.training, device, config.seed)
+    out = plan.out if plan.out is not None else new_run_path(config)
+    if not plan.resume:
+        RunFolder.make(out)
+    end_on_signals()
+    with locked(out):
+        folder = RunFolder.reopen(out, config) if plan.resume else RunFolder.create(out, config)
+        try:
+            outcome = run_pooled(config, trainer, folder, say)
+        except (UserError, ProtocolError) as problem:
+            folder.discard_if_unused()
+            raise UserError(str(problem)) from None
+        except Exception as problem:  # a fault of ours: the user gets one line, we get the trace
+            log = folder.pool / "error.log"
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.write_text("".join(traceback.format_exception(problem)), encoding="utf-8")
+            raise UserError(f"internal error ({type(problem).__name__}); the details are in {log}") from None
+        summary = summarise(config, outcome, folder)
+        folder.write_report(run_report(summary, folder.all_metrics(), folder.settings()))
+        folder.write_summary(summary)
+    show_results(summary, out)
+    return 0
+
+
+def load_graphs(config: RunConfig, clients: int | None) -> list[ClientGraph]:
+    """The graphs of clients 1, 2, ...: the parts that the ranks of a federation would derive or read, all of them."""
+    if config.client_data is not None:
+        return _own_folders(Path(config.client_data), clients)
+    source = load_source(config.dataset)
+    if clients is None:
+        usual = 1 if str(config.by) == "whole" else DEFAULT_RANKS - 1  # whole: one graph, nothing to pool
+        clients = len(source.clients) if isinstance(source, FederatedSource) else usual
+    return partition(source, clients, config.by, config.seed)
+
+
+def _own_folders(root: Path, clients: int | None) -> list[ClientGraph]:
+    if root.is_dir() and part_file(root, "train") is not None:
+        if clients not in (None, 1):
+            raise UserError(f"--client-data {root}: holds the data of one client, not of {clients}")
+        return [load_client_folder(root, 1)]
+    if clients is None:
+        clients = 1
+        while client_folder(root, clients + 1).is_dir():
+            clients += 1
+    return [load_client_folder(root, number) for number in range(1, clients + 1)]
+
+
+def end_on_signals() -> None:
+    """Ctrl-C and its like end the process at once, in one line. Files are whole at any moment, so nothing is lost."""
+
+    def end(number: int, _frame: object) -> None:
+        fail("interrupted; --resume continues the run from its last checkpoint, if it had come to one")
+        sys.stdout.flush()
+        os._exit(128 + number)  # not through the interpreter: the trainer's thread is in the middle of something
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
