@@ -1,4 +1,4 @@
-"""All clients' triples in one place, the upper bound that violates privacy: `python -m launch.entire`."""
+"""All clients' triples in one place, the bound that violates privacy: `python -m launch.entire`."""
 
 import os
 import sys
@@ -11,10 +11,10 @@ from launch.main import Launcher
 LAUNCHER = Launcher(
     module="launch.entire",
     description="""\
-Train on the pooled triples of all clients: the upper bound of a federation, at the price of all privacy.
+Train on the pooled triples of all clients: what a federation is measured against, at the price of all privacy.
 
 It is the setting "Entire" of FedE (Chen et al. 2021). One process reads everybody's data, so nothing here is private;
-it is for public data, to see what a federation could gain at most. Every client's test triples are ranked among its
+it is for public data, to see what the clients' triples are worth together. Every client's test triples are ranked among its
 own entities with its own filter, as under the other strategies, so that the figures compare.""",
     epilog="""\
 examples:

@@ -53,7 +53,7 @@ def _say_privacy(summary: dict[str, Any]) -> None:
     strategy = STRATEGIES[config["strategy"]]
     shared = strategy.shared
     if strategy.pools:
-        say(f"not private: one process read the triples of all {summary['number_of_clients']} clients; an upper bound")
+        say(f"not private: one process read the triples of all {summary['number_of_clients']} clients")
     if shared is None:
         return
     active = config["adversary"] == "active"
@@ -96,8 +96,8 @@ def _compare(summary: dict[str, Any], folder: Path) -> None:
         if other is not None and comparable(summary, other):
             others.append((path.parent.name, other))
     if not others:
-        other = "local" if summary["config"]["strategy"] != "local" else "fedr_secagg"
-        say(f"to compare: python -m launch.{other} with the same options and another --out beside this one")
+        beside = "local" if summary["config"]["strategy"] != "local" else "fedr_secagg"
+        say(f"to compare: python -m launch.{beside} with the same options and another --out beside this one")
         return
     rows = [_comparison(name, run) for name, run in [*others, ("this run", summary)]]
     columns = ("run", "strategy", "sums", "clients", "rounds", "MRR", "Hits@10", "kB up")

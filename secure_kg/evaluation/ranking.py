@@ -5,7 +5,7 @@ true (train, valid and test). Ties are shared fairly: the mean of the best and t
 'realistic' rank of Berrendorf et al., "On the Ambiguity of Rank-Based Evaluation", 2020.
 """
 
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 import torch
@@ -15,7 +15,6 @@ from secure_kg.data.graph import ClientGraph, TripleArray
 from secure_kg.errors import TrainingDiverged
 from secure_kg.evaluation.answers import KnownAnswers, Side
 from secure_kg.evaluation.sums import RankingSums
-from secure_kg.models.base import EmbeddingModel
 
 Sides = Literal["tail", "head", "both"]
 """FedR predicts tails; 'both' ranks every triple twice, once per end."""
@@ -24,31 +23,36 @@ BLOCK_SCORES = 2**21
 """Scores per block: 8 MB, which stays near the cache and bounds memory for large vocabularies."""
 
 
+class Scorer(Protocol):
+    """Whatever scores every entity as an answer; higher is better. Every `EmbeddingModel` does."""
+
+    def scores(self, triples: Tensor, side: Side) -> Tensor:
+        """triples [b, 3] -> [b, entities], with that side of each triple replaced by every entity. Fresh memory."""
+        ...
+
+
 class FilteredRanking:
     """Ranks against one graph; its filter is built once."""
 
     def __init__(self, graph: ClientGraph, device: torch.device) -> None:
         known = np.concatenate((graph.train, graph.valid, graph.test))
-        self._device = device
+        self._device, self._entities = device, len(graph.entities)
         self._known = {side: KnownAnswers(known, len(graph.relations), side, device) for side in _sides("both")}
 
     @torch.no_grad()
-    def rank(self, model: EmbeddingModel, triples: TripleArray, sides: Sides = "tail") -> RankingSums:
+    def rank(self, scorer: Scorer, triples: TripleArray, sides: Sides = "tail") -> RankingSums:
         """Sums over triples [n, 3], each ranked once for every side asked for."""
         total = RankingSums()
-        size = max(1, BLOCK_SCORES // len(model.entity))
+        size = max(1, BLOCK_SCORES // self._entities)
         for block in torch.split(torch.from_numpy(triples).to(self._device), size):
             for side in _sides(sides):
-                total += _sums(self._ranks(model, block, side))
+                total += _sums(self._ranks(scorer, block, side))
         return total
 
-    def _ranks(self, model: EmbeddingModel, triples: Tensor, side: Side) -> Tensor:
+    def _ranks(self, scorer: Scorer, triples: Tensor, side: Side) -> Tensor:
         """triples [b, 3] -> ranks [b] in float64."""
-        head, relation, tail = triples.t()
-        if side == "tail":
-            scores = model.score_tails(model.entity[head], model.relation[relation], model.entity)
-        else:
-            scores = model.score_heads(model.entity, model.relation[relation], model.entity[tail])
+        head, _, tail = triples.t()
+        scores = scorer.scores(triples, side)
         if not bool(torch.isfinite(scores).all()):
             raise TrainingDiverged("scores are not finite; a smaller --lr may help")
         # The true answer's score is read from the same matrix: another route could differ in the last bit.

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -39,6 +40,13 @@ class EmbeddingModel(nn.Module, ABC):
 
         self.entity = table(size.entities, entity_width(self.name, size.dim))
         self.relation = table(size.relations, relation_width(self.name, size.dim))
+
+    def scores(self, triples: Tensor, side: Literal["tail", "head"]) -> Tensor:
+        """triples [b, 3] -> [b, entities]: every entity as that side of each triple."""
+        head, relation, tail = triples.t()
+        if side == "tail":
+            return self.score_tails(self.entity[head], self.relation[relation], self.entity)
+        return self.score_heads(self.entity, self.relation[relation], self.entity[tail])
 
     @abstractmethod
     def score(self, h: Tensor, r: Tensor, t: Tensor) -> Tensor:

@@ -149,7 +149,7 @@ def _absences(summary: dict[str, Any]) -> list[str]:
 
 def _adversary(config: dict[str, Any]) -> str:
     if STRATEGIES[config["strategy"]].pools:
-        return "An upper bound, which violates the privacy of every client; it is there to be compared with."
+        return "All triples in one place violate the privacy of every client; this run is there to be compared with."
     if config["aggregation"] == "plain":
         return "Plain sums protect nothing; they are there to be measured against."
     server = (
