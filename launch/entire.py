@@ -14,8 +14,8 @@ LAUNCHER = Launcher(
 Train on the pooled triples of all clients: what a federation is measured against, at the price of all privacy.
 
 It is the setting "Entire" of FedE (Chen et al. 2021). One process reads everybody's data, so nothing here is private;
-it is for public data, to see what the clients' triples are worth together. Every client's test triples are ranked among its
-own entities with its own filter, as under the other strategies, so that the figures compare.""",
+it is for public data, to see what the clients' triples are worth together. Every client's test triples are ranked
+among its own entities with its own filter, as under the other strategies, so that the figures compare.""",
     epilog="""\
 examples:
   python -m launch.entire                                           the data of 5 clients on UMLS, pooled
