@@ -17,7 +17,9 @@ server reads only sums of rows, unless --alignment plain and --aggregation plain
 examples:
   mpirun -n 6 python -m launch.fede --by relations                  5 clients on UMLS, divided as in FedE
   mpirun -n 6 python -m launch.fede --aggregation plain --alignment plain     in clear, as published
-  mpirun -n 4 python -m launch.fede --preset fede --dataset fb15k237 --by relations     FedE's own settings
+  mpirun -n 4 python -m launch.fede --preset fede --dataset fb15k237 --by relations --grace 600
+                                                                    FedE's settings; clients by relations differ in
+                                                                    size, and the largest one is no dropout
   python -m launch.fede -n 4 --dataset nations                      started without mpirun: it starts mpirun itself
   python -m launch.fede --resume runs/NAME                          go on after an interruption
   python -m launch.fuse runs/FEDE runs/LOCAL --out fused            afterwards: FedE's model fusion, with a Local run

@@ -137,7 +137,7 @@ def test_fusion_refuses_what_does_not_fit_together(
         ([local, local], "a run of strategy local, which shares nothing"),
         ([fede, fede], "a run of strategy fede, not local"),
         ([fede, str(tmp_path)], "not a run folder"),
-        ([fede, str(other)], "not there; is the run complete"),
+        ([fede, str(other)], "not there (run not complete"),
         ([fede, local, "--client", "3"], "clients 1 to 2"),
         ([fede, local, "--epochs", "0"], "--epochs must be a positive number"),
     ):
