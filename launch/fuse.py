@@ -140,7 +140,8 @@ def _clients(options: argparse.Namespace, config: RunConfig) -> list[int]:
     for run in (options.federated, options.single):
         missing = [number for number in numbers if not _model_path(run, number).is_file()]
         if missing:
-            raise UserError(f"{_model_path(run, missing[0])}: not there (run not complete, client dropped out, or elsewhere: --client K)")
+            why = "run not complete, client dropped out, or elsewhere: --client K"
+            raise UserError(f"{_model_path(run, missing[0])}: not there ({why})")
     return list(numbers)
 
 
