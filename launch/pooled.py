@@ -1,15 +1,12 @@
 """Pooled training as a job of one process. Imported by `launch.entire` once its options are read: it brings torch."""
 
-import os
-import signal
-import sys
 import traceback
 from pathlib import Path
 
 from launch.options import DEFAULT_RANKS, Plan, for_clients, new_run_path
 from launch.results import show_results
 from protocols.errors import ProtocolError
-from secure_kg.console import fail, say
+from secure_kg.console import say
 from secure_kg.data.folders import client_folder, load_client_folder
 from secure_kg.data.graph import ClientGraph
 from secure_kg.data.partition import partition
@@ -35,12 +32,11 @@ def run_job(plan: Plan, clients: int | None) -> int:
     config, device = plan.config, pick_device(0, plan.config.device)
     everything = pool(graphs)
     if everything.trained_elsewhere:
-        say(f"{everything.trained_elsewhere} test triples stand in the train part of another client")
+        say(f"{everything.trained_elsewhere} test triples of one client stand in the train part of another")
     trainer = PooledTrainer(everything, config.training, device, config.seed)
     out = plan.out if plan.out is not None else new_run_path(config)
     if not plan.resume:
         RunFolder.make(out)
-    end_on_signals()
     with locked(out):
         folder = RunFolder.reopen(out, config) if plan.resume else RunFolder.create(out, config)
         try:
@@ -81,15 +77,3 @@ def _own_folders(root: Path, clients: int | None) -> list[ClientGraph]:
         while client_folder(root, clients + 1).is_dir():
             clients += 1
     return [load_client_folder(root, number) for number in range(1, clients + 1)]
-
-
-def end_on_signals() -> None:
-    """Ctrl-C and its like end the process at once, in one line. Files are whole at any moment, so nothing is lost."""
-
-    def end(number: int, _frame: object) -> None:
-        fail("interrupted; --resume continues the run from its last checkpoint, if it had come to one")
-        sys.stdout.flush()
-        os._exit(128 + number)  # not through the interpreter: the trainer's thread is in the middle of something
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, end)

@@ -57,6 +57,11 @@ def run_pooled(config: RunConfig, trainer: PooledTrainer, folder: RunFolder, rep
 def _write_members(trainer: PooledTrainer, folder: RunFolder) -> None:
     """For each client of the pool what it would have had in a federation: its result, and its rows of the model."""
     seconds = read_json(folder.pool / "result.json")["seconds"]
+    held, pooled = sum(len(member.graph.train) for member in trainer.pool.members), trainer.graph
+    sizes = {"entities": len(pooled.entities), "relations": len(pooled.relations), "train_triples": len(pooled.train)}
+    repeated = {"repeated_train_triples": held - len(pooled.train)}
+    elsewhere = {"test_triples_trained_elsewhere": trainer.pool.trained_elsewhere}
+    write_json(folder.pool / "pool.json", sizes | repeated | elsewhere)
     tails, heads = trainer.last("test", "tail"), trainer.last("test", "head")
     for number, (member, tail, head) in enumerate(zip(trainer.pool.members, tails, heads, strict=True), start=1):
         own, graph = folder.client(number), member.graph

@@ -23,7 +23,7 @@ from secure_kg.models.base import EmbeddingModel
 from secure_kg.training.negatives import NegativeSampler
 
 _BATCH: Final = 512  # triples that share their negatives
-_MOST_PAIRS: Final = 2**25  # of a positive and a negative; more would only fill memory
+_MOST_PAIRS: Final = 2**23  # of a positive and a negative; more would only fill memory
 _STEPS: Final = 100  # per epoch, whatever the size of the graph
 _LR: Final = 0.1
 

@@ -20,6 +20,11 @@ JOBS = {"fedr": fedr_secagg.LAUNCHER, "fede": fede.LAUNCHER, "local": local.LAUN
 COMMANDS = [fedr_secagg, fede, local, entire, fuse]
 
 
+@pytest.fixture(autouse=True)
+def signals_are_those_of_pytest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entire, "end_on_signals", lambda: None)
+
+
 def plan(launcher: Launcher, *arguments: str) -> Plan:
     return parse(arguments, launcher.prog, launcher.description, launcher.epilog, launcher.defaults)
 
@@ -112,7 +117,6 @@ def test_a_pool_that_fails_ends_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(pooled, "end_on_signals", lambda: None)  # they are pytest's here
     options = ["-n", "3", "--dataset", "nations", "--rounds", "2", "--out", "run"]
     assert entire.main([*options, "--model", "distmult", "--lr", "1e30"]) == 2
     (line,) = capsys.readouterr().err.splitlines()

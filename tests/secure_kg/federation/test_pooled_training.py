@@ -76,6 +76,9 @@ def test_the_run_has_the_files_and_figures_of_every_run(tmp_path: Path) -> None:
     for number, member in enumerate(trainer.pool.members, start=1):
         saved = load_file(folder.client(number) / "model.safetensors")
         assert np.array_equal(saved["entity"], trainer.rows("entity")[member.entities])
+    sizes = json.loads((folder.pool / "pool.json").read_text())
+    assert sizes["train_triples"] == sum(client["train_triples"] for client in summary["clients"])
+    assert sizes["repeated_train_triples"] == sizes["test_triples_trained_elsewhere"] == 0
     beside = {**summary, "config": {**summary["config"], "strategy": "local"}}
     assert comparable(summary, beside)
 
