@@ -5,11 +5,11 @@ from pathlib import Path
 
 from launch.options import DEFAULT_RANKS, Plan, for_clients, new_run_path
 from launch.results import show_results
+from launch.trainer import load_graph
 from protocols.errors import ProtocolError
 from secure_kg.console import say
-from secure_kg.data.folders import client_folder, load_client_folder
+from secure_kg.data.folders import client_folder
 from secure_kg.data.graph import ClientGraph
-from secure_kg.data.partition import partition
 from secure_kg.data.pooling import pool
 from secure_kg.data.sources import FederatedSource, load_source
 from secure_kg.data.triples import part_file
@@ -57,23 +57,22 @@ def run_job(plan: Plan, clients: int | None) -> int:
 
 
 def load_graphs(config: RunConfig, clients: int | None) -> list[ClientGraph]:
-    """The graphs of clients 1, 2, ...: the parts that the ranks of a federation would derive or read, all of them."""
+    """What clients 1, 2, ... of a federation would read or derive, each in its own way; None: of all there are."""
+    known = _number_of_clients(config)
+    if config.client_data is not None and known == 1 and clients not in (None, 1):
+        raise UserError(f"--client-data {config.client_data}: holds the data of one client, not of {clients}")
+    number = clients if clients is not None else known
+    return [load_graph(config, number, client) for client in range(1, number + 1)]
+
+
+def _number_of_clients(config: RunConfig) -> int:
     if config.client_data is not None:
-        return _own_folders(Path(config.client_data), clients)
-    source = load_source(config.dataset)
-    if clients is None:
-        usual = 1 if str(config.by) == "whole" else DEFAULT_RANKS - 1  # whole: one graph, nothing to pool
-        clients = len(source.clients) if isinstance(source, FederatedSource) else usual
-    return partition(source, clients, config.by, config.seed)
-
-
-def _own_folders(root: Path, clients: int | None) -> list[ClientGraph]:
-    if root.is_dir() and part_file(root, "train") is not None:
-        if clients not in (None, 1):
-            raise UserError(f"--client-data {root}: holds the data of one client, not of {clients}")
-        return [load_client_folder(root, 1)]
-    if clients is None:
-        clients = 1
-        while client_folder(root, clients + 1).is_dir():
-            clients += 1
-    return [load_client_folder(root, number) for number in range(1, clients + 1)]
+        root, found = Path(config.client_data), 1
+        if root.is_dir() and part_file(root, "train") is None:
+            while client_folder(root, found + 1).is_dir():
+                found += 1
+        return found
+    if Path(config.dataset).suffix.lower() == ".npz":
+        source = load_source(config.dataset)
+        return len(source.clients) if isinstance(source, FederatedSource) else 1
+    return 1 if str(config.by) == "whole" else DEFAULT_RANKS - 1  # whole: one graph, nothing to pool

@@ -67,10 +67,10 @@ def _write_members(trainer: PooledTrainer, folder: RunFolder) -> None:
         own, graph = folder.client(number), member.graph
         rows = {name: p.detach().cpu().numpy() for name, p in trainer.view(member).named_parameters()}
         checkpoint.save_arrays(own / "model.safetensors", rows, {})
+        figures = {**tail.metrics(), "both_sides": (tail + head).metrics()}
         result: dict[str, Any] = {
             "client": number,
-            **tail.metrics(),
-            "both_sides": (tail + head).metrics(),
+            **figures,
             "entities": len(graph.entities),
             "relations": len(graph.relations),
             "train_triples": len(graph.train),
