@@ -52,7 +52,7 @@ def _say_privacy(summary: dict[str, Any]) -> None:
     config = summary["config"]
     strategy = STRATEGIES[config["strategy"]]
     shared = strategy.shared
-    if strategy.pools:
+    if strategy.pools and summary["number_of_clients"] > 1:  # one graph is nobody else's
         say(f"not private: one process read the triples of all {summary['number_of_clients']} clients")
     if shared is None:
         return
@@ -95,6 +95,8 @@ def _compare(summary: dict[str, Any], folder: Path) -> None:
             continue
         if other is not None and comparable(summary, other):
             others.append((path.parent.name, other))
+    if not others and summary["number_of_clients"] == 1:
+        return
     if not others:
         beside = "local" if summary["config"]["strategy"] != "local" else "fedr_secagg"
         say(f"to compare: python -m launch.{beside} with the same options and another --out beside this one")

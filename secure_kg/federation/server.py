@@ -367,6 +367,8 @@ class FederationServer:
 
     def _setting(self) -> str:
         table, config = self._table, self._config
+        if self._strategy.pools and config.clients == 1:
+            return f"{self._strategy.title}: one graph, nothing to pool"
         if self._strategy.pools:
             return f"{self._strategy.title}: the triples of {config.clients} clients in one place, without any privacy"
         rows = f"{table.union.size} shared {self._strategy.shared} rows" if table is not None else "nothing shared"

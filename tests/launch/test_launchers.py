@@ -160,3 +160,15 @@ def test_how_many_clients_are_pooled(tmp_path: Path) -> None:
         load_graphs(folders, 4)
     with pytest.raises(UserError, match="the data of one client, not of 2"):
         load_graphs(RunConfig(client_data=str(client_folder(tmp_path, 1))), 2)
+
+
+def test_one_graph_is_nobody_elses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = ["-n", "2", "--dataset", "nations", "--rounds", "1", "--dim", "4", "--out", "run"]
+    assert entire.main(options) == 0
+    shown = capsys.readouterr().out
+    assert "Entire: one graph, nothing to pool" in shown
+    assert "not private" not in shown
+    assert "to compare" not in shown
