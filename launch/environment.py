@@ -12,12 +12,18 @@ from secure_kg.errors import UserError
 
 # Hydra (MPICH) and PMIx/Open MPI, in this order.
 _RANK: Final = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+_SIZE: Final = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 _LOCAL_RANK: Final = ("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK")
 
 
 def rank() -> int | None:
     """This process's rank, or None if no mpirun started it."""
     return _number(_RANK)
+
+
+def size() -> int | None:
+    """How many ranks mpirun has started, as far as it tells."""
+    return _number(_SIZE)
 
 
 def local_rank() -> int:

@@ -3,7 +3,7 @@
 import argparse
 import dataclasses
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -21,6 +21,7 @@ from secure_kg.training.config import TrainingConfig
 
 DEFAULT_RANKS: Final = 6
 RUNS: Final = Path("runs")
+_NO_DEFAULTS: Final[Mapping[str, Any]] = {}
 
 GROUPS: Final[dict[str, dict[str, str]]] = {
     "data": {
@@ -34,7 +35,8 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "begins with their number, for such figures are too good",
     },
     "federation": {
-        "strategy": "fedr: clients share relation rows; fede: entity rows; local: nobody shares anything",
+        "strategy": "fedr: clients share relation rows; fede: entity rows; local: nobody shares anything; entire: all "
+        "triples in one place (python -m launch.entire)",
         "aggregation": "secagg: the server adds pairwise-masked vectors and reads only the sum; secret: it adds up "
         "what only clients can read; plain: it reads all",
         "alignment": "how clients find out which rows are the same: psu: by a private set union, from which the server "
@@ -96,9 +98,15 @@ class Plan:
     ranks: int | None
 
 
-def parse(argv: Sequence[str], prog: str, description: str, epilog: str) -> Plan:
-    """Options to a plan. `UserError` says in one line what is wrong; `--help` raises `SystemExit(0)`."""
-    parser = _parser(prog, description, epilog)
+def parse(
+    argv: Sequence[str], prog: str, description: str, epilog: str, defaults: Mapping[str, Any] = _NO_DEFAULTS
+) -> Plan:
+    """Options to a plan. `UserError` says in one line what is wrong; `--help` raises `SystemExit(0)`.
+
+    `defaults`: the launcher's own, over those of `RunConfig`; presets and options win over them.
+    """
+    usual = str(defaults.get("strategy", RunConfig().strategy))
+    parser = _parser(prog, description, epilog, defaults)
     options, unknown = parser.parse_known_args(argv)
     if unknown:
         raise UserError(_unknown(unknown[0], parser))
@@ -110,9 +118,12 @@ def parse(argv: Sequence[str], prog: str, description: str, epilog: str) -> Plan
     if resume is not None:
         if out is not None:
             raise UserError("--resume continues in its own folder: leave out --out")
-        return Plan(_resumed(Path(resume), given), Path(resume), True, ranks)
+        resumed = _resumed(Path(resume), given)
+        _check_launcher(resumed.strategy, usual)
+        return Plan(resumed, Path(resume), True, ranks)
+    _check_launcher(given.get("strategy", usual), usual)
     name = preset_for(given.get("dataset", RunConfig().dataset)) if preset == "auto" else preset
-    config = _config({**PRESETS[name], **given})
+    config = _config({**defaults, **PRESETS[name], **given})
     return Plan(config, Path(out) if out else None, False, ranks)
 
 
@@ -124,10 +135,20 @@ def for_clients(plan: Plan, clients: int) -> Plan:
     return dataclasses.replace(plan, config=dataclasses.replace(plan.config, clients=clients))
 
 
-def _parser(prog: str, description: str, epilog: str) -> argparse.ArgumentParser:
+def _check_launcher(strategy: str, usual: str) -> None:
+    """Pooled training is one process, every other strategy a job of several: no launcher does both."""
+    if STRATEGIES[strategy].pools and not STRATEGIES[usual].pools:
+        raise UserError(f"--strategy {strategy} pools all triples in one process: python -m launch.{strategy}")
+    if STRATEGIES[usual].pools and not STRATEGIES[strategy].pools:
+        command = "launch.fedr_secagg" if strategy == "fedr" else f"launch.{strategy}"
+        raise UserError(f"--strategy {strategy} is a job of several processes: python -m {command}")
+
+
+def _parser(prog: str, description: str, epilog: str, defaults: Mapping[str, Any]) -> argparse.ArgumentParser:
+    pools = STRATEGIES[str(defaults.get("strategy", RunConfig().strategy))].pools
     parser = OneLineParser(
         prog=prog,
-        usage=f"mpirun -n N {prog} [options]",
+        usage=f"{prog} [options]" if pools else f"mpirun -n N {prog} [options]",
         description=description,
         epilog=epilog,
         formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=30, width=112),
@@ -138,14 +159,14 @@ def _parser(prog: str, description: str, epilog: str) -> argparse.ArgumentParser
     for title, names in GROUPS.items():
         group = parser.add_argument_group(title)
         for name in names:
-            _add_option(group, fields[name])
+            _add_option(group, fields[name], defaults)
         if title == "local training":
             group.add_argument(
                 "--preset",
                 choices=["auto", *PRESETS],
-                help="what the options default to: paper is FedR's appendix B, shown here; small suits graphs of a few "
-                f"hundred entities ({_preset_text('small')}); auto is small for the included data sets, else paper "
-                "[auto]",
+                help="what the options default to: paper is FedR's appendix B, shown here; fede is FedE's section 3.2 "
+                f"({_preset_text('fede')}); small suits graphs of a few hundred entities ({_preset_text('small')}); "
+                "auto is small for the included data sets, else paper [auto]",
             )
         if title == "run":
             group.add_argument("--out", metavar="DIR", help="new run folder [runs/<time>-<strategy>-...]")
@@ -155,13 +176,15 @@ def _parser(prog: str, description: str, epilog: str) -> argparse.ArgumentParser
                 "--ranks",
                 type=int,
                 metavar="N",
-                help=f"without mpirun: start 1 server and N-1 clients [{DEFAULT_RANKS}]",
+                help=f"pool the data of N-1 clients [{DEFAULT_RANKS}; what a published split or --client-data has]"
+                if pools
+                else f"without mpirun: start 1 server and N-1 clients [{DEFAULT_RANKS}]",
             )
     return parser
 
 
-def _add_option(group: argparse._ArgumentGroup, entry: "dataclasses.Field[Any]") -> None:
-    name, default = entry.name, entry.default
+def _add_option(group: argparse._ArgumentGroup, entry: "dataclasses.Field[Any]", defaults: Mapping[str, Any]) -> None:
+    name, default = entry.name, defaults.get(entry.name, entry.default)
     text = _HELP[name].replace("%", "%%")
     if entry.type is bool:
         group.add_argument(flag(name), action="store_true", help=text)

@@ -55,7 +55,10 @@ def _say_dropouts(summary: dict[str, Any]) -> None:
 
 def _say_privacy(summary: dict[str, Any]) -> None:
     config = summary["config"]
-    shared = STRATEGIES[config["strategy"]].shared
+    strategy = STRATEGIES[config["strategy"]]
+    shared = strategy.shared
+    if strategy.pools and summary["number_of_clients"] > 1:  # one graph is nobody else's
+        say(f"not private: one process read the triples of all {summary['number_of_clients']} clients")
     if shared is None:
         return
     active = config["adversary"] == "active"
@@ -97,9 +100,11 @@ def _compare(summary: dict[str, Any], folder: Path) -> None:
             continue
         if other is not None and comparable(summary, other):
             others.append((path.parent.name, other))
+    if not others and summary["number_of_clients"] == 1:
+        return
     if not others:
-        other_strategy = "local" if summary["config"]["strategy"] != "local" else "fedr"
-        say(f"to compare: the same command with --strategy {other_strategy} and another --out beside this one")
+        beside = "local" if summary["config"]["strategy"] != "local" else "fedr_secagg"
+        say(f"to compare: python -m launch.{beside} with the same options and another --out beside this one")
         return
     rows = [_comparison(name, run) for name, run in [*others, ("this run", summary)]]
     columns = ("run", "strategy", "sums", "clients", "rounds", "MRR", "Hits@10", "kB up")

@@ -40,7 +40,7 @@ class InProcessNetwork:
                         return sender, box.popleft()
                 if deadline.expired:
                     return None
-                arrival.wait(deadline.remaining())
+                arrival.wait(min(deadline.remaining(), threading.TIMEOUT_MAX))
 
 
 class InProcessTransport(Transport):

@@ -11,6 +11,9 @@ TripleArray = npt.NDArray[np.int64]
 
 Part = Literal["train", "valid", "test"]
 
+Side = Literal["tail", "head"]
+"""Which end of a triple is asked for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:

@@ -3,16 +3,13 @@
 Negative sampling and filtered ranking both ask "which candidates of this query are true?" for a batch at a time.
 """
 
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from secure_kg.data.graph import TripleArray
-
-Side = Literal["tail", "head"]
-"""Which end of a triple is asked for."""
+from secure_kg.data.graph import Side, TripleArray
 
 T = TypeVar("T", TripleArray, Tensor)
 

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from secure_kg.data.graph import ClientGraph, TripleArray
+from secure_kg.data.graph import ClientGraph, Side, TripleArray
 from secure_kg.errors import TrainingDiverged
-from secure_kg.evaluation.answers import KnownAnswers, Side
+from secure_kg.evaluation.answers import KnownAnswers
 from secure_kg.evaluation.sums import RankingSums
 from secure_kg.kernels import ranks
 from secure_kg.models.base import EmbeddingModel
@@ -63,7 +63,7 @@ class FilteredRanking:
         truth = triples[:, 2 if side == "tail" else 0].contiguous()
         answers = Answers(truth, *self._known[side].ranges(triples), self._known[side].all)
         if isinstance(scorer, EmbeddingModel):
-            points = query_points(scorer, triples, side)
+            points = scorer.query_points(triples, side)
             if not bool(points.isfinite().all()):
                 raise _diverged()
             counts = scorer.geometry.fused_counts(points, scorer.entity, answers)
@@ -98,15 +98,6 @@ def torch_count(scores: Tensor, truth: Tensor, rows: Tensor, known: Tensor) -> C
     better = (scores > target).sum(1).index_add_(0, rows, (found[0] > found[1]).long(), alpha=-1)
     equal = (scores == target).sum(1).index_add_(0, rows, (found[0] == found[1]).long(), alpha=-1)
     return better, equal - 1  # the answer has met itself
-
-
-def query_points(model: EmbeddingModel, triples: Tensor, side: Side) -> Tensor:
-    """The points [b, width] with which the candidates for that side are compared."""
-    head, relation, tail = triples.t()
-    rows = model.relation_rows(relation, model.relation[relation])
-    if side == "tail":
-        return model.tail_points(model.entity[head], rows)
-    return model.head_points(rows, model.entity[tail])
 
 
 def _diverged() -> TrainingDiverged:

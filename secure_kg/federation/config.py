@@ -86,7 +86,9 @@ class RunConfig:
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise UserError(f"{flag(name)} must be one of {', '.join(map(str, allowed))}")
-        for name, least in _LEAST.items():
+        pools = STRATEGIES[self.strategy].pools
+        for name, usual in _LEAST.items():
+            least = 1 if pools else usual  # pooled, there is one party, and nothing that a sum of two would hide
             if getattr(self, name) < least:
                 raise UserError(f"{flag(name)} must be at least {least}")
         for name in ("seed", "checkpoint_every"):
@@ -102,6 +104,13 @@ class RunConfig:
             raise UserError(f"--union-bound must lie between 1 and {MAX_BOUND}")
         if self.reveal_names and STRATEGIES[self.strategy].shared is None:
             raise UserError(f"--reveal-names: under --strategy {self.strategy} no names are aligned")
+        if pools and self.aggregation != "plain":
+            raise UserError(
+                f"--aggregation {self.aggregation}: under --strategy {self.strategy} all triples are in one place, "
+                "and no sum can hide them"
+            )
+        if pools and self.client_fraction < 1:
+            raise UserError(f"--client-fraction: under --strategy {self.strategy} no clients are drawn")
         if self.reveal_names and self.alignment == "plain":
             raise UserError("--reveal-names is for --alignment psu: in the plain one the server is told names anyway")
         if self.adversary == "active" and self.aggregation == "plain":

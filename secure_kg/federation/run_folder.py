@@ -10,6 +10,8 @@ server/alignment.json           size and digest of the union, once for the whole
 server/names.json               the names of the union, under --reveal-names only
 clients/K/                      what client K keeps to itself: its checkpoints, model.safetensors, result.json,
                                 alignment.safetensors; under secret sums federation.json(l), which only it can read
+pool/                           under --strategy entire: checkpoints and model of the one trainer; clients/K then has
+                                client K's result and its rows of that model
 transcript-S.bin                what the server saw in session S, if asked for
 lock                            held while a job runs here
 """
@@ -91,6 +93,10 @@ class RunFolder:
     @property
     def server(self) -> Path:
         return self.path / "server"
+
+    @property
+    def pool(self) -> Path:
+        return self.path / "pool"
 
     def client(self, number: int) -> Path:
         return self.path / "clients" / str(number)

@@ -144,7 +144,7 @@ class FederationServer:
         config, clients = self._config, len(self._clients)
         if config.min_participants > clients:
             raise UserError(f"--min-participants {config.min_participants}: there are only {clients} clients")
-        if config.min_holders > (drawn := len(self._chosen(RoundId(1)))):
+        if self._strategy.shared and config.min_holders > (drawn := len(self._chosen(RoundId(1)))):
             raise UserError(f"--min-holders {config.min_holders}: only {drawn} clients take part in a round")
         try:
             row_layout(1, 1, config.clip, clients, config.ring_bits)
@@ -367,6 +367,10 @@ class FederationServer:
 
     def _setting(self) -> str:
         table, config = self._table, self._config
+        if self._strategy.pools and config.clients == 1:
+            return f"{self._strategy.title}: one graph, nothing to pool"
+        if self._strategy.pools:
+            return f"{self._strategy.title}: the triples of {config.clients} clients in one place, without any privacy"
         rows = f"{table.union.size} shared {self._strategy.shared} rows" if table is not None else "nothing shared"
         aligned = f", alignment {config.alignment}" if table is not None else ""
         return (

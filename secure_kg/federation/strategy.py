@@ -1,4 +1,8 @@
-"""What clients share. A strategy is data: the round loop is the same for all of them."""
+"""What clients share. A strategy is data: the round loop is the same for all of them.
+
+`local` and `entire` are the bounds of a federation, FedE's settings Single and Entire (Chen et al. 2021, section 3.2):
+every client by itself, and all triples in one place, which gives up all privacy.
+"""
 
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -11,11 +15,15 @@ Shared = Literal["relation", "entity"]
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """`shared` names the table whose rows are aligned and averaged; None: nobody shares anything."""
+    """`shared` names the table whose rows are aligned and averaged; None: nobody shares anything.
+
+    `pools`: all clients' triples are trained on by one process.
+    """
 
     name: str
     title: str
     shared: Shared | None
+    pools: bool = False
 
     def row_width(self, model: str, dim: int) -> int:
         """Numbers per shared row."""
@@ -39,5 +47,6 @@ STRATEGIES: Final[dict[str, Strategy]] = {
         Strategy("fedr", "FedR", "relation"),
         Strategy("fede", "FedE", "entity"),
         Strategy("local", "Local", None),
+        Strategy("entire", "Entire", None, pools=True),
     )
 }

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from secure_kg.data.graph import TripleArray
+from secure_kg.data.graph import Side, TripleArray
 from secure_kg.models.geometry import Geometry
 from secure_kg.models.shapes import entity_width, initial_range, relation_width
 
@@ -88,6 +88,20 @@ class EmbeddingModel(nn.Module, ABC):
     def score_heads(self, heads: Tensor, r: Tensor, t: Tensor) -> Tensor:
         """Candidates heads [m, width] or [groups, m, width] against r [b, width], t [b, width], to scores [b, m]."""
         return self._scores(self._pairs(self.head_points(r, t), heads), _column(self.weights(r)))
+
+    def query_points(self, triples: Tensor, side: Side) -> Tensor:
+        """The points [b, width] with which candidates for that side of triples [b, 3] are compared."""
+        head, relation, tail = triples.t()
+        rows = self.relation_rows(relation, self.relation[relation])
+        if side == "tail":
+            return self.tail_points(self.entity[head], rows)
+        return self.head_points(rows, self.entity[tail])
+
+    def scores(self, triples: Tensor, side: Side) -> Tensor:
+        """triples [b, 3] -> [b, entities]: every entity as that side of each triple."""
+        relation = triples[:, 1]
+        weights = self.weights(self.relation_rows(relation, self.relation[relation]))
+        return self._scores(self.geometry.pairs(self.query_points(triples, side), self.entity), _column(weights))
 
     def _pairs(self, points: Tensor, candidates: Tensor) -> Tensor:
         if candidates.dim() == 2:

@@ -95,10 +95,10 @@ def _scores(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _subtitle(summary: dict[str, Any]) -> str:
     config = summary["config"]
-    return (
-        f"{config['training']['model']}, {clients_tested(summary)} clients, {config['aggregation']} sums, "
-        f"{config['alignment']} alignment, seed {config['seed']}"
-    )
+    strategy = STRATEGIES[config["strategy"]]
+    alignment = f"{config['alignment']} alignment, " if strategy.shared is not None else ""
+    how = "all triples in one place, " if strategy.pools else f"{config['aggregation']} sums, {alignment}"
+    return f"{config['training']['model']}, {clients_tested(summary)} clients, {how}seed {config['seed']}"
 
 
 def _data_name(config: dict[str, Any]) -> str:
@@ -156,6 +156,8 @@ def _absences(summary: dict[str, Any]) -> list[str]:
 
 
 def _adversary(config: dict[str, Any]) -> str:
+    if STRATEGIES[config["strategy"]].pools:
+        return "All triples in one place violate the privacy of every client; this run is there to be compared with."
     if config["aggregation"] == "plain":
         return "Plain sums protect nothing; they are there to be measured against."
     server = (
@@ -172,6 +174,9 @@ def _adversary(config: dict[str, Any]) -> str:
 
 def _privacy(summary: dict[str, Any]) -> str:
     config = summary["config"]
+    if STRATEGIES[config["strategy"]].pools:
+        everything = ["triples, rows and metrics of every client", "all of them"]
+        return _table("text", ("", "whoever ran this learned"), [everything])
     shared = STRATEGIES[config["strategy"]].shared
     learned = {"plain": "every client's", "secagg": "their sums only", "secret": "nothing"}[config["aggregation"]]
     rows = []

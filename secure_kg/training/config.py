@@ -17,7 +17,7 @@ class TrainingConfig:
     model: str = "TransE"
     dim: int = 128
     negatives: int = 256  # for each triple
-    share_negatives: int = 32  # at most so many triples of a batch share theirs
+    share_negatives: int = 128  # at most so many triples of a batch share theirs
     margin: float = 10.0
     temperature: float = 1.0  # of self-adversarial weighting
     lr: float = 1e-3

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from secure_kg.data.graph import ClientGraph
-from secure_kg.evaluation.answers import KnownAnswers, Side
+from secure_kg.data.graph import ClientGraph, Side
+from secure_kg.evaluation.answers import KnownAnswers
 from secure_kg.kernels.marks import mark_known
 from secure_kg.models.base import rows_per_group
 from secure_kg.training.device import to_device

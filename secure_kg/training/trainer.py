@@ -8,9 +8,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from secure_kg.data.graph import ClientGraph, Part
+from secure_kg.data.graph import ClientGraph, Part, Side
 from secure_kg.errors import TrainingDiverged
-from secure_kg.evaluation.answers import Side
 from secure_kg.evaluation.ranking import FilteredRanking, Sides
 from secure_kg.evaluation.sums import RankingSums
 from secure_kg.models.base import ModelSize

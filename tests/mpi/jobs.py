@@ -21,16 +21,15 @@ class Ended:
         return self.errors.splitlines()
 
 
-def command(ranks: int | None, *options: str) -> list[str]:
+def command(ranks: int | None, *options: str, module: str = "launch.fedr_secagg") -> list[str]:
     """Under mpirun with so many ranks, or None to leave that to the job."""
-    job = [sys.executable, "-m", "launch.fedr_secagg", *options]
+    job = [sys.executable, "-m", module, *options]
     return job if ranks is None else [str(MPIRUN), "-n", str(ranks), *job]
 
 
-def run_job(ranks: int | None, *options: str, cwd: Path) -> Ended:
-    done = subprocess.run(
-        command(ranks, *options), cwd=cwd, capture_output=True, text=True, timeout=240, env=environment(), check=False
-    )
+def run_job(ranks: int | None, *options: str, cwd: Path, module: str = "launch.fedr_secagg") -> Ended:
+    job = command(ranks, *options, module=module)
+    done = subprocess.run(job, cwd=cwd, capture_output=True, text=True, timeout=240, env=environment(), check=False)
     return Ended(done.returncode, done.stdout, done.stderr)
 
 

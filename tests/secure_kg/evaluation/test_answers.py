@@ -8,7 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secure_kg.evaluation.answers import KnownAnswers, Side
+from secure_kg.data.graph import Side
+from secure_kg.evaluation.answers import KnownAnswers
 
 triple = st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 5))
 sides = st.sampled_from(["tail", "head"])

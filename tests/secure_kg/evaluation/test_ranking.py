@@ -8,10 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secure_kg.data.graph import ClientGraph
+from secure_kg.data.graph import ClientGraph, Side
 from secure_kg.errors import TrainingDiverged
 from secure_kg.evaluation import ranking
-from secure_kg.evaluation.answers import Side
 from secure_kg.evaluation.ranking import FilteredRanking, Sides
 from secure_kg.evaluation.sums import RankingSums
 from secure_kg.models.base import EmbeddingModel, ModelSize

@@ -5,8 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secure_kg.data.graph import ClientGraph
-from secure_kg.evaluation.answers import Side
+from secure_kg.data.graph import ClientGraph, Side
 from secure_kg.models.base import rows_per_group
 from secure_kg.training.negatives import NegativeSampler
 
