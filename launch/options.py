@@ -68,6 +68,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "margin": "margin γ of the distance models; also sets the initial range",
         "temperature": "temperature α of self-adversarial weights",
         "lr": "learning rate of Adam",
+        "lr_decay": "factor of the learning rate from one round to the next",
         "batch_size": "triples per step",
         "local_epochs": "passes over the client's triples per round",
         "corrupt": "negatives replace tails only (as in the papers), or heads and tails in turn",
@@ -80,8 +81,8 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "transcript": "record every message the server receives and sends in the run folder",
         "device": "auto: the rank's share of the GPUs, else the CPU with one thread",
         "deadline": "seconds after which a silent client is left out in any case (starting up is allowed 600)",
-        "grace": "a client is left out earlier if it takes 5 times as long as it usually does or as the others do, but "
-        "never before so many seconds",
+        "grace": "a client is left out earlier if it takes 5 times as long as it usually does or as the others do (30 "
+        "times in a first answer), but never before so many seconds",
     },
 }
 _HELP: Final = {name: text for group in GROUPS.values() for name, text in group.items()}

@@ -3,6 +3,7 @@
 A fixed deadline fits no federation: a round may take a tenth of a second or ten minutes. So the limit follows what was
 seen. A party may take `factor` times the longest of its own last answers to the same step, or `factor` times the median
 of those who have answered this time, whichever is more; never less than `grace` seconds, never more than `longest`.
+In its first answer to a step, when it is not known how much data it has, a party may take six times as long as that.
 While neither is known (a first step that half of the parties have not answered yet) it may take `longest`.
 
 Misuse: a limit decides who counts as silent and nothing else. It is a party's own clock and never a peer's word.
@@ -17,6 +18,7 @@ from typing import Final
 from protocols.identifiers import PartyId
 
 FACTOR: Final = 5.0
+_STRANGER: Final = 6.0  # clients of one federation may differ that much in size beyond the usual factor
 _REMEMBERED: Final = 4  # one long pause must not make a party unhurried for ever
 
 
@@ -35,12 +37,14 @@ class Patience:
 
     def limit(self, step: str, party: PartyId, answered: Sequence[float], asked: int) -> float:
         """Seconds that `party` may take for `step`, of whose `asked` parties some have `answered` after so long."""
-        known = [*self._seen[step, party]]
+        own = self._seen[step, party]
+        known = [*own]
         if answered and 2 * len(answered) >= asked:
             known.append(statistics.median(answered))
         if not known:
             return self._longest
-        return min(self._longest, max(self._grace, self._factor * max(known)))
+        factor = self._factor if own else self._factor * _STRANGER
+        return min(self._longest, max(self._grace, factor * max(known)))
 
     def note(self, step: str, party: PartyId, seconds: float) -> None:
         """Remember how long an answer took."""

@@ -21,6 +21,7 @@ class TrainingConfig:
     margin: float = 10.0
     temperature: float = 1.0  # of self-adversarial weighting
     lr: float = 1e-3
+    lr_decay: float = 1.0  # factor from one round to the next
     batch_size: int = 512
     local_epochs: int = 3
     corrupt: Literal["tail", "both"] = "tail"  # "both": batches alternate between corrupted tails and heads
@@ -38,6 +39,8 @@ class TrainingConfig:
         for name in ("margin", "lr"):
             if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
                 raise UserError(f"{_flag(name)} must be a positive number")
+        if not 0 < self.lr_decay <= 1:
+            raise UserError("--lr-decay must lie above 0 and at most at 1")
         if not (math.isfinite(self.temperature) and self.temperature >= 0):
             raise UserError("--temperature must not be negative")
         if self.corrupt not in ("tail", "both"):

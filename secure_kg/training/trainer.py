@@ -56,6 +56,8 @@ class LocalTrainer:
     def train_round(self, round: int) -> TrainStats:
         """`local_epochs` passes over the train part; raises `TrainingDiverged` if anything stops being finite."""
         flush_denormals()
+        # From the round's number alone, so that a resumed run has the same rate.
+        self._optimiser.param_groups[0]["lr"] = self.config.lr * self.config.lr_decay ** max(0, round - 1)
         order = generator(self._seed, "order", self._client, round)
         draws = generator(self._seed, "negatives", self._client, round)
         # Alternation starts from the round, so that one batch per round still sees both sides in turn.
