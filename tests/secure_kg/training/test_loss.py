@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from secure_kg.training.loss import self_adversarial_loss
+from secure_kg.training.loss import loss_and_gradients, self_adversarial_loss
 
 
 def log_sigmoid(x: float) -> float:
@@ -53,3 +53,29 @@ def test_large_scores_stay_finite() -> None:
     scores = torch.tensor([[1e4, -1e4]])
     loss = self_adversarial_loss(torch.tensor([-1e4]), scores, torch.tensor([[False, True]]), 2.0)
     assert float(loss) == pytest.approx(2e4)
+
+
+@given(st.integers(1, 5), st.integers(1, 6), st.sampled_from([0.0, 0.5, 1.0, 2.0]), st.integers(0, 2**32 - 1))
+@settings(deadline=None)
+def test_gradients_by_hand_are_those_of_autograd(batch: int, candidates: int, temperature: float, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    positive = (3 * torch.randn(batch, dtype=torch.float64, generator=generator)).requires_grad_()
+    negative = (3 * torch.randn(batch, candidates, dtype=torch.float64, generator=generator)).requires_grad_()
+    mask = torch.rand(batch, candidates, generator=generator) < 0.3
+    loss = self_adversarial_loss(positive, negative, mask, temperature)
+    expected = torch.autograd.grad(loss, (positive, negative))
+    found, *gradients = loss_and_gradients(positive, negative, mask, temperature)
+    torch.testing.assert_close(found, loss.detach())
+    torch.testing.assert_close(tuple(gradients), expected)
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0])
+def test_pykeen_has_the_same_loss_but_for_a_factor(temperature: float) -> None:
+    """PyKEEN halves it and takes the margin apart from the scores; with margin 0 it takes scores as ours do."""
+    from pykeen.losses import NSSALoss
+
+    generator = torch.Generator().manual_seed(0)
+    positive, negative = torch.randn(7, 1, generator=generator), torch.randn(7, 5, generator=generator)
+    theirs = NSSALoss(margin=0.0, adversarial_temperature=temperature).process_slcwa_scores(positive, negative)
+    ours = self_adversarial_loss(positive[:, 0], negative, torch.zeros(7, 5, dtype=torch.bool), temperature)
+    torch.testing.assert_close(ours, 2 * theirs)

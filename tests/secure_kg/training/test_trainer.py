@@ -1,5 +1,6 @@
 """The local trainer: it learns, repeats itself bit for bit, resumes, and says when it diverges."""
 
+import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from secure_kg.errors import TrainingDiverged
 from secure_kg.models.shapes import MODELS, entity_width, relation_width
 from secure_kg.training.config import TrainingConfig
 from secure_kg.training.device import pick_device
+from secure_kg.training.loss import self_adversarial_loss
+from secure_kg.training.negatives import NegativeSampler
 from secure_kg.training.trainer import LocalTrainer
 
 SMALL = TrainingConfig(dim=8, negatives=6, margin=4.0, lr=0.02, batch_size=16, local_epochs=2)
@@ -125,3 +128,49 @@ def test_a_huge_learning_rate_ends_the_round() -> None:
     local = trainer(replace(SMALL, model="DistMult", lr=1e30))
     with pytest.raises(TrainingDiverged, match="round 0"):
         local.train_round(0)
+
+
+def one_step_by_autograd(
+    local: LocalTrainer, batch: torch.Tensor, draws: np.random.Generator
+) -> dict[str, torch.Tensor]:
+    """The same step the slow way, in double precision: dense gradients, torch's routes, an optimiser of its own."""
+    config = local.config
+    model = copy.deepcopy(local.model).double()
+    negatives = NegativeSampler(local.graph, config.negatives, config.share_negatives, torch.device("cpu")).draw(
+        batch, "tail", draws
+    )
+    h, r, t = batch.t()
+    relation = model.relation_rows(r, model.relation[r])
+    rows = -(-len(batch) // len(negatives.entities))
+    candidates = negatives.entities.repeat_interleave(rows, 0)[: len(batch)]
+    positive = model.score(model.entity[h], relation, model.entity[t])
+    negative = model.score(model.entity[h][:, None], relation[:, None], model.entity[candidates])
+    loss = self_adversarial_loss(positive, negative, negatives.false_negative, config.temperature)
+    optimiser = torch.optim.Adam(model.parameters(), lr=config.lr)
+    optimiser.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]
+    optimiser.step()
+    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("share", [3, 16])
+def test_a_fused_step_is_the_step_of_autograd(model: str, share: int) -> None:
+    local = trainer(replace(SMALL, model=model, share_negatives=share))
+    batch = torch.from_numpy(local.graph.train[:13])
+    expected = one_step_by_autograd(local, batch, np.random.default_rng(5))
+    local._step(batch, "tail", np.random.default_rng(5))
+    for name, parameter in local.model.named_parameters():
+        torch.testing.assert_close(parameter.detach().double(), expected[name], rtol=1e-3, atol=1e-5)
+        assert parameter.grad is not None
+        assert not parameter.grad.any()  # left clean for the next step
+
+
+def test_the_learning_rate_falls_with_the_round() -> None:
+    """At a rate of nearly nothing a round changes nearly nothing; the rate follows the round, not the past."""
+    local = trainer(replace(SMALL, lr_decay=0.01))
+    before = local.rows("entity")
+    local.train_round(6)
+    assert np.abs(local.rows("entity") - before).max() < 1e-9
+    local.train_round(1)
+    assert np.abs(local.rows("entity") - before).max() > 1e-3

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from secure_kg.errors import UserError
-from secure_kg.training.config import TrainingConfig
+from secure_kg.training.config import MAX_MATRIX_DIM, TrainingConfig
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,11 @@ from secure_kg.training.config import TrainingConfig
         ("temperature", -1.0, "--temperature"),
         ("corrupt", "head", "--corrupt"),
         ("norm", 3, "--norm"),
+        ("share_negatives", 0, "--share-negatives"),
+        ("eval_megabytes", 0, "--eval-megabytes"),
+        ("lr_decay", 0.0, "--lr-decay"),
+        ("lr_decay", 1.01, "--lr-decay"),
+        ("lr_decay", float("nan"), "--lr-decay"),
     ],
 )
 def test_bad_values_are_refused(field: str, value: Any, option: str) -> None:
@@ -34,3 +39,9 @@ def test_defaults_are_those_of_fedr() -> None:
     config = TrainingConfig()
     assert (config.dim, config.negatives, config.margin, config.temperature) == (128, 256, 10.0, 1.0)
     assert (config.lr, config.local_epochs, config.corrupt) == (1e-3, 3, "tail")
+
+
+def test_rescal_relations_are_matrices_and_must_stay_small() -> None:
+    assert TrainingConfig(model="RESCAL", dim=MAX_MATRIX_DIM).dim == MAX_MATRIX_DIM
+    with pytest.raises(UserError, match="--dim must be at most 512 for RESCAL"):
+        TrainingConfig(model="RESCAL", dim=MAX_MATRIX_DIM + 1)
