@@ -20,7 +20,7 @@ from secure_kg.evaluation.answers import KnownAnswers
 from secure_kg.evaluation.sums import RankingSums
 from secure_kg.kernels import ranks
 from secure_kg.models.base import EmbeddingModel
-from secure_kg.models.geometry import Answers, Counts, on_cpu
+from secure_kg.models.geometry import Answers, Counts
 
 Sides = Literal["tail", "head", "both"]
 """The papers predict tails; 'both' ranks every triple twice, once per end, as the rest of the field does."""
@@ -77,7 +77,7 @@ class FilteredRanking:
 
     def _count(self, scores: Tensor, triples: Tensor, side: Side, answers: Answers) -> Counts:
         """Candidates above and level with the answer, from scores [b, entities]."""
-        if on_cpu(scores, scores):
+        if scores.device.type == "cpu":
             better, equal = (torch.empty(len(scores), dtype=torch.int64) for _ in range(2))
             ids = (answers.truth, answers.starts, answers.counts, answers.known, better, equal)
             if not ranks.count_scores(scores.contiguous().numpy(), *(tensor.numpy() for tensor in ids)):

@@ -161,18 +161,18 @@ def count_complex_l1(
 
 @compiled
 def count_scores(scores: Floats, answers: Ids, starts: Ids, counts: Ids, known: Ids, better: Ids, equal: Ids) -> bool:
-    """By scores [b, n] that were computed before, larger is better; whether all of them are finite."""
-    poison = np.float32(0)  # becomes NaN where a score is not finite
+    """By scores [b, n] that were computed before, in any precision, larger is better; whether all are finite."""
+    poison = scores.dtype.type(0)  # becomes NaN where a score is not finite
     for i in range(scores.shape[0]):
         target = scores[i, answers[i]]
         above, level = 0, -1
         for j in range(scores.shape[1]):
             above += scores[i, j] > target
             level += scores[i, j] == target
-            poison += scores[i, j] * np.float32(0)
+            poison += scores[i, j] * scores.dtype.type(0)
         for place in range(starts[i], starts[i] + counts[i]):
             if known[place] != answers[i]:
                 above -= scores[i, known[place]] > target
                 level -= scores[i, known[place]] == target
         better[i], equal[i] = above, level
-    return bool(poison == np.float32(0))
+    return bool(poison == 0)
