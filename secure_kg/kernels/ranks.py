@@ -20,23 +20,23 @@ from secure_kg.kernels.compiling import compiled, inlined
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int64]
 
-CHUNK: Final = 32  # coordinates between two looks at the limit
+_CHUNKS: Final = (64, 32, 16)  # coordinates between two looks at the limit; the fewer looks, the faster the loop
 _TILE: Final = 256  # candidates that stay in the cache while all queries pass over them
 
 
 def chunked(rows: Floats, parts: int = 1) -> Floats:
-    """Rows [n, width] as [n, chunks, CHUNK]; `parts` equal parts of a row are each filled up with zeros.
+    """Rows [n, width] as [n, chunks, chunk]; `parts` equal parts of a row are each filled up with zeros.
 
-    Loops of a fixed length over the last axis are what the compiler vectorises best. A copy only where the width asks
-    for it.
+    Loops over a contiguous last axis are what the compiler vectorises best. A copy only where the width asks for it.
     """
     width = rows.shape[1] // parts
-    padded = -(-width // CHUNK) * CHUNK
+    chunk = next((size for size in _CHUNKS if -width % size <= width // 8), _CHUNKS[-1])
+    padded = width + -width % chunk
     if padded != width:
         filled = np.zeros((len(rows), parts, padded), dtype=np.float32)
         filled[:, :, :width] = rows.reshape(len(rows), parts, width)
         rows = filled
-    return np.ascontiguousarray(rows).reshape(len(rows), parts * padded // CHUNK, CHUNK)
+    return np.ascontiguousarray(rows).reshape(len(rows), parts * padded // chunk, chunk)
 
 
 @inlined
@@ -84,7 +84,7 @@ def _complex_l1(x: Floats, i: int, y: Floats, j: int, limit: np.float32) -> np.f
 
 @compiled
 def count_l1(x: Floats, y: Floats, answers: Ids, starts: Ids, counts: Ids, known: Ids, better: Ids, equal: Ids) -> None:
-    """By Σ_k |x_ik − y_jk|, smaller is better; x [b, chunks, CHUNK], y [n, chunks, CHUNK]."""
+    """By Σ_k |x_ik − y_jk|, smaller is better; x and y as `chunked` gives them."""
     target = np.empty(x.shape[0], np.float32)
     for i in range(x.shape[0]):
         target[i] = _l1(x, i, y, answers[i], np.float32(np.inf))
