@@ -74,7 +74,7 @@ def _run(options: argparse.Namespace, arguments: Sequence[str]) -> int:
         options.table,
         request,
         [read_result(job, outcomes[job.cell]) for job in jobs],
-        command=f"{_PROGRAM} {shlex.join(arguments)}",
+        command=f"{_PROGRAM} {shlex.join(_shown(arguments))}",
         commit=commit(),
         date=f"{datetime.now(UTC):%Y-%m-%d}",
     )
@@ -87,6 +87,22 @@ def _run(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     if options.markdown:
         write_whole(Path(options.markdown), markdown(report).encode())
     return 1 if any(outcome.state == "failed" for outcome in outcomes.values()) else 0
+
+
+def _shown(arguments: Sequence[str]) -> list[str]:
+    """The arguments that say what was measured, not where on this machine it lies or how fast it had to be."""
+    left_out, hidden = ("--json", "--markdown", "--runs", "--jobs", "--max-minutes"), {"--data-root": "DIR"}
+    shown: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        name, equals, _ = word.partition("=")
+        if name in left_out or name in hidden:
+            if not equals:
+                next(words, None)
+            shown += [name, hidden[name]] if name in hidden else []
+        else:
+            shown.append(word)
+    return shown
 
 
 def request_from(options: argparse.Namespace) -> Request:

@@ -229,3 +229,20 @@ def test_a_failing_run_is_in_the_table(tmp_path: Path, capsys: pytest.CaptureFix
     assert run["state"] == "failed"
     assert len(run["error"].splitlines()) == 1
     assert captured.err == ""
+
+
+def test_the_command_in_a_report_names_no_place_of_this_machine() -> None:
+    given = [
+        "fedr-table2",
+        "--data-root",
+        "/some/where",
+        "--seeds",
+        "0",
+        "1",
+        "--json=x.json",
+        "--runs",
+        "y",
+        "--jobs",
+        "2",
+    ]
+    assert reproduce._shown(given) == ["fedr-table2", "--data-root", "DIR", "--seeds", "0", "1"]
