@@ -16,7 +16,7 @@ from secure_kg.models.base import ModelSize
 from secure_kg.models.registry import build_model
 from secure_kg.seeds import generator, torch_seed
 from secure_kg.training.config import TrainingConfig
-from secure_kg.training.device import flush_denormals, to_device
+from secure_kg.training.device import denormals_flushed, to_device
 from secure_kg.training.loss import loss_and_gradients
 from secure_kg.training.negatives import NegativeSampler
 
@@ -53,9 +53,9 @@ class LocalTrainer:
         self._negatives = NegativeSampler(graph, config.negatives, config.share_negatives, device)
         self._ranking = FilteredRanking(graph, device, config.eval_megabytes)
 
+    @denormals_flushed()
     def train_round(self, round: int) -> TrainStats:
         """`local_epochs` passes over the train part; raises `TrainingDiverged` if anything stops being finite."""
-        flush_denormals()
         # From the round's number alone, so that a resumed run has the same rate.
         self._optimiser.param_groups[0]["lr"] = self.config.lr * self.config.lr_decay ** max(0, round - 1)
         order = generator(self._seed, "order", self._client, round)
