@@ -45,7 +45,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "union_bound": "how many names the first attempt of the private set union has room for [relations 1024, "
         "entities 16384]; a larger union takes another attempt",
         "min_holders": "a row that fewer clients hold among those drawn in a round stays with them; 1: no row does",
-        "rounds": "at most this many rounds",
+        "rounds": "at most this many rounds; in the first one clients that share rows only agree on first rows",
         "client_fraction": "share of the clients that is drawn for each round",
         "eval_every": "rank the validation parts every so many rounds",
         "patience": "stop after so many evaluations without a better validation MRR",

@@ -36,7 +36,7 @@ from secure_kg.federation import checkpoint, twins
 from secure_kg.federation.alignment import load_positions, save_positions
 from secure_kg.federation.client_folder import append_opening, read_openings
 from secure_kg.federation.config import SETUP_SECONDS, RunConfig
-from secure_kg.federation.first_rows import first_rows, private_seed
+from secure_kg.federation.first_rows import AGREEING_ROUND, first_rows, private_seed
 from secure_kg.federation.judge import Judge
 from secure_kg.federation.messages import (
     Aligned,
@@ -199,8 +199,8 @@ class FederationClient:
         # A union that no message could carry is not a union: a false size must not make this client allocate it.
         if positions.union_size * (width + 1) * config.ring_bits // 8 > wire.MAX_FRAME_BYTES:
             raise PeerMisbehaved(f"the server announces a union of {positions.union_size} names, too many for one sum")
-        self._rows = OwnRows(positions, shared, width, self._trainer)
         seed, span = private_seed(self._graph, config.seed), initial_range(training.margin, training.dim)
+        self._rows = OwnRows(positions, shared, width, span, self._trainer)
         self._rows.start(first_rows(names, seed, width, span))
         self._conversation.send(SERVER, Aligned(), SETUP)
 
@@ -226,6 +226,8 @@ class FederationClient:
     def _train(self, round_id: RoundId) -> None:
         """Line 9-13: local epochs, then the shared rows into the sum. Keys are agreed on before the epochs.
 
+        In the first round there are no epochs: its sum makes the first rows common to all (`first_rows`).
+
         Holders are counted after them, right before the rows leave: the less time between the two, the fewer clients
         fall silent in between.
         """
@@ -242,8 +244,9 @@ class FederationClient:
         if count is not None:
             self._holders.prepare(self._conversation, count, self._deadline())
         self._sums.prepare(self._conversation, task, self._deadline())
-        with self._watch.measure("train"):
-            self._last = self._trainer.train_round(round_id)
+        if round_id != AGREEING_ROUND:
+            with self._watch.measure("train"):
+                self._last = self._trainer.train_round(round_id)
         holders: Holders | None = None
         if count is not None:
             holders = self._holders.count(self._conversation, count, rows.positions.own, self._deadline())

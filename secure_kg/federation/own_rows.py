@@ -10,6 +10,7 @@ from protocols.holders import Holders
 from protocols.sums import Contribution, Total
 from protocols.totals import SumTotal
 from protocols.unions import Positions
+from secure_kg.federation.first_rows import AGREEING_ROUND, scaled_back
 from secure_kg.federation.messages import SharedRows
 from secure_kg.federation.row_sum import Rows, mean_rows, row_contribution, rows_digest
 from secure_kg.federation.strategy import Shared
@@ -21,8 +22,9 @@ _PREFIX: Final = "shared/"
 class OwnRows:
     """`table` of the model is shared; row i of it stands at `positions.own[i]` of the union."""
 
-    def __init__(self, positions: Positions, table: Shared, width: int, trainer: LocalTrainer) -> None:
-        self.positions, self.width = positions, width
+    def __init__(self, positions: Positions, table: Shared, width: int, span: float, trainer: LocalTrainer) -> None:
+        """First rows are uniform in ±`span`."""
+        self.positions, self.width, self._span = positions, width, span
         self.digest = rows_digest(None, positions.digest)
         """Of what this client was sent last: it enters the keys of the next sum."""
         self._table: Shared = table
@@ -42,7 +44,7 @@ class OwnRows:
         return int(self._averaged[self.positions.own].sum())
 
     def start(self, rows: Rows) -> None:
-        """The first rows [own, width], the same for all who hold them."""
+        """The first rows [own, width], this client's own until the first mean."""
         self._trainer.set_rows(self._table, rows)
 
     def contribution(self, holders: Holders | None) -> Contribution:
@@ -58,7 +60,7 @@ class OwnRows:
             raise PeerMisbehaved("the server's table has another shape than the union")
         self.digest = rows_digest(news, self.positions.digest)
         self._averaged |= news.averaged > 0
-        self._put(news.rows, news.averaged > self._taken)
+        self._put(news.rows, news.averaged > self._taken, news.averaged == AGREEING_ROUND)
         self._taken = max(self._taken, int(news.averaged.max(initial=0)))
 
     def take_sum(self, news: SumTotal, total: Total) -> None:
@@ -67,15 +69,16 @@ class OwnRows:
         if news.of_round <= self._taken:
             return
         self._averaged |= total.counts > 0
-        self._put(mean_rows(total), total.counts > 0)
+        self._put(mean_rows(total), total.counts > 0, np.full(len(total.counts), news.of_round == AGREEING_ROUND))
         self._taken = news.of_round
 
-    def _put(self, rows: Rows, fresh: npt.NDArray[np.bool_]) -> None:
+    def _put(self, rows: Rows, fresh: npt.NDArray[np.bool_], first: npt.NDArray[np.bool_]) -> None:
+        """All [union, ...]; `first`: means of first rows, which shrink in the mean."""
         own = self.positions.own
         changed = fresh[own]
         if changed.any():
-            mine = self._trainer.rows(self._table)
-            mine[changed] = rows[own[changed]]
+            mine, places = self._trainer.rows(self._table), own[changed]
+            mine[changed] = np.where(first[places, None], scaled_back(rows[places], self._span), rows[places])
             self._trainer.set_rows(self._table, mine)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:

@@ -213,13 +213,13 @@ def test_nobody_else_can_compute_a_clients_first_rows(tmp_path: Path) -> None:
 
     def remember(graph: ClientGraph, settings: RunConfig, number: int) -> LocalTrainer:
         trainer = LocalTrainer(graph, settings.training, torch.device("cpu"), settings.seed, number)
-        train = trainer.train_round
+        put = trainer.set_rows
 
-        def remember_and_train(round: int) -> Any:
-            started.setdefault(number, trainer.rows("relation"))
-            return train(round)
+        def remember_and_put(table: Any, rows: Any) -> None:
+            started.setdefault(number, rows.copy())
+            put(table, rows)
 
-        trainer.train_round = remember_and_train  # type: ignore[method-assign]
+        trainer.set_rows = remember_and_put  # type: ignore[method-assign]
         return trainer
 
     run_federation(small_config(rounds=1), graphs, tmp_path / "run", trainer_of=remember).done()

@@ -1,6 +1,7 @@
 """The round loop with everything real but MPI: exactness of the twins, averaging, sampling, stopping, resumption."""
 
 import json
+import math
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,12 @@ from protocols.transport.tap import read_transcript
 from protocols.unions import Union, list_digest
 from secure_kg.data.graph import ClientGraph
 from secure_kg.errors import TrainingDiverged, UserError
+from secure_kg.federation.checkpoint import load_arrays
 from secure_kg.federation.config import RunConfig
 from secure_kg.federation.messages import Hello, Welcome
 from secure_kg.federation.row_sum import row_layout
 from secure_kg.federation.sampling import participants
+from secure_kg.models.shapes import initial_range
 from secure_kg.training.trainer import LocalTrainer
 
 
@@ -65,7 +68,7 @@ def test_the_mean_is_that_of_the_clients_own_values_within_half_a_unit(tmp_path:
     graphs = nations(2)
     common = sorted({*graphs[0].relations} & {*graphs[1].relations})
     first, second = ([graph.relations.index(name) for name in common] for graph in graphs)
-    config = small_config(rounds=1, eval_every=1)
+    config = small_config(rounds=2, eval_every=2)  # in the first round nobody trains
     run = run_federation(config, graphs, tmp_path / "run", trainer_of=remember)
     run.done()
     layout = row_layout(len(common), config.training.dim, config.clip, 2, config.ring_bits)
@@ -85,17 +88,18 @@ def test_same_seed_same_result_and_another_seed_another(tmp_path: Path) -> None:
 
 
 def test_a_row_becomes_the_mean_over_its_holders(tmp_path: Path) -> None:
-    """After one round, every client evaluates with the mean of what the holders of a relation trained."""
+    """After two rounds, every client evaluates with the mean of what the holders of a relation trained."""
     graphs = nations(3, by="entities")
     config = small_config(
-        rounds=1, eval_every=1, aggregation="plain", alignment="plain", min_holders=1, transcript=True
+        rounds=2, eval_every=2, aggregation="plain", alignment="plain", min_holders=1, transcript=True
     )
     run = run_federation(config, graphs, tmp_path / "run")
     run.done()
     union = sorted({name for graph in graphs for name in graph.relations})
     layout = row_layout(len(union), config.training.dim, config.clip, 3, config.ring_bits)
     uploads = [layout.decode(upload.vector) for upload in _messages(tmp_path / "run", ClearInput, "rows")]
-    assert len(uploads) == 3
+    assert len(uploads) == 6
+    uploads = uploads[3:]  # of the second round
     tables = np.stack([upload.real.reshape(len(union), -1) for upload in uploads])
     held = np.stack([upload.counts for upload in uploads])
     assert held.sum(0).min() >= 1
@@ -107,7 +111,7 @@ def test_a_row_becomes_the_mean_over_its_holders(tmp_path: Path) -> None:
 
 
 def test_under_secagg_the_server_gets_no_row_in_clear(tmp_path: Path) -> None:
-    """Rows of |value| < 2 fill a sliver of the ring when encoded; masked ones fill all of it."""
+    """Rows of |value| < 4 fill a sliver of the ring when encoded; masked ones fill all of it."""
     graphs = nations(3)
     config = small_config(rounds=1, eval_every=1, transcript=True)
     run_federation(config, graphs, tmp_path / "run").done()
@@ -117,7 +121,7 @@ def test_under_secagg_the_server_gets_no_row_in_clear(tmp_path: Path) -> None:
         top_bits = np.bincount(upload.vector >> 28, minlength=16) / len(upload.vector)
         assert top_bits.min() > 0.02  # uniform would be 1/16; in clear nearly all would be 0 or 15
     clear = run_federation(small_config(rounds=1, eval_every=1), graphs, tmp_path / "clear")
-    assert np.abs(relation_rows(clear)[1]).max() < 2
+    assert np.abs(relation_rows(clear)[1]).max() < 4
     assert not _messages(tmp_path / "run", ClearInput, "rows")
 
 
@@ -285,3 +289,36 @@ def test_a_draw_that_may_be_corrupt_but_for_one_is_refused_at_once(tmp_path: Pat
     run = run_federation(small_config(client_fraction=0.5), nations(4), tmp_path / "run")
     assert isinstance(run.server_error, UserError)
     assert "2 clients of which 1 may be corrupt" in str(run.server_error)
+
+
+@pytest.mark.parametrize("aggregation", ["secagg", "secret", "plain"])
+@pytest.mark.parametrize("strategy", ["fedr", "fede"])
+def test_the_first_round_makes_first_rows_common_and_trains_nothing(
+    strategy: str, aggregation: Any, tmp_path: Path
+) -> None:
+    graphs, trained = nations(3), []
+
+    def watch(graph: ClientGraph, settings: RunConfig, number: int) -> LocalTrainer:
+        trainer = LocalTrainer(graph, settings.training, torch.device("cpu"), settings.seed, number)
+        trainer.train_round = trained.append  # type: ignore[method-assign, assignment]
+        return trainer
+
+    config = small_config(rounds=1, eval_every=1, strategy=strategy, aggregation=aggregation)
+    run = run_federation(config, graphs, tmp_path / "run", trainer_of=watch)
+    run.done()
+    assert not trained
+    table: Any = "relation" if strategy == "fedr" else "entity"
+    names = [graph.relations if strategy == "fedr" else graph.entities for graph in graphs]
+    common = sorted(set(names[0]) & set(names[1]) & set(names[2]))
+    rows = [
+        load_arrays(tmp_path / "run" / "clients" / str(number) / "model.safetensors")[0][table][
+            [own.index(name) for name in common]
+        ]
+        for number, own in enumerate(names, start=1)
+    ]
+    np.testing.assert_array_equal(rows[0], rows[1])
+    np.testing.assert_array_equal(rows[0], rows[2])
+    span = initial_range(config.training.margin, config.training.dim)
+    np.testing.assert_allclose(np.sqrt(np.square(rows[0]).mean(1)), span / math.sqrt(3), rtol=1e-5)
+    spread = np.corrcoef(rows[0])  # different names have different rows
+    assert np.abs(spread - np.eye(len(common))).max() < 0.999
