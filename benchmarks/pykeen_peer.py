@@ -12,16 +12,19 @@ our margin it is the loss of our margin − distance; bilinear models, which hav
 weights of negatives, a softmax, do not notice a constant. NSSALoss halves the mean; Adam does not notice that.
 
 Training: `SLCWATrainingLoop`, Adam with torch's fused kernel as in ours, heads corrupted in one half of a batch and
-tails in the other (ours: alternating batches). PyKEEN draws negatives for each triple, ours for a batch. Its filter of
-false negatives is off unless asked for, as is PyKEEN's default, though ours is always on: its Bloom filter takes up to
-6 % of a step of dimension 128 and a fifth of one of dimension 16. A graph with few entities has many false negatives,
-so there the filter is worth its time to PyKEEN's MRR. Memory optimisation, progress bars, early stopping, loss weights,
-pinned memory and worker processes are off.
+tails in the other (ours: alternating batches). PyKEEN draws negatives for each triple, ours for groups of triples. Its
+filter of false negatives is off unless asked for, as is PyKEEN's default, though ours is always on: its Bloom filter
+takes up to 6 % of a step of dimension 128 and a fifth of one of dimension 16. A graph with few entities has many false
+negatives, so there the filter is worth its time to PyKEEN's MRR. Memory optimisation, progress bars, early stopping,
+loss weights, pinned memory and worker processes are off. PyKEEN takes a batch whole, which is its default. Cut into
+parts whose gradients are added up (`sub_batch_size`) it trains the same and, on a CPU, up to 2.7 times as fast, since
+its large intermediates then stay in memory that the allocator keeps. `fastest_in_parts` measures that, too.
 
 Evaluation: `RankBasedEvaluator`, filtered by train, valid and test, realistic rank, both sides, with no metric but the
 mean reciprocal rank; by default it would compute some forty. The batch size is the fastest of a few.
 """
 
+import dataclasses
 import logging
 import math
 import time
@@ -113,13 +116,42 @@ def _pairs(rows: Tensor) -> Tensor:
     return torch.stack(rows.chunk(2, dim=-1), dim=-1)
 
 
+PARTS_TRIED: Final = (128, 32)
+_BATCHES_TRIED: Final = 6
+
+
+def fastest_in_parts(trainer: LocalTrainer, seed: int, filter_negatives: bool) -> tuple[int, float, float]:
+    """The fastest size of parts on a few batches, triples per second, triples per CPU second; on a new model."""
+    config = trainer.config
+    few = trainer.graph.train[: _BATCHES_TRIED * config.batch_size]
+    best = 0, 0.0, 0.0
+    for size in PARTS_TRIED:
+        if size >= sub_batch(config):
+            continue
+        peer = PyKeenPeer(trainer, seed, filter_negatives, few)
+        peer.sub_batch = size
+        peer.train_epoch()  # a warm-up
+        started, cpu_started = time.perf_counter(), time.process_time()
+        for _ in range(2):
+            peer.train_epoch()
+        seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
+        found = size, 2 * len(few) / seconds, 2 * len(few) / cpu_seconds
+        best = max(best, found, key=lambda one: one[2])
+    return best
+
+
 class PyKeenPeer:
     """The twin of a `LocalTrainer` that has not been trained yet."""
 
-    def __init__(self, trainer: LocalTrainer, seed: int, filter_negatives: bool = False) -> None:
+    def __init__(
+        self, trainer: LocalTrainer, seed: int, filter_negatives: bool = False, train: TripleArray | None = None
+    ) -> None:
+        """`train`: other train triples than the trainer's."""
         for noisy in ("pykeen", "torch_max_mem"):  # notes on CPUs and on triples without corruptions
             logging.getLogger(noisy).setLevel(logging.ERROR)
         graph, config = trainer.graph, trainer.config
+        if train is not None:
+            graph = dataclasses.replace(graph, train=train)
         self._graph, self._config, self._epochs = graph, config, 0
         self._parts = [torch.from_numpy(part) for part in (graph.train, graph.valid, graph.test)]
         sizes: dict[str, Any] = {"num_entities": len(graph.entities), "num_relations": len(graph.relations)}

@@ -10,6 +10,7 @@ import dataclasses
 import json
 import os
 import shlex
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -49,6 +50,9 @@ Exit code 0: done, or out of time. 1: a run failed, the others are in the table.
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
+    # Whoever ends this process means its runs, too. A shell starts background jobs with Ctrl-C ignored: not so here.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     try:
         return run_command(lambda: _run(_parser().parse_args(arguments), arguments))
     except KeyboardInterrupt:

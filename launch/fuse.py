@@ -89,15 +89,18 @@ def _run(options: argparse.Namespace) -> int:
     title = STRATEGIES[federated.strategy].title
     record = _record(options, federated, fused)
     write_json(options.out / "fusion.json", record)
+    if options.json == "-":
+        say(json.dumps(record, indent=2))
+        return 0
     for number, fusion in fused.items():
         _show(f"client {number}: test, tail side, filtered", title, fusion.test)
         weights = f"{fusion.weights.single:.4g} single + {fusion.weights.federated:.4g} {title}"
         say(f"client {number}: {weights}, {fusion.chosen}, by validation MRR {fusion.valid_mrr['fused']:.4f}")
+        if min(fusion.weights.single, fusion.weights.federated) < 0:
+            say(f"client {number}: a weight is negative: that model ranks its train triples upside down")
     if len(fused) > 1:
         _show(f"all {len(fused)} clients, every test triple alike", title, _total(list(fused.values())))
-    if options.json == "-":
-        say(json.dumps(record, indent=2))
-    elif options.json is not None:
+    if options.json is not None:
         write_json(Path(options.json), record)
     scores = record["all"]
     say(

@@ -31,8 +31,8 @@ def run_job(plan: Plan, clients: int | None) -> int:
     plan = for_clients(plan, len(graphs))
     config, device = plan.config, pick_device(0, plan.config.device)
     everything = pool(graphs)
-    if everything.trained_elsewhere:
-        say(f"{everything.trained_elsewhere} test triples of one client stand in the train part of another")
+    if everything.trained_elsewhere and len(graphs) > 1:
+        say(f"{everything.trained_elsewhere} of the clients' test triples stand in the pooled train part")
     trainer = PooledTrainer(everything, config.training, device, config.seed)
     out = plan.out if plan.out is not None else new_run_path(config)
     if not plan.resume:

@@ -13,6 +13,7 @@ from typing import Final, Literal, Protocol
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from secure_kg.data.graph import ClientGraph, Side, TripleArray
 from secure_kg.errors import TrainingDiverged
@@ -20,13 +21,14 @@ from secure_kg.evaluation.answers import KnownAnswers
 from secure_kg.evaluation.sums import RankingSums
 from secure_kg.kernels import ranks
 from secure_kg.models.base import EmbeddingModel
-from secure_kg.models.geometry import Answers, Counts
+from secure_kg.models.geometry import Answers, Counts, NotFinite
 
 Sides = Literal["tail", "head", "both"]
 """The papers predict tails; 'both' ranks every triple twice, once per end, as the rest of the field does."""
 
 USUAL_MEGABYTES: Final = 64
 """Of scores per block: large enough for fast products, small beside the tables of a large graph."""
+_FEWEST_QUERIES: Final = 16
 _MOST_QUERIES: Final = 1024  # of one block: beyond that blocks gain nothing, and their points take memory too
 
 
@@ -66,10 +68,16 @@ class FilteredRanking:
             points = scorer.query_points(triples, side)
             if not bool(points.isfinite().all()):
                 raise _diverged()
-            counts = scorer.geometry.fused_counts(points, scorer.entity, answers)
+            try:
+                counts = scorer.geometry.fused_counts(points, scorer.entity, answers)
+            except NotFinite:
+                raise _diverged() from None
             if counts is None:
-                # Similarities, not scores: an offset would round them, and make ties where there are none.
-                counts = self._count(scorer.geometry.pairs(points, scorer.entity), triples, side, answers)
+                # Similarities, not scores: an offset would round them, and make ties where there are none. Products
+                # of few rows take another route inside the library, on which equal rows need not give equal bits.
+                filled = pad(points, (0, 0, 0, max(0, _FEWEST_QUERIES - len(points))))
+                similarity = scorer.geometry.pairs(filled, scorer.entity)[: len(points)]
+                counts = self._count(similarity, triples, side, answers)
         else:
             counts = self._count(scorer.scores(triples, side), triples, side, answers)
         better, equal = counts

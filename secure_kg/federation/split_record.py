@@ -37,7 +37,8 @@ def blemishes(results: Sequence[dict[str, Any]]) -> dict[str, int] | None:
     if not counted:
         return None
     counts = found.counts()
-    return {name: counts[name] for name in ("test_triples", *_BLEMISHES)} | {"clients_counted": counted}
+    told = ("test_triples", *_BLEMISHES, "dropped_repeats")
+    return {name: counts[name] for name in told} | {"clients_counted": counted}
 
 
 def leak_warning(summary: dict[str, Any]) -> str | None:
@@ -65,13 +66,18 @@ def leak_warning(summary: dict[str, Any]) -> str | None:
 def blemish_note(summary: dict[str, Any]) -> str | None:
     """One line, if there is anything to tell."""
     counts = summary.get("split_blemishes")
-    if counts is None or not (counts["untrained_entities"] or counts["untrained_relations"]):
+    if counts is None:
         return None
-    return (
-        f"no training triple at their client: {counts['untrained_entities']} entities and "
-        f"{counts['untrained_relations']} relations of held-out triples, in {counts['test_with_untrained']} of "
-        f"{counts['test_triples']} test triples; nothing trained them there, so these rank about as by chance"
-    )
+    notes = []
+    if counts["untrained_entities"] or counts["untrained_relations"]:
+        notes.append(
+            f"no training triple at their client: {counts['untrained_entities']} entities and "
+            f"{counts['untrained_relations']} relations of held-out triples, in {counts['test_with_untrained']} of "
+            f"{counts['test_triples']} test triples; nothing trained them there, so these rank about as by chance"
+        )
+    if repeats := counts.get("dropped_repeats", 0):  # older summaries do not say
+        notes.append(f"{repeats} repeated lines of train count once")
+    return "; ".join(notes) or None
 
 
 def _added(results: Sequence[dict[str, Any]]) -> tuple[Faults, int]:

@@ -58,6 +58,26 @@ def l2(x: Floats, y: Floats, out: Floats) -> None:
 
 
 @compiled
+def l2_gradient(x: Floats, y: Floats, g: Floats, x_grad: Floats, y_grad: Floats) -> None:
+    """From differences as well; equal rows get no gradient."""
+    zero = np.float32(0)
+    for u in range(x.shape[0]):
+        for i in range(x.shape[1]):
+            for j in range(y.shape[1]):
+                up = g[u, i, j]
+                if up != zero:
+                    total = zero
+                    for k in range(x.shape[2]):
+                        difference = x[u, i, k] - y[u, j, k]
+                        total += difference * difference
+                    weight = up / math.sqrt(total) if total > zero else zero
+                    for k in range(x.shape[2]):
+                        step = weight * (x[u, i, k] - y[u, j, k])
+                        x_grad[u, i, k] += step
+                        y_grad[u, j, k] -= step
+
+
+@compiled
 def complex_l1(x: Floats, y: Floats, out: Floats) -> None:
     """out[u, i, j] = Σ_k |x_ik − y_jk| over complex k; rows hold real parts, then imaginary parts."""
     half = x.shape[2] // 2

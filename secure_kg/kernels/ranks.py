@@ -2,7 +2,8 @@
 
 For b queries with true answers [b] among n candidates, every function counts into better [b] and equal [b] the
 candidates that score higher than, or the same as, the answer; the answer itself and the known answers of the query
-(known[starts[i] : starts[i] + counts[i]]) do not count.
+(known[starts[i] : starts[i] + counts[i]]) do not count. What it returns says whether all answers' scores are finite;
+otherwise the counts mean nothing.
 
 A distance only grows as coordinates are added to it, in floating point too. So a candidate is given up as soon as its
 partial sum exceeds the answer's whole distance: the count is exact, and most candidates of a trained model cost a
@@ -83,7 +84,7 @@ def _complex_l1(x: Floats, i: int, y: Floats, j: int, limit: np.float32) -> np.f
 
 
 @compiled
-def count_l1(x: Floats, y: Floats, answers: Ids, starts: Ids, counts: Ids, known: Ids, better: Ids, equal: Ids) -> None:
+def count_l1(x: Floats, y: Floats, answers: Ids, starts: Ids, counts: Ids, known: Ids, better: Ids, equal: Ids) -> bool:
     """By Σ_k |x_ik − y_jk|, smaller is better; x and y as `chunked` gives them."""
     target = np.empty(x.shape[0], np.float32)
     for i in range(x.shape[0]):
@@ -105,10 +106,11 @@ def count_l1(x: Floats, y: Floats, answers: Ids, starts: Ids, counts: Ids, known
                 distance = _l1(x, i, y, known[place], target[i])
                 better[i] -= distance < target[i]
                 equal[i] -= distance == target[i]
+    return bool(np.isfinite(target).all())
 
 
 @compiled
-def count_l2(x: Floats, y: Floats, answers: Ids, starts: Ids, counts: Ids, known: Ids, better: Ids, equal: Ids) -> None:
+def count_l2(x: Floats, y: Floats, answers: Ids, starts: Ids, counts: Ids, known: Ids, better: Ids, equal: Ids) -> bool:
     """By ‖x_i − y_j‖, smaller is better; squares have the same order."""
     target = np.empty(x.shape[0], np.float32)
     for i in range(x.shape[0]):
@@ -130,12 +132,13 @@ def count_l2(x: Floats, y: Floats, answers: Ids, starts: Ids, counts: Ids, known
                 distance = _squared_l2(x, i, y, known[place], target[i])
                 better[i] -= distance < target[i]
                 equal[i] -= distance == target[i]
+    return bool(np.isfinite(target).all())
 
 
 @compiled
 def count_complex_l1(
     x: Floats, y: Floats, answers: Ids, starts: Ids, counts: Ids, known: Ids, better: Ids, equal: Ids
-) -> None:
+) -> bool:
     """By Σ_k |x_ik − y_jk| over complex k, smaller is better."""
     target = np.empty(x.shape[0], np.float32)
     for i in range(x.shape[0]):
@@ -157,6 +160,7 @@ def count_complex_l1(
                 distance = _complex_l1(x, i, y, known[place], target[i])
                 better[i] -= distance < target[i]
                 equal[i] -= distance == target[i]
+    return bool(np.isfinite(target).all())
 
 
 @compiled

@@ -32,6 +32,10 @@ Counts: TypeAlias = tuple[Tensor, Tensor]
 """Candidates that beat the answer [b] and that tie with it [b], the known ones left out."""
 
 
+class NotFinite(ArithmeticError):
+    """A distance is beyond what a float holds, so there is nothing to rank."""
+
+
 class Geometry(ABC):
     """Similarity of points."""
 
@@ -44,7 +48,7 @@ class Geometry(ABC):
         """x [..., b, width], y [..., m, width] to [..., b, m]; what stands before must be the same."""
 
     def fused_counts(self, x: Tensor, y: Tensor, answers: Answers) -> Counts | None:
-        """Without writing similarities down; None where there is no such route."""
+        """Without writing similarities down; None where there is no such route. `NotFinite` where answers overflow."""
         return None
 
 
@@ -61,7 +65,7 @@ class Dot(Geometry):
 class _Distance(Geometry):
     """What the distances share: compiled loops where they can run."""
 
-    count: Callable[..., None]
+    count: Callable[..., bool]
     parts = 1
     """Into how many parts a row falls; of complex rows, real and imaginary parts."""
 
@@ -82,7 +86,8 @@ class _Distance(Geometry):
         better, equal = (torch.empty(len(x), dtype=torch.int64) for _ in range(2))
         ids = (answers.truth, answers.starts, answers.counts, answers.known, better, equal)
         rows = (ranks.chunked(_array(points), self.parts) for points in (x, y))
-        self.count(*rows, *(tensor.numpy() for tensor in ids))
+        if not self.count(*rows, *(tensor.numpy() for tensor in ids)):
+            raise NotFinite
         return better, equal
 
 
@@ -160,54 +165,40 @@ def _apply(function: Any, x: Tensor, y: Tensor) -> Tensor:
     return result
 
 
-class _FusedL1(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
+class _Fused(torch.autograd.Function):
+    """A compiled distance and its compiled gradient."""
+
+    distance: Callable[..., None]
+    gradient: Callable[..., None]
+
+    @classmethod
+    def forward(cls, ctx: Any, x: Tensor, y: Tensor) -> Tensor:
         ctx.save_for_backward(x, y)
         out = x.new_empty(*x.shape[:-1], y.shape[-2])
-        distances.l1(_grouped(x), _grouped(y), _grouped(out))
+        cls.distance(_grouped(x), _grouped(y), _grouped(out))
         return out
 
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
+    @classmethod
+    def backward(cls, ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
         x, y = ctx.saved_tensors
         x_grad, y_grad = torch.zeros(x.shape), torch.zeros(y.shape)
-        arrays = (_grouped(tensor) for tensor in (x, y, gradients[0], x_grad, y_grad))
-        distances.l1_gradient(*arrays)
+        cls.gradient(*(_grouped(tensor) for tensor in (x, y, gradients[0], x_grad, y_grad)))
         return x_grad, y_grad
 
 
-class _FusedL2(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
-        out = x.new_empty(*x.shape[:-1], y.shape[-2])
-        distances.l2(_grouped(x), _grouped(y), _grouped(out))
-        ctx.save_for_backward(x, y, out)
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
-        """Σ_j c_ij (x_i − y_j) with c = g / distance: two matrix products."""
-        x, y, out = ctx.saved_tensors
-        c = torch.where(out > 0, gradients[0] / out, 0.0)
-        return c.sum(-1, keepdim=True) * x - c @ y, c.sum(-2)[..., None] * y - c.transpose(-1, -2) @ x
+class _FusedL1(_Fused):
+    distance = staticmethod(distances.l1)
+    gradient = staticmethod(distances.l1_gradient)
 
 
-class _FusedComplexL1(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
-        ctx.save_for_backward(x, y)
-        out = x.new_empty(*x.shape[:-1], y.shape[-2])
-        distances.complex_l1(_grouped(x), _grouped(y), _grouped(out))
-        return out
+class _FusedL2(_Fused):
+    distance = staticmethod(distances.l2)
+    gradient = staticmethod(distances.l2_gradient)
 
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
-        x, y = ctx.saved_tensors
-        x_grad, y_grad = torch.zeros(x.shape), torch.zeros(y.shape)
-        arrays = (_grouped(tensor) for tensor in (x, y, gradients[0], x_grad, y_grad))
-        distances.complex_l1_gradient(*arrays)
-        return x_grad, y_grad
+
+class _FusedComplexL1(_Fused):
+    distance = staticmethod(distances.complex_l1)
+    gradient = staticmethod(distances.complex_l1_gradient)
 
 
 class _TorchComplexL1(torch.autograd.Function):

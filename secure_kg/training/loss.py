@@ -13,7 +13,7 @@ from torch.nn.functional import logsigmoid
 
 
 def self_adversarial_loss(positive: Tensor, negative: Tensor, false_negative: Tensor, temperature: float) -> Tensor:
-    """Mean loss of a batch, for autograd.
+    """Mean loss of a batch, for autograd: the formula that `loss_and_gradients` is held to.
 
     positive [b] and negative [b, m] are scores; false_negative [b, m] marks candidates that are true triples and must
     not be pushed away. A row whose candidates are all marked contributes its positive term only.

@@ -175,3 +175,33 @@ def test_pykeen_gives_the_same_realistic_ranks(seed: int) -> None:
         assert metrics["mrr"] == pytest.approx(result.get_metric(f"{sides}.realistic.inverse_harmonic_mean_rank"))
         for k in (1, 3, 10):
             assert metrics[f"hits@{k}"] == pytest.approx(result.get_metric(f"{sides}.realistic.hits_at_{k}"))
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("norm", [1, 2])
+def test_scores_that_overflow_raise(name: str, norm: int) -> None:
+    graph = random_graph(3)
+    size = ModelSize(len(graph.entities), len(graph.relations), 4, 4.0, norm, graph.train)
+    model = build_model(name, size, torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        model.entity.mul_(1e38)
+        model.relation.add_(1.0)
+    with pytest.raises(TrainingDiverged, match="not finite"):
+        FilteredRanking(graph, CPU).rank(model, graph.test, "both")
+
+
+@pytest.mark.parametrize("name", ["DistMult", "ComplEx", "RESCAL", "TransE"])
+@pytest.mark.parametrize("queries", [1, 2, 7])
+@pytest.mark.parametrize("dim", [17, 64])
+def test_equal_rows_tie_however_few_queries_there_are(name: str, queries: int, dim: int) -> None:
+    names = tuple(f"e{i:04}" for i in range(1003))
+    rng = np.random.default_rng(dim)
+    triples = np.stack([rng.integers(500, 1003, queries), np.zeros(queries), np.arange(queries)], axis=1).astype(
+        np.int64
+    )
+    graph = ClientGraph(names, ("r",), triples, triples[:0], triples[:0])
+    model = build_model(name, ModelSize(1003, 1, dim, 4.0, train=triples), torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        model.entity[400:500] = model.entity[:100]  # a twin of every answer
+        halves = FilteredRanking(graph, CPU)._ranks(model, torch.from_numpy(triples), "tail") % 1
+    assert (halves == 0.5).all()  # an odd number of ties, the twin, moves a rank by a half

@@ -88,3 +88,17 @@ def test_the_dot_product_has_no_fused_count() -> None:
     x = points(0, 2, 4)
     none = torch.zeros(2, dtype=torch.int64)
     assert DOT.fused_counts(x, x, Answers(none, none, none, none)) is None
+
+
+@pytest.mark.parametrize("geometry", DISTANCES, ids=["l1", "l2", "complex-l1"])
+@pytest.mark.parametrize("gap", [1e-3, 1e-5, 1e-6])
+def test_gradients_of_close_rows_keep_their_digits(geometry: _Distance, gap: float) -> None:
+    """A gradient by products of matrices would lose them: all of x and y instead of their difference."""
+    x = points(3, 1, 64)
+    y = torch.cat((x + gap * points(4, 1, 64), points(5, 5, 64)))
+    own = [tensor.clone().requires_grad_() for tensor in (x, y)]
+    exact = [tensor.double().requires_grad_() for tensor in (x, y)]
+    fused = torch.autograd.grad(geometry.fused_pairs(*own).sum(), own)
+    expected = torch.autograd.grad(geometry.torch_pairs(*exact).sum(), exact)
+    for found, wanted in zip(fused, expected, strict=True):
+        torch.testing.assert_close(found.double(), wanted, rtol=1e-3, atol=1e-4)
