@@ -209,7 +209,7 @@ def test_a_leaky_split_is_trained_on_only_if_asked_for_and_then_told_first(tmp_p
         (3, ["--rounds", "many"], "--rounds"),
         (3, ["--dataset", "malformed.tsv"], "malformed.tsv, line 2"),
         (3, ["--dataset", "tiny.tsv", "-n", "3"], "no training triples"),
-        (3, ["--dataset", "nations", "--model", "distmult", "--lr", "1e30", "--rounds", "2"], "not finite in round 1"),
+        (3, ["--dataset", "nations", "--model", "distmult", "--lr", "1e30", "--rounds", "2"], "not finite in round 2"),
         (3, ["--out", "taken"], "exists already"),
         (3, ["--client-data", "nowhere"], "nowhere"),
         (3, ["--by", "whole"], "--by whole is one client alone, not a federation: use python -m launch.entire"),
