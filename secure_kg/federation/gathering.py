@@ -26,12 +26,16 @@ class Gathering:
         self.round = SETUP
         """The round under way, for messages and for the record of dropouts."""
         # Where nothing is shared, nobody waits for a client until the next evaluation, which may be rounds away.
-        longest = config.deadline * (1 if STRATEGIES[config.strategy].shared else config.eval_every)
-        self.patience = Patience(longest, config.grace)
+        self._longest = config.deadline * (1 if STRATEGIES[config.strategy].shared else config.eval_every)
+        self._config, self._report = config, report
+        self.patience = self.fresh_patience()
         self.attendance = Attendance(self.clients, self.patience, report)
         self.when_lost: Callable[[Collection[PartyId]], None] = lambda _: None
         """Told of those who are no longer there."""
-        self._config, self._report = config, report
+
+    def fresh_patience(self) -> Patience:
+        """The run's limits, without memory of how long anybody took."""
+        return Patience(self._longest, self._config.grace)
 
     def open_session(self, session: bytes) -> None:
         self.conversation = Conversation(self.transport, SessionId(session))

@@ -30,6 +30,7 @@ from secure_kg.federation.alignment import AlignedRun, load_aligned, save_aligne
 from secure_kg.federation.config import SETUP_SECONDS, RunConfig
 from secure_kg.federation.early_stopping import EarlyStopping
 from secure_kg.federation.federation_record import evaluation_record
+from secure_kg.federation.first_rows import AGREEING_ROUND
 from secure_kg.federation.gathering import Gathering
 from secure_kg.federation.ledger import Ledger
 from secure_kg.federation.messages import (
@@ -256,6 +257,8 @@ class FederationServer:
         least, counting = config.min_holders, None
         if least > 1:
             counting = CountTask(round_id, chosen, union.size, union.digest, least)
+        if round_id == AGREEING_ROUND:  # no epochs: how quick it was must not become what a round is expected to take
+            return self._sums.add_up(task, counting, self._people.fresh_patience())
         return self._sums.add_up(task, counting)
 
     def _metric_task(self, round_id: RoundId, purpose: str, model: bytes) -> SumTask:

@@ -7,6 +7,7 @@ from protocols.conversation import MAX_REASON, Abandon
 from protocols.errors import SumAbandoned
 from protocols.holders import PURPOSE as HOLDERS
 from protocols.holders import CountTask
+from protocols.patience import Patience
 from protocols.sums import SumTask
 from secure_kg.errors import UserError
 from secure_kg.federation import twins
@@ -33,12 +34,16 @@ class Summing:
         self._sums = ledger.sums = twins.sum_server(config, session)
         self._holders = twins.holder_server(config, session)
 
-    def add_up(self, task: SumTask, counting: CountTask | None = None) -> twins.Result | None:
+    def add_up(
+        self, task: SumTask, counting: CountTask | None = None, patience: Patience | None = None
+    ) -> twins.Result | None:
         """One sum over those of its participants who are there; None if it had to be given up.
 
-        `counting`: the count of holders that comes first. Keys for both are agreed on before either.
+        `counting`: the count of holders that comes first. Keys for both are agreed on before either. `patience`: of
+        this sum alone, if how long its steps take says nothing about other sums.
         """
-        talk, patience, silent = self._people.conversation, self._people.patience, self._people.silent
+        talk, silent = self._people.conversation, self._people.silent
+        patience = patience if patience is not None else self._people.patience
         present, purpose = self._people.present, HOLDERS
         try:
             if counting is not None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -322,3 +323,23 @@ def test_the_first_round_makes_first_rows_common_and_trains_nothing(
     np.testing.assert_allclose(np.sqrt(np.square(rows[0]).mean(1)), span / math.sqrt(3), rtol=1e-5)
     spread = np.corrcoef(rows[0])  # different names have different rows
     assert np.abs(spread - np.eye(len(common))).max() < 0.999
+
+
+def test_a_first_round_without_epochs_does_not_make_the_server_impatient(tmp_path: Path) -> None:
+    """What takes no time in the first round takes long in the second, for everybody: nobody may be left out for it."""
+
+    def slow(graph: ClientGraph, settings: RunConfig, number: int) -> LocalTrainer:
+        trainer = LocalTrainer(graph, settings.training, torch.device("cpu"), settings.seed, number)
+        train = trainer.train_round
+
+        def and_sleep(round: int) -> Any:
+            time.sleep(3.0)
+            return train(round)
+
+        trainer.train_round = and_sleep  # type: ignore[method-assign]
+        return trainer
+
+    config = small_config(rounds=2, eval_every=2, grace=0.5)
+    outcome = run_federation(config, nations(3), tmp_path / "run", trainer_of=slow).done()
+    assert outcome.dropouts == []
+    assert outcome.abandoned_sums == []
