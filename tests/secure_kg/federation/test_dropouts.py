@@ -144,11 +144,11 @@ def test_plain_and_secure_go_on_alike(tmp_path: Path) -> None:
 
 
 def test_a_slow_client_comes_back(tmp_path: Path) -> None:
-    """It misses round 2, and its rows of that round are used by nobody; later it takes part and is evaluated again."""
+    """It misses round 3, and its rows of that round are used by nobody; later it takes part and is evaluated again."""
 
     def dawdling(graph: ClientGraph, config: RunConfig, number: int) -> LocalTrainer:
         if number == VICTIM:
-            return _trainer_that(graph, config, number, at=2, act=lambda: time.sleep(2.5 * GRACE))
+            return _trainer_that(graph, config, number, at=3, act=lambda: time.sleep(2.5 * GRACE))
         return _trainer_that(graph, config, number, at=None, act=lambda: time.sleep(GRACE / 4))
 
     lines: list[str] = []
@@ -158,10 +158,10 @@ def test_a_slow_client_comes_back(tmp_path: Path) -> None:
     assert run.gone == set()
     assert run.outcome is not None
     (dropout,) = run.outcome.dropouts
-    assert (dropout["client"], dropout["round"], dropout["step"]) == (VICTIM, 2, "masked input/holders")
-    assert 2 < dropout["returned"] <= 16
+    assert (dropout["client"], dropout["round"], dropout["step"]) == (VICTIM, 3, "masked input/holders")
+    assert 3 < dropout["returned"] <= 16
     assert run.outcome.test.tail.count == sum(len(graph.test) for graph in nations(4))
-    assert any("client 2 fell silent in round 2" in line for line in lines)
+    assert any("client 2 fell silent in round 3" in line for line in lines)
     assert any("client 2 is back" in line for line in lines)
 
 
