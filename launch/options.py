@@ -63,8 +63,8 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "model": "embedding model",
         "dim": "embedding dimension (complex dimension for RotatE and ComplEx)",
         "negatives": "negative entities for each triple",
-        "share_negatives": "so many triples of a batch share their negatives; fewer learn faster per epoch, more per "
-        "second",
+        "share_negatives": "so many triples of a batch share their negatives; fewer: more different ones in a step, "
+        "and less speed below some 100",
         "margin": "margin γ of the distance models; also sets the initial range",
         "temperature": "temperature α of self-adversarial weights",
         "lr": "learning rate of Adam",

@@ -1,8 +1,5 @@
 """The one place that picks the device."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -32,18 +29,3 @@ def to_device(ids: npt.NDArray[np.int64], device: torch.device) -> Tensor:
     """A tensor of ids on the device. A GPU copies from pinned memory while the CPU goes on."""
     tensor = torch.from_numpy(ids)
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
-
-
-@contextmanager
-def denormals_flushed() -> Iterator[None]:
-    """Let this thread's CPU take numbers below 1e-38 for zero; it would need some hundred cycles for each of them.
-
-    Gradients of negatives that nobody mistakes for true fall that low, and RotatE then trains ten times as slowly. The
-    setting is a thread's, and whoever runs in it afterwards finds it as it was.
-    """
-    flushed_before = np.float32(1e-39) * np.float32(1) == 0
-    torch.set_flush_denormal(True)
-    try:
-        yield
-    finally:
-        torch.set_flush_denormal(bool(flushed_before))

@@ -16,7 +16,7 @@ from secure_kg.models.base import ModelSize
 from secure_kg.models.registry import build_model
 from secure_kg.seeds import generator, torch_seed
 from secure_kg.training.config import TrainingConfig
-from secure_kg.training.device import denormals_flushed, to_device
+from secure_kg.training.device import to_device
 from secure_kg.training.loss import loss_and_gradients
 from secure_kg.training.negatives import NegativeSampler
 
@@ -53,7 +53,6 @@ class LocalTrainer:
         self._negatives = NegativeSampler(graph, config.negatives, config.share_negatives, device)
         self._ranking = FilteredRanking(graph, device, config.eval_megabytes)
 
-    @denormals_flushed()
     def train_round(self, round: int) -> TrainStats:
         """`local_epochs` passes over the train part; raises `TrainingDiverged` if anything stops being finite."""
         # From the round's number alone, so that a resumed run has the same rate.

@@ -1,11 +1,10 @@
 """The device: a share of the GPUs, else one CPU thread."""
 
-import numpy as np
 import pytest
 import torch
 
 from secure_kg.errors import UserError
-from secure_kg.training.device import denormals_flushed, pick_device
+from secure_kg.training.device import pick_device
 
 
 def with_gpus(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
@@ -32,20 +31,3 @@ def test_wishes_that_cannot_be_met(monkeypatch: pytest.MonkeyPatch) -> None:
         pick_device(0, "cuda")
     with pytest.raises(UserError, match="auto, cpu or cuda"):
         pick_device(0, "tpu")
-
-
-@pytest.mark.parametrize("before", [False, True])
-def test_denormals_are_flushed_and_come_back_as_they_were(before: bool) -> None:
-    def flushed() -> bool:
-        return bool(np.float32(1e-39) * np.float32(1) == 0)
-
-    torch.set_flush_denormal(before)
-    try:
-        with denormals_flushed():
-            assert flushed()
-        assert flushed() == before
-        with pytest.raises(KeyError), denormals_flushed():
-            raise KeyError
-        assert flushed() == before
-    finally:
-        torch.set_flush_denormal(False)
