@@ -14,7 +14,7 @@ from typing import Self
 from protocols.errors import DeadlineExpired
 from protocols.identifiers import SETUP, PartyId, RoundId
 from protocols.transport.deadline import Deadline
-from protocols.transport.tap import Tap
+from protocols.transport.tap import Recorder
 from protocols.transport.traffic import Direction, Traffic, TrafficKey
 from protocols.wire import Frame
 
@@ -22,7 +22,7 @@ from protocols.wire import Frame
 class Transport(ABC):
     """One party's end of the wire."""
 
-    def __init__(self, party: PartyId, peers: Collection[PartyId], tap: Tap | None = None) -> None:
+    def __init__(self, party: PartyId, peers: Collection[PartyId], tap: Recorder | None = None) -> None:
         self.party = party
         self.peers: tuple[PartyId, ...] = tuple(sorted(peers))
         self.traffic = Traffic()
@@ -40,7 +40,7 @@ class Transport(ABC):
         finally:
             self._round, self._phase = outer
 
-    def attach(self, tap: Tap) -> None:
+    def attach(self, tap: Recorder) -> None:
         """Record from now on every frame sent and received here."""
         self._tap = tap
 

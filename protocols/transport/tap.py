@@ -1,29 +1,49 @@
-"""A record of every frame that passed one end of the wire, written as it happens.
+"""A record of every frame that passed one end of the wire, written as it happens, and chained by hashes.
 
-The file starts with `MAGIC` (its last byte is the format version). Each record is a little-endian head, the phase name
-and the frame as it travelled, so the file holds what this party saw and nothing it did not::
+The file starts with `MAGIC` (its last byte is the format version). Each record is a little-endian head, the phase name,
+the frame as it travelled, so the file holds what this party saw and nothing it did not, and a link::
 
-    time in ns since the epoch (u64), direction (u8: 0 received, 1 sent), peer (u32), round (u32),
+    time in ns since the epoch (u64), direction (u8: 0 received, 1 sent, 2 end), peer (u32), round (u32),
     length of the phase name (u16), length of the frame (u64)
+    the phase name, the frame
+    link (32 bytes): SHA-256 of the link before it, the head, the phase name and the frame; before the first: of MAGIC
 
-`read_transcript` is the reader. A record cut short by a crash is reported, not guessed.
+A tap that is closed writes one more record, `end`, without phase and frame. So a record that was changed, left out, put
+elsewhere or added is noticed at its link, and a file cut at the end of a record lacks its `end`, as does that of a job
+that was ended by force. The chain stands against accidents, and against changes by anybody but the writer of the file,
+provided that its last link (`Seal`) is kept elsewhere. Against the writer there are receipts, which the other ends of
+the wire keep (`Receipt`).
+
+`Transcript` is the reader. What is cut short or damaged is reported where it is met, not guessed.
 """
 
+import hashlib
 import struct
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from protocols.errors import DecodeError
 from protocols.identifiers import PartyId, RoundId
 from protocols.transport.traffic import Direction
 from protocols.wire import MAX_FRAME_BYTES, Frame
 
-MAGIC: Final = b"skg-transcript\x00\x01"
+VERSION: Final = 2
+MAGIC: Final = b"skg-transcript\x00" + bytes([VERSION])
+LINK_BYTES: Final = 32
 _HEAD: Final = struct.Struct("<QBIIHQ")
 _DIRECTIONS: Final[tuple[Direction, Direction]] = ("received", "sent")
+_END: Final = 2
+
+
+class Recorder(Protocol):
+    """What a transport tells of the frames that pass it."""
+
+    def write(self, direction: Direction, peer: PartyId, round_id: RoundId, phase: str, frame: Frame) -> None: ...
+
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,42 +56,122 @@ class TranscriptRecord:
     frame: bytes = field(repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """How many frames a transcript holds, and its last link: whoever has kept it notices any other transcript."""
+
+    records: int
+    link: bytes
+
+
 class Tap:
     """Appends records to a file that must not exist yet."""
 
     def __init__(self, path: Path) -> None:
+        self.path = path
         self._file = path.open("xb")
         self._file.write(MAGIC)
+        self._link = hashlib.sha256(MAGIC).digest()
+        self._records = 0
 
     def write(self, direction: Direction, peer: PartyId, round_id: RoundId, phase: str, frame: Frame) -> None:
-        name = phase.encode()
-        self._file.write(
-            _HEAD.pack(time.time_ns(), _DIRECTIONS.index(direction), peer, round_id, len(name), len(frame))
-        )
-        self._file.write(name)
-        self._file.write(frame)
-        self._file.flush()  # a job that is ended by force must not take the last records with it
+        self._append(_DIRECTIONS.index(direction), peer, round_id, phase, frame)
+        self._records += 1
 
     def close(self) -> None:
-        self._file.close()
+        """Idempotent."""
+        self.seal()
+
+    def seal(self) -> Seal:
+        """Write the end of the transcript. What passes afterwards is not recorded."""
+        if not self._file.closed:
+            self._append(_END, 0, 0, "", b"")
+            self._file.close()
+        return Seal(self._records, self._link)
+
+    def _append(self, direction: int, peer: int, round_id: int, phase: str, frame: Frame) -> None:
+        if self._file.closed:
+            return
+        name = phase.encode()
+        head = _HEAD.pack(time.time_ns(), direction, peer, round_id, len(name), len(frame))
+        self._link = _next_link(self._link, head, name, frame)
+        for part in (head, name, frame, self._link):
+            self._file.write(part)
+        self._file.flush()  # a job that is ended by force must not take the last records with it
+
+
+class Transcript:
+    """The records of a file, in order. `DecodeError` at the first damage; what came before it is sound."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.seal: Seal | None = None
+        """After the last record; None as long as the file has no end."""
+
+    def __iter__(self) -> Iterator[TranscriptRecord]:
+        self.seal = None
+        records, name = 0, self.path.name
+        with self.path.open("rb") as file:
+            if file.read(len(MAGIC)) != MAGIC:
+                raise DecodeError(f"{name} is not a transcript of a known version")
+            link = hashlib.sha256(MAGIC).digest()
+            while head := file.read(_HEAD.size):
+                where = f"{name}, record {records + 1}"
+                if self.seal is not None:
+                    raise DecodeError(f"{name} goes on after its end")
+                if len(head) < _HEAD.size:
+                    raise DecodeError(f"{where}: cut short")
+                time_ns, direction, peer, round_id, name_length, frame_length = _HEAD.unpack(head)
+                if direction > _END or frame_length > MAX_FRAME_BYTES:
+                    raise DecodeError(f"{where}: malformed")
+                phase, frame, sent_link = file.read(name_length), file.read(frame_length), file.read(LINK_BYTES)
+                if len(sent_link) < LINK_BYTES:
+                    raise DecodeError(f"{where}: cut short")
+                link = _next_link(link, head, phase, frame)
+                if sent_link != link:
+                    raise DecodeError(f"{where}: not what was recorded, or not in its place")
+                if direction == _END:
+                    self.seal = Seal(records, link)
+                    continue
+                records += 1
+                try:
+                    phase_name = phase.decode()
+                except UnicodeDecodeError:
+                    raise DecodeError(f"{where}: malformed") from None
+                yield TranscriptRecord(
+                    time_ns, _DIRECTIONS[direction], PartyId(peer), RoundId(round_id), phase_name, frame
+                )
 
 
 def read_transcript(path: Path) -> Iterator[TranscriptRecord]:
     """The records in order. `DecodeError` if the file is not a transcript, is cut short or malformed."""
-    with path.open("rb") as file:
-        if file.read(len(MAGIC)) != MAGIC:
-            raise DecodeError(f"{path.name} is not a transcript of a known version")
-        while head := file.read(_HEAD.size):
-            if len(head) < _HEAD.size:
-                raise DecodeError(f"{path.name} is cut short")
-            time_ns, direction, peer, round_id, name_length, frame_length = _HEAD.unpack(head)
-            if direction >= len(_DIRECTIONS) or frame_length > MAX_FRAME_BYTES:
-                raise DecodeError(f"{path.name} has a malformed record")
-            name, frame = file.read(name_length), file.read(frame_length)
-            if len(name) < name_length or len(frame) < frame_length:
-                raise DecodeError(f"{path.name} is cut short")
-            try:
-                phase = name.decode()
-            except UnicodeDecodeError:
-                raise DecodeError(f"{path.name} has a malformed record") from None
-            yield TranscriptRecord(time_ns, _DIRECTIONS[direction], PartyId(peer), RoundId(round_id), phase, frame)
+    return iter(Transcript(path))
+
+
+class Receipt:
+    """What one end of the wire keeps of the frames that passed it: their hashes, in order.
+
+    With it a client shows that the server's transcript leaves out, adds or changes none of the frames between the two.
+    It holds no more than the server's own transcript does, in less room.
+    """
+
+    def __init__(self) -> None:
+        self.hashes: dict[Direction, list[str]] = {"sent": [], "received": []}
+
+    def write(self, direction: Direction, peer: PartyId, round_id: RoundId, phase: str, frame: Frame) -> None:
+        self.hashes[direction].append(frame_hash(frame))
+
+    def close(self) -> None:
+        """Nothing to release: whoever made it writes it down."""
+
+
+def frame_hash(frame: Frame) -> str:
+    """128 bits of SHA-256: a second frame with the hash of a given one is out of reach."""
+    return hashlib.sha256(frame).hexdigest()[:32]
+
+
+def _next_link(link: bytes, head: bytes, phase: bytes, frame: Frame) -> bytes:
+    state = hashlib.sha256(link)
+    for part in (head, phase, frame):
+        state.update(part)
+    return state.digest()

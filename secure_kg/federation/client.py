@@ -28,6 +28,7 @@ from protocols.sums import Contribution, ContributionReport, MayOpen, SumTask
 from protocols.totals import SumTotal
 from protocols.transport.base import Transport
 from protocols.transport.deadline import Deadline
+from protocols.transport.tap import Receipt
 from protocols.unions import Positions
 from secure_kg.data.graph import ClientGraph, Part
 from secure_kg.data.soundness import faults
@@ -56,6 +57,7 @@ from secure_kg.federation.messages import (
 from secure_kg.federation.metric_names import named_metrics
 from secure_kg.federation.metric_sum import ClientMetrics, metric_contribution, metric_layout, metrics_of
 from secure_kg.federation.own_rows import OwnRows
+from secure_kg.federation.recording import write_receipt
 from secure_kg.federation.row_sum import row_layout
 from secure_kg.federation.run_folder import write_json
 from secure_kg.federation.sampling import participants
@@ -93,6 +95,10 @@ class FederationClient:
         self._aligned = b""
         self._rows: OwnRows | None = None
         self._finished = False
+        self._receipt: Receipt | None = None
+        if config.transcript:
+            self._receipt = Receipt()
+            transport.attach(self._receipt)
 
     def say_failed(self, reason: str) -> None:
         """Tell the server that this client cannot go on. The reason must name places, never contents."""
@@ -130,6 +136,7 @@ class FederationClient:
             try:
                 round_id, message = self._conversation.receive_any(SERVER, self._done, self._deadline())
                 if isinstance(message, Goodbye):
+                    self._keep_receipt()
                     return message.complete
                 self._handle(round_id, message)
             except LeftOut:
@@ -161,6 +168,10 @@ class FederationClient:
                 raise UnexpectedMessage(
                     f"the server sent {type(message).__name__} of round {round_id} after round {self._done}"
                 )
+
+    def _keep_receipt(self) -> None:
+        if self._receipt is not None:
+            write_receipt(self._folder, self._conversation.session, self._receipt)
 
     def _evaluation_due(self, round_id: RoundId) -> bool:
         """By this client's own settings: asked at will, it would give the same figures over ever other clients."""
@@ -370,6 +381,7 @@ class FederationClient:
         }
         shared = self._rows.state() if self._rows is not None else {}
         checkpoint.save_part(self._folder, round_id, _numpy(model | best) | shared, record)
+        self._keep_receipt()
         self._conversation.send(SERVER, Saved(), round_id)
 
     def _restore(self) -> None:

@@ -49,6 +49,7 @@ from secure_kg.federation.messages import (
     Welcome,
 )
 from secure_kg.federation.metric_sum import ClientMetrics, metric_layout, metrics_of
+from secure_kg.federation.recording import seal_record, start_transcript
 from secure_kg.federation.row_sum import row_layout
 from secure_kg.federation.run_folder import RunFolder, write_json
 from secure_kg.federation.sampling import participants
@@ -85,6 +86,8 @@ class ServerOutcome:
     seconds: dict[str, float]
     bytes_up: dict[int, int]
     bytes_down: dict[int, int]
+    transcript: dict[str, Any] | None = None
+    """The end of the server's record, where one was kept: file, number of frames, last link."""
 
 
 class FederationServer:
@@ -97,6 +100,7 @@ class FederationServer:
         self._stopping = EarlyStopping(config.patience)
         self._session: twins.ServerSession | None = None
         self._table: SharedTable | None = None
+        self._tap: Tap | None = None
         self._has: dict[PartyId, int] = {}
         """Up to which round each client has the shared rows."""
         self._people = Gathering(config, transport, report)
@@ -173,7 +177,8 @@ class FederationServer:
         digest = self._config.digest()
         session = new_session()
         if self._config.transcript:
-            self._transport.attach(Tap(self._folder.path / f"transcript-{session.hex()[:8]}.bin"))
+            self._tap = start_transcript(self._folder.path, session)
+            self._transport.attach(self._tap)
         people = self._people
         hellos = people.gather(Hello, "greeting", patience)
         name = self._folder.path.resolve().name
@@ -366,6 +371,7 @@ class FederationServer:
             seconds=ledger.seconds,
             bytes_up=ledger.bytes("received"),
             bytes_down=ledger.bytes("sent"),
+            transcript=seal_record(self._tap, self._tap.seal()) if self._tap is not None else None,
         )
 
     def _setting(self) -> str:

@@ -16,7 +16,7 @@ from secure_kg.federation.split_record import blemishes, leaky_split
 from secure_kg.federation.stopwatch import PHASES
 
 # Summaries of earlier versions lack these and are comparable all the same.
-_LATER_KEYS: Final = frozenset({"leaky_split", "metrics", "split_blemishes"})
+_LATER_KEYS: Final = frozenset({"leaky_split", "metrics", "split_blemishes", "transcript"})
 
 
 def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> dict[str, Any]:
@@ -51,6 +51,7 @@ def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> d
         "bytes_down_per_client": {str(number): size for number, size in outcome.bytes_down.items()},
         "max_fixed_point_error": max((result["max_fixed_point_error"] for result in clients), default=0.0),
         "clipped_values": sum(result["clipped_values"] for result in clients),
+        "transcript": outcome.transcript,
         "config": {name: value for name, value in dataclasses.asdict(config).items() if value is not None},
     }
 

@@ -1,6 +1,7 @@
 """Transcripts hold exactly what passed, in order; a damaged file is reported and never guessed."""
 
 import struct
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,13 @@ from protocols.errors import DecodeError
 from protocols.identifiers import SERVER, PartyId, RoundId
 from protocols.transport.deadline import Deadline
 from protocols.transport.in_process import InProcessNetwork
-from protocols.transport.tap import MAGIC, Tap, TranscriptRecord, read_transcript
+from protocols.transport.tap import MAGIC, Receipt, Tap, Transcript, TranscriptRecord, frame_hash, read_transcript
 
 ONE, TWO = PartyId(1), PartyId(2)
 PAST = Deadline(0.0)
 OWN = vectors("transcript")
 HEAD = struct.Struct("<QBIIHQ")
+LINK = 32
 
 
 @pytest.fixture
@@ -38,13 +40,18 @@ def test_the_format_is_the_one_written_down(written: Path) -> None:
 
 
 def test_a_tap_writes_that_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    times = iter([case["time_ns"] for case in OWN["records"]])
+    times = iter([*(case["time_ns"] for case in OWN["records"]), OWN["end_time_ns"]])
     monkeypatch.setattr("time.time_ns", lambda: next(times))
     tap = Tap(tmp_path / "tapped")
     for case in OWN["records"]:
         tap.write(case["direction"], case["peer"], case["round"], case["phase"], unhex(case["frame"]))
+    seal = tap.seal()
     tap.close()
     assert (tmp_path / "tapped").read_bytes().hex() == OWN["file"]
+    assert (seal.records, seal.link.hex()) == (2, OWN["last_link"])
+    transcript = Transcript(tmp_path / "tapped")
+    assert len(list(transcript)) == 2
+    assert transcript.seal == seal
 
 
 events = st.lists(
@@ -124,54 +131,88 @@ def test_records_do_not_show_frames() -> None:
     assert "visible" not in repr(record)
 
 
+def test_a_receipt_holds_the_hashes_of_what_passed_in_order_and_nothing_else() -> None:
+    network = InProcessNetwork(1)
+    server, client = network.endpoint(SERVER), network.endpoint(ONE)
+    receipt = Receipt()
+    client.attach(receipt)
+    for frame in (b"one", b"two"):
+        client.send(SERVER, frame)
+        server.receive([ONE], PAST)
+        server.send(ONE, memoryview(frame * 2))
+        client.receive([SERVER], PAST)
+    client.close()
+    assert receipt.hashes == {
+        "sent": [frame_hash(b"one"), frame_hash(b"two")],
+        "received": [frame_hash(b"oneone"), frame_hash(b"twotwo")],
+    }
+
+
 # --- damage ---------------------------------------------------------------------------------------------------------
 
 
-def test_every_truncation_ends_between_records_or_is_reported(written: Path) -> None:
+def parts_of(whole: bytes) -> list[bytes]:
+    """The records of a file, each with its link; the last one is its end."""
+    parts, start = [], len(MAGIC)
+    while start < len(whole):
+        *_, phase, frame = HEAD.unpack_from(whole, start)
+        end = start + HEAD.size + phase + frame + LINK
+        parts.append(whole[start:end])
+        start = end
+    return parts
+
+
+def test_a_file_cut_between_records_has_no_seal_and_any_other_cut_is_reported(written: Path) -> None:
     whole = written.read_bytes()
-    records = list(read_transcript(written))
-    ends = [len(MAGIC)]
-    for record in records:
-        ends.append(ends[-1] + HEAD.size + len(record.phase.encode()) + len(record.frame))
+    records, parts = list(read_transcript(written)), parts_of(written.read_bytes())
+    ends = [len(MAGIC) + sum(map(len, parts[:count])) for count in range(len(parts) + 1)]
     assert ends[-1] == len(whole)
     for end in range(len(whole)):
         written.write_bytes(whole[:end])
+        transcript = Transcript(written)
         if end in ends:
-            assert list(read_transcript(written)) == records[: ends.index(end)]
+            assert list(transcript) == records[: ends.index(end)]
         else:
             with pytest.raises(DecodeError):
-                list(read_transcript(written))
+                list(transcript)
+        assert transcript.seal is None
 
 
-def test_every_flipped_bit_is_reported_or_stays_inside_its_record(written: Path) -> None:
+def test_every_flipped_bit_is_reported(written: Path) -> None:
     whole = written.read_bytes()
-    reported = 0
     for bit in range(8 * len(whole)):
         damaged = bytearray(whole)
         damaged[bit // 8] ^= 1 << (bit % 8)
         written.write_bytes(damaged)
-        try:
-            records = list(read_transcript(written))
-        except DecodeError:
-            reported += 1
-            continue
-        assert bit >= 8 * len(MAGIC)
-        assert len(records) == 2
-    assert reported > 8 * len(MAGIC)
+        with pytest.raises(DecodeError):
+            list(read_transcript(written))
+
+
+@pytest.mark.parametrize(
+    "order", [(1, 0, 2), (1, 2), (0, 2), (2,), (0, 0, 1, 2), (0, 1, 1, 2), (0, 1, 2, 2), (0, 1, 2, 0)], ids=str
+)
+def test_records_left_out_repeated_or_in_another_order_are_reported(written: Path, order: tuple[int, ...]) -> None:
+    parts = parts_of(written.read_bytes())
+    written.write_bytes(MAGIC + b"".join(parts[index] for index in order))
+    with pytest.raises(DecodeError):
+        list(read_transcript(written))
 
 
 def record(direction: int = 0, phase: bytes = b"setup", frame: bytes = b"frame", claimed: int | None = None) -> bytes:
+    """With a link that fits it as the first record of a file."""
     size = len(frame) if claimed is None else claimed
-    return HEAD.pack(1, direction, 1, 0, len(phase), size) + phase + frame
+    content = HEAD.pack(1, direction, 1, 0, len(phase), size) + phase + frame
+    return content + sha256(sha256(MAGIC).digest() + content).digest()
 
 
 @pytest.mark.parametrize(
     "contents",
     [
         b"",
-        MAGIC[:-1] + b"\x02" + record(),
+        MAGIC[:-1] + b"\x01" + record(),
+        MAGIC[:-1] + b"\x03" + record(),
         b"something else entirely",
-        MAGIC + record(direction=2),
+        MAGIC + record(direction=3),
         MAGIC + record(direction=255),
         MAGIC + record(phase=b"\xff"),
         MAGIC + record(claimed=6),
@@ -179,7 +220,7 @@ def record(direction: int = 0, phase: bytes = b"setup", frame: bytes = b"frame",
         MAGIC + record(claimed=2**64 - 1),
         MAGIC + record() + b"\x00",
     ],
-    ids=["empty", "version", "other file", "direction", "direction 255", "phase", "short", "limit", "huge", "tail"],
+    ids=["empty", "v1", "v3", "other file", "direction", "direction 255", "phase", "short", "limit", "huge", "tail"],
 )
 def test_what_is_no_transcript_is_reported(tmp_path: Path, contents: bytes) -> None:
     path = tmp_path / "garbled"
@@ -190,7 +231,7 @@ def test_what_is_no_transcript_is_reported(tmp_path: Path, contents: bytes) -> N
 
 def test_a_good_record_before_the_damage_is_read(tmp_path: Path) -> None:
     path = tmp_path / "garbled"
-    path.write_bytes(MAGIC + record() + record(direction=2))
+    path.write_bytes(MAGIC + record() + record(direction=3))
     reading = read_transcript(path)
     assert next(reading).frame == b"frame"
     with pytest.raises(DecodeError):
