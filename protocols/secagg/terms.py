@@ -53,13 +53,18 @@ class Credentials:
 
     def check(self, statement: Statement, signature: bytes) -> None:
         """Raise `PeerMisbehaved` unless the statement's party has signed it with its pinned identity."""
-        pinned = self.directory.get(statement.party)
-        if pinned is None:
-            raise PeerMisbehaved(f"client {statement.party} is not in the key directory")
-        try:
-            verify(pinned, statement.encode(), signature)
-        except PeerMisbehaved:
-            raise PeerMisbehaved(f"client {statement.party}'s message is not signed by its pinned identity") from None
+        check_signed(self.directory, statement, signature)
+
+
+def check_signed(directory: Mapping[PartyId, bytes], statement: Statement, signature: bytes) -> None:
+    """Raise `PeerMisbehaved` unless the statement's party has signed it with its identity in `directory`."""
+    pinned = directory.get(statement.party)
+    if pinned is None:
+        raise PeerMisbehaved(f"client {statement.party} is not in the key directory")
+    try:
+        verify(pinned, statement.encode(), signature)
+    except PeerMisbehaved:
+        raise PeerMisbehaved(f"client {statement.party}'s message is not signed by its pinned identity") from None
 
 
 def channel_statement(session: SessionId, party: PartyId, channel_key: bytes) -> Statement:

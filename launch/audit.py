@@ -1,0 +1,141 @@
+"""What the server of a run really observed: `python -m launch.audit RUN --out DIR`."""
+
+import argparse
+import dataclasses
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from launch.command_line import OneLineParser, require_writable, run_command
+from protocols.identifiers import PartyId
+from protocols.identities import IdentityError, parse_directory
+from secure_kg.audit.audit import Audit, audit
+from secure_kg.audit.findings import SEVERITIES
+from secure_kg.audit.read import AuditedRun, open_run
+from secure_kg.console import say, table
+from secure_kg.errors import UserError
+from secure_kg.federation.run_folder import write_json, write_whole
+from secure_kg.report.audit_page import audit_page
+
+_DESCRIPTION = """\
+Read the transcript of a run's server, class everything it observed, check it, attack it, and report.
+
+The audit works from the transcript and the run's public settings (config.toml). The run must have been started with
+--transcript. What clients hold is used for nothing but to score attacks, and only with --truth; receipts of clients
+(hashes of what they sent and received) are used to check the transcript."""
+
+_EXAMPLE = """\
+example:
+  mpirun -n 6 python -m launch.fede --aggregation plain --alignment plain --transcript --out runs/plain
+  mpirun -n 6 python -m launch.fede --transcript --out runs/secure
+  python -m launch.audit runs/plain  --truth runs/plain/clients  --out audits/plain       exit code 3: high findings
+  python -m launch.audit runs/secure --truth runs/secure/clients --out audits/secure      exit code 0: none
+
+DIR gets audit.html, for people, and audit.json: findings (id, severity, title, evidence), checks, ledger, attacks.
+Exit code 0: no finding of severity high. 3: at least one. 2: a mistake, told in one line."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0: no high finding. 3: at least one. 2: one line on standard error says what to mend."""
+    return run_command(lambda: _run(_parser().parse_args(argv)))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = OneLineParser(
+        prog="python -m launch.audit",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("run", metavar="RUN", type=Path, help="run folder of a job that was started with --transcript")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where audit.html and audit.json go")
+    parser.add_argument(
+        "--truth", type=Path, metavar="DIR", help="the clients' folders (RUN/clients): attacks are tried and scored"
+    )
+    parser.add_argument(
+        "--receipts", type=Path, metavar="DIR", help="the clients' folders with their receipts [RUN/clients, if there]"
+    )
+    parser.add_argument(
+        "--keys", type=Path, metavar="FILE", help="directory.toml with the clients' identities, to verify signatures"
+    )
+    parser.add_argument(
+        "--colluder", type=int, default=1, metavar="K", help="the client that tells the attacker what it knows [1]"
+    )
+    parser.add_argument(
+        "--leak",
+        type=float,
+        nargs="+",
+        default=[0.3, 0.5, 1.0],
+        metavar="SHARE",
+        help="how much of that it tells, one attack for each [0.3 0.5 1.0]",
+    )
+    parser.add_argument("--json", metavar="FILE", help="write audit.json to FILE as well; - for standard output")
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    if any(not 0 < share <= 1 for share in options.leak):
+        raise UserError("--leak: shares lie above 0 and at most at 1")
+    run = open_run(options.run)
+    if run.clients < 1:
+        raise UserError(f"{options.run}: its config.toml does not say how many clients there are")
+    if not 1 <= options.colluder <= run.clients:
+        raise UserError(f"--colluder {options.colluder}: the run has clients 1 to {run.clients}")
+    for path in (options.truth, options.receipts):
+        if path is not None and not path.is_dir():
+            raise UserError(f"{path}: no such folder")
+    require_writable(options.out / "audit.json")
+    if options.json not in (None, "-"):
+        require_writable(Path(options.json))
+    receipts = options.receipts
+    if receipts is None and (options.run / "clients").is_dir():
+        receipts = options.run / "clients"
+    told = audit(run, receipts, _identities(options.keys))
+    told = _with_attacks(told, options)
+    record = told.record()
+    write_json(options.out / "audit.json", record)
+    write_whole(options.out / "audit.html", audit_page(record).encode())
+    if options.json == "-":
+        say(json.dumps(record, indent=2))
+    else:
+        _show(told, options.out)
+        if options.json:
+            write_json(Path(options.json), record)
+    return told.exit_code
+
+
+def _identities(path: Path | None) -> Mapping[PartyId, bytes] | None:
+    if path is None:
+        return None
+    try:
+        clients = parse_directory(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        raise UserError(f"--keys {path}: cannot be read") from None
+    except IdentityError as problem:
+        raise UserError(f"--keys {path}: {problem}") from None
+    return {client.number: bytes.fromhex(client.public) for client in clients}
+
+
+def _with_attacks(told: Audit, options: argparse.Namespace) -> Audit:
+    if options.truth is None:
+        return dataclasses.replace(told, not_attacked="without --truth there is nothing to score attacks by")
+    return told
+
+
+def _show(told: Audit, out: Path) -> None:
+    run: AuditedRun = told.run
+    rows = [[check.status, check.question, check.looked_at] for check in told.checks]
+    table(f"Audit of {run.path}", ("", "question", "looked at"), rows)
+    for finding in told.findings:
+        say(f"{finding.severity:6}  {finding.title}")
+        for line in finding.evidence[:2]:
+            say(f"        {line}")
+    counts = {severity: sum(one.severity == severity for one in told.findings) for severity in SEVERITIES}
+    say("findings: " + ", ".join(f"{count} {severity}" for severity, count in counts.items()))
+    say(f"report: {out / 'audit.html'}, {out / 'audit.json'}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,141 @@
+"""One audit: every transcript of a run goes by once, and everybody who has a question looks on."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from protocols.identifiers import PartyId
+from secure_kg.attacks.result import AttackResult
+from secure_kg.audit.checks.base import Check
+from secure_kg.audit.checks.few_holders import FewHolders
+from secure_kg.audit.checks.integrity import Integrity
+from secure_kg.audit.checks.keys import Keys
+from secure_kg.audit.checks.openings import BothShares, LateVectors
+from secure_kg.audit.checks.participation import Participation
+from secure_kg.audit.checks.reuse import Reuse
+from secure_kg.audit.checks.same_for_all import SameForAll
+from secure_kg.audit.checks.secrets import Seeds, Weights
+from secure_kg.audit.checks.side_channels import Sizes, Times
+from secure_kg.audit.checks.uniformity import Uniformity
+from secure_kg.audit.declarations import may_learn
+from secure_kg.audit.findings import CheckResult, Finding, worst_first
+from secure_kg.audit.flow import Flow
+from secure_kg.audit.ledger import Ledger
+from secure_kg.audit.notes import notes_record
+from secure_kg.audit.opening import OpenedSum, Opening
+from secure_kg.audit.read import AuditedRun
+from secure_kg.audit.sums_seen import SumsSeen
+from secure_kg.federation.alignment import load_aligned
+
+VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What an audit has to say."""
+
+    run: AuditedRun
+    findings: tuple[Finding, ...]
+    checks: tuple[CheckResult, ...]
+    ledger: Ledger
+    sums: SumsSeen
+    flow: Flow
+    attacks: tuple[AttackResult, ...] = field(default=())
+    not_attacked: str = ""
+    """Why attacks were not tried, if they were not."""
+
+    @property
+    def high(self) -> int:
+        return sum(finding.severity == "high" for finding in self.findings)
+
+    @property
+    def exit_code(self) -> int:
+        return 3 if self.high else 0
+
+    def record(self) -> dict[str, Any]:
+        """`audit.json`."""
+        config = self.run.config
+        return {
+            "version": VERSION,
+            "run": self.run.path.resolve().name,
+            "settings": {
+                "strategy": config.strategy,
+                "alignment": config.alignment,
+                "aggregation": config.aggregation,
+                "adversary": config.adversary,
+                "clients": self.run.clients,
+                "min_holders": config.min_holders,
+                "client_fraction": config.client_fraction,
+                "reveal_names": config.reveal_names,
+            },
+            "verdict": {"high": self.high, "exit_code": self.exit_code},
+            "may_learn": may_learn(config),
+            "findings": [finding.record() for finding in self.findings],
+            "checks": [check.record() for check in self.checks],
+            "ledger": [entry.record() for entry in self.ledger.entries],
+            "attacks": [attack.record() for attack in self.attacks],
+            "attacks_not_tried": self.not_attacked,
+            "sums": self.sums.record(),
+            "traffic": self.flow.record(),
+            "notes": notes_record(),
+        }
+
+
+def checks_for(run: AuditedRun, directory: Mapping[PartyId, bytes] | None) -> list[Check]:
+    config, clients = run.config, run.clients
+    return [
+        Uniformity(config, clients),
+        Reuse(config, clients),
+        Seeds(config, clients),
+        Weights(config, clients),
+        BothShares(config, clients),
+        LateVectors(config, clients),
+        Keys(config, clients, directory),
+        SameForAll(config, clients),
+        FewHolders(config, clients),
+        Participation(config, clients),
+        Sizes(config, clients),
+        Times(config, clients),
+    ]
+
+
+def audit(
+    run: AuditedRun,
+    receipts: Path | None = None,
+    directory: Mapping[PartyId, bytes] | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Audit:
+    """Everything but the attacks. `progress` is told how many messages have gone by."""
+    ledger, flow, sums = Ledger(run.config), Flow(), SumsSeen(run.config, run.clients)
+    checks: list[Check] = [sums, *checks_for(run, directory)]
+    integrity = Integrity(run, receipts)
+    aligned = load_aligned(run.path / "server")
+    union = aligned.union if aligned is not None else None
+    for number, recording in enumerate(run.recordings, start=1):
+        # A first session finds its union in the transcript; one that goes on with an older alignment does not.
+        opening = Opening(run.config, run.clients, union if number > 1 else None)
+        for check in checks:
+            check.begin_session()
+        for observation in recording:
+            integrity.observe(observation)
+            flow.observe(observation)
+            ledger.observe(observation)
+            for check in checks:
+                check.observe(observation)
+            for total in opening.observe(observation):
+                _tell(total, checks, ledger)
+            progress(flow.messages)
+        for total in opening.end():
+            _tell(total, checks, ledger)
+        union = opening.union or union
+        integrity.end_session(recording, last=number == len(run.recordings))
+    results = [integrity.result(), *(check.result() for check in checks)]
+    findings = [*ledger.findings(), *(finding for result in results for finding in result.findings)]
+    return Audit(run, tuple(worst_first(findings)), tuple(results), ledger, sums, flow)
+
+
+def _tell(total: OpenedSum, checks: list[Check], ledger: Ledger) -> None:
+    ledger.opened(total)
+    for check in checks:
+        check.opened(total)

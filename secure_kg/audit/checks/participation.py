@@ -1,0 +1,83 @@
+"""Sums over different sets of clients can be subtracted from each other: which differences leave a few clients alone?
+
+The rows of the participation matrix are sums, its columns clients, and an entry is 1 if the client's vector is in the
+sum. What the server can isolate are the vectors in its row space with few clients in them.
+"""
+
+import numpy as np
+
+from secure_kg.attacks.differencing import isolating_differences
+from secure_kg.audit.checks.base import Check
+from secure_kg.audit.findings import Evidence, Finding
+from secure_kg.audit.opening import OpenedSum
+from secure_kg.federation.config import RunConfig
+
+_STEADY = {"valid", "test"}
+"""Sums of what hardly changes between rounds, such as numbers of triples: their differences are exact."""
+
+
+class Participation(Check):
+    id = "differences-of-sums"
+    question = "Can sums over different clients be subtracted until few clients are left?"
+
+    def __init__(self, config: RunConfig, clients: int) -> None:
+        super().__init__(config, clients)
+        self._sums: dict[str, list[tuple[int, frozenset[int]]]] = {}
+        self._thresholds: dict[str, int] = {}
+
+    def opened(self, total: OpenedSum) -> None:
+        readable = total.layout is not None and total.vector is not None and total.threshold > 0
+        if readable:
+            family = "results" if total.purpose in _STEADY else total.purpose
+            self._sums.setdefault(family, []).append((total.round, total.contributors))
+            self._thresholds[family] = max(total.threshold, self._thresholds.get(family, 0))
+
+    def rank(self, purpose: str) -> int:
+        return int(np.linalg.matrix_rank(self._matrix(purpose))) if self._sums.get(purpose) else 0
+
+    def _matrix(self, purpose: str) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+        columns = range(1, self.clients + 1)
+        rows = [[int(party in members) for party in columns] for _, members in self._sums[purpose]]
+        return np.array(rows, dtype=np.int64)
+
+    def findings(self) -> list[Finding]:
+        found = []
+        for purpose, sums in sorted(self._sums.items()):
+            evidence, threshold = Evidence(), self._thresholds[purpose]
+            for coefficients, isolated in isolating_differences(self._matrix(purpose), threshold):
+                terms = [_term(factor, sums[index][0]) for index, factor in enumerate(coefficients) if factor]
+                evidence.add(f"{' '.join(terms).removeprefix('+ ')}: clients {', '.join(map(str, sorted(isolated)))}")
+            if evidence:
+                found.append(self._finding(purpose, evidence, threshold))
+        return found
+
+    def _finding(self, purpose: str, evidence: Evidence, threshold: int) -> Finding:
+        steady = purpose == "results"
+        return Finding(
+            f"differences-isolate-{purpose}",
+            "medium",
+            f"Differences of sums of {purpose} isolate fewer than {threshold} clients",
+            evidence.told(),
+            "Clients dropped out or were drawn in turns, so the server has sums over different sets of them. "
+            + (
+                "What hardly changes from one sum to the next, such as a client's number of triples, follows exactly."
+                if steady
+                else "Rows change between rounds, so a difference shows a client's rows up to what training changed."
+            )
+            + " With all clients in every round, or with --aggregation secret, there is nothing to subtract.",
+        )
+
+    @property
+    def seen(self) -> int:
+        return sum(map(len, self._sums.values()))
+
+    def looked_at(self) -> str:
+        if not self._sums:
+            return "no sums that the server could read"
+        told = [f"{len(sums)} sums of {purpose} (rank {self.rank(purpose)})" for purpose, sums in self._sums.items()]
+        return ", ".join(told) + f" over {self.clients} clients"
+
+
+def _term(factor: int, number: int) -> str:
+    times = "" if abs(factor) == 1 else f"{abs(factor)} "
+    return f"{'+' if factor > 0 else '-'} {times}round {number}"

@@ -1,0 +1,119 @@
+"""Nothing that hides a value may be used twice: masks, keys, seeds, commitments, ciphertexts.
+
+A mask used twice shows in the difference of the two uploads, which is then what the client's values have changed by;
+under fresh masks it is uniform.
+"""
+
+import numpy as np
+
+from protocols.group_key import SealedGroupKeys
+from protocols.secagg.messages import AdvertiseChannel, AdvertiseKeys, MaskedInput, ShareKeys
+from secure_kg.audit.checks.base import Check
+from secure_kg.audit.checks.uniformity import in_field
+from secure_kg.audit.findings import Evidence, Finding
+from secure_kg.audit.opening import OpenedSum
+from secure_kg.audit.read import Observation
+from secure_kg.audit.statistics import ALARM, Words, byte_histogram, difference, uniform_p
+from secure_kg.federation.config import RunConfig
+
+
+class Reuse(Check):
+    id = "mask-reuse"
+    question = "Was a mask, a key, a seed or a ciphertext used more than once?"
+
+    def __init__(self, config: RunConfig, clients: int) -> None:
+        super().__init__(config, clients)
+        self._last: dict[tuple[int, str], tuple[int, Words]] = {}
+        self._first_seen: dict[tuple[str, bytes], str] = {}
+        self._pairs = self._session = 0
+        self._masks, self._values = Evidence(), Evidence()
+
+    def begin_session(self) -> None:
+        self._session += 1
+
+    def observe(self, observation: Observation) -> None:
+        if observation.direction != "received":
+            return
+        message = observation.message
+        where = self._where(observation.peer, observation.round, observation.purpose)
+        for kind, value in _single_use(observation):
+            self._note(kind, value, where)
+        if isinstance(message, MaskedInput):
+            self._compare(observation.peer, observation.round, message, where)
+
+    def opened(self, total: OpenedSum) -> None:
+        for party, seed in total.seeds.items():
+            self._note("self-mask seed", seed, self._where(party, total.round, total.purpose))
+        for party, secret in total.mask_keys.items():
+            self._note("mask key", secret, self._where(party, total.round, total.purpose))
+
+    def _where(self, party: int, number: int, purpose: str) -> str:
+        again = f", session {self._session}" if self._session > 1 else ""
+        return f"client {party}, round {number}{f', {purpose}' if purpose else ''}{again}"
+
+    def _note(self, kind: str, value: bytes, where: str) -> None:
+        earlier = self._first_seen.setdefault((kind, value), where)
+        if earlier != where:
+            self._values.add(f"{kind} of {earlier} again: {where}")
+
+    def _compare(self, party: int, number: int, message: MaskedInput, where: str) -> None:
+        """With the client's previous upload for the same purpose, of the same or another attempt."""
+        purpose = message.purpose.split("/")[0]
+        field = in_field(purpose)
+        last = self._last.get((party, purpose))
+        self._last[party, purpose] = number, message.vector
+        if last is None or len(last[1]) != len(message.vector):
+            return
+        left = difference(message.vector, last[1], field)
+        p, zeros = uniform_p(byte_histogram(left, field)), int(np.count_nonzero(left == 0))
+        self._pairs += 1
+        # Of fresh masks hardly any two entries agree: one in 2^32 at most.
+        if (p is not None and p < ALARM) or zeros > 4 + len(left) // 1000:
+            told = f"p = {p:.1e}" if p is not None else "too short to test"
+            equal = f"{zeros} of {len(left)} entries equal"
+            self._masks.add(f"{where}: the difference to round {last[0]} is not uniform ({told}; {equal})")
+
+    def findings(self) -> list[Finding]:
+        found = []
+        if self._masks:
+            found.append(
+                Finding(
+                    "mask-reused",
+                    "high",
+                    "A client used one mask for several uploads",
+                    self._masks.told(),
+                    "The server subtracts two uploads under the same mask and reads how the client's values changed "
+                    "in between, exactly. Every upload needs a mask of its own.",
+                )
+            )
+        if self._values:
+            found.append(
+                Finding(
+                    "secret-reused",
+                    "high",
+                    "A key, seed, commitment or ciphertext that is to be used once came twice",
+                    self._values.told(),
+                    "What recovery opens in one sum then opens another sum as well.",
+                )
+            )
+        return found
+
+    @property
+    def seen(self) -> int:
+        return len(self._first_seen)
+
+    def looked_at(self) -> str:
+        return f"{self._pairs:,} pairs of successive uploads, {len(self._first_seen):,} keys, seeds and ciphertexts"
+
+
+def _single_use(observation: Observation) -> list[tuple[str, bytes]]:
+    match observation.message:
+        case AdvertiseChannel(channel_key=key):
+            return [("channel key", key)]
+        case AdvertiseKeys(mask_key=key):
+            return [("public mask key", key)]
+        case ShareKeys(sealed=sealed, seed_commitment=commitment):
+            return [("seed commitment", commitment), *(("encrypted shares", entry) for entry in sealed.values())]
+        case SealedGroupKeys(sealed=sealed):
+            return [("encrypted group key", entry) for entry in sealed.values()]
+    return []

@@ -1,0 +1,114 @@
+"""Masked values must be uniform, and those of different clients independent of each other."""
+
+from typing import Final
+
+import numpy as np
+
+from protocols.secagg.messages import MaskedInput
+from secure_kg.audit.checks.base import Check
+from secure_kg.audit.findings import Evidence, Finding
+from secure_kg.audit.read import Observation
+from secure_kg.audit.statistics import (
+    ALARM,
+    Histogram,
+    Words,
+    byte_histogram,
+    correlation_p,
+    difference,
+    uniform_p,
+)
+from secure_kg.federation.config import RunConfig
+
+_MOST_PAIRS: Final = 66
+"""Of clients within one sum, all pairs of 12; of more clients the first of them are compared."""
+
+
+def in_field(purpose: str) -> bool:
+    """Whether a sum is one of field elements; the others are of ring elements."""
+    return purpose.startswith("union") or purpose == "holders"
+
+
+class Uniformity(Check):
+    id = "uniform-masked-values"
+    question = "Do masked uploads differ from uniform noise, or depend on each other?"
+
+    def __init__(self, config: RunConfig, clients: int) -> None:
+        super().__init__(config, clients)
+        self._pooled: dict[tuple[int, str], Histogram] = {}
+        self._current: dict[tuple[int, str], dict[int, Words]] = {}
+        self._uploads = self._tests = 0
+        self._odd, self._dependent = Evidence(), Evidence()
+
+    def observe(self, observation: Observation) -> None:
+        message = observation.message
+        if not isinstance(message, MaskedInput):
+            return
+        self._uploads += 1
+        family = "field" if in_field(message.purpose) else "ring"
+        histogram = byte_histogram(message.vector, family == "field")
+        where = f"client {observation.peer}, round {observation.round}, {message.purpose}"
+        self._test(histogram, where)
+        pooled = self._pooled.setdefault((observation.peer, family), np.zeros(256, dtype=np.int64))
+        pooled += histogram
+        key = observation.round, message.purpose
+        for old in [old for old in self._current if old[0] < observation.round]:
+            del self._current[old]
+        others = self._current.setdefault(key, {})
+        for party, vector in others.items():
+            if len(others) * (len(others) - 1) // 2 <= _MOST_PAIRS:
+                self._compare(message.vector, vector, f"clients {party} and {observation.peer}", where, family)
+        others[observation.peer] = message.vector
+
+    def _test(self, histogram: Histogram, where: str) -> None:
+        p = uniform_p(histogram)
+        self._tests += p is not None
+        if p is not None and p < ALARM:
+            self._odd.add(f"{where}: chi-square p = {p:.1e}")
+
+    def _compare(self, first: Words, second: Words, who: str, where: str, family: str) -> None:
+        measured = correlation_p(first, second, family == "field")
+        if measured is not None:
+            self._tests += 1
+            if measured[1] < ALARM:
+                self._dependent.add(f"{who} ({where}): correlation {measured[0]:.3f}, p = {measured[1]:.1e}")
+        p = uniform_p(byte_histogram(difference(first, second, family == "field"), family == "field"))
+        if p is not None:
+            self._tests += 1
+            if p < ALARM:
+                self._dependent.add(f"{who} ({where}): difference not uniform, p = {p:.1e}")
+
+    def findings(self) -> list[Finding]:
+        for (party, family), histogram in sorted(self._pooled.items()):
+            self._test(histogram, f"client {party}, all uploads of {family} elements together")
+        self._pooled = {}
+        found = []
+        if self._odd:
+            found.append(
+                Finding(
+                    "masked-values-not-uniform",
+                    "high",
+                    "Uploads that should look like noise do not",
+                    self._odd.told(),
+                    "A masked upload must be as good as random to the server. These are not, so the masks are missing, "
+                    "weak or not over all entries, and the server can learn from single uploads.",
+                )
+            )
+        if self._dependent:
+            found.append(
+                Finding(
+                    "masked-values-dependent",
+                    "high",
+                    "Uploads of different clients depend on each other",
+                    self._dependent.told(),
+                    "Masks of different clients must be independent as far as the server can tell. Where they are not, "
+                    "the server can compare clients' values or remove their masks.",
+                )
+            )
+        return found
+
+    @property
+    def seen(self) -> int:
+        return self._uploads
+
+    def looked_at(self) -> str:
+        return f"{self._uploads:,} masked uploads, {self._tests:,} tests at p < {ALARM:g}"

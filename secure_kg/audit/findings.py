@@ -1,0 +1,84 @@
+"""What an audit has found: one statement each, with its evidence and an explanation for people outside cryptography."""
+
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+Severity = Literal["high", "medium", "low", "info"]
+SEVERITIES: Final[tuple[Severity, ...]] = ("high", "medium", "low", "info")
+"""high: the server got to know something that the protocols promise to hide, or the record cannot be trusted.
+medium: something that takes effort, luck or time to exploit, or that could not be checked.
+low: a side channel that every deployment has. info: a property of the run that a reader should know."""
+_MOST_EVIDENCE: Final = 20
+Status = Literal["passed", "failed", "nothing to check"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    id: str
+    """Of the kind of finding, e.g. `clear-names`; the same in every audit."""
+    severity: Severity
+    title: str
+    evidence: tuple[str, ...]
+    """Single observations that show it, a few of many."""
+    explanation: str
+    """What it means for a client, and what to do about it."""
+
+    def record(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "severity": self.severity,
+            "title": self.title,
+            "evidence": list(self.evidence),
+            "explanation": self.explanation,
+        }
+
+
+@dataclass(slots=True)
+class Evidence:
+    """Single observations of one kind: the first few in words, all of them counted."""
+
+    lines: list[str] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, line: str) -> None:
+        self.count += 1
+        if len(self.lines) < _MOST_EVIDENCE:
+            self.lines.append(line)
+
+    def __bool__(self) -> bool:
+        return self.count > 0
+
+    def told(self) -> tuple[str, ...]:
+        more = self.count - len(self.lines)
+        return (*self.lines, *((f"and {more} more",) if more else ()))
+
+
+def worst_first(findings: list[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda finding: (SEVERITIES.index(finding.severity), finding.id))
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """One check: what it looked at, and whether it found anything. Checks that pass are part of a report, too."""
+
+    id: str
+    question: str
+    seen: int
+    """How many things it looked at."""
+    looked_at: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def status(self) -> Status:
+        if any(finding.severity in ("high", "medium") for finding in self.findings):
+            return "failed"
+        return "passed" if self.seen else "nothing to check"
+
+    def record(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "question": self.question,
+            "looked_at": self.looked_at,
+            "status": self.status,
+            "findings": [finding.id for finding in self.findings],
+        }

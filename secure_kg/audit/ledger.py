@@ -1,0 +1,194 @@
+"""The ledger: everything the server observed, field by field, beside what the protocols say it may see."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from protocols import wire
+from secure_kg.audit.declarations import Field, allowed_kinds, field_of
+from secure_kg.audit.findings import Finding
+from secure_kg.audit.opening import OpenedSum
+from secure_kg.audit.read import Observation
+from secure_kg.federation.config import RunConfig
+
+_UNDECLARED = Field("clear", "something that no protocol declares")
+
+
+@dataclass(slots=True)
+class Entry:
+    """One field of one kind of message, or of one kind of sum, over a whole run."""
+
+    kind: str
+    name: str
+    direction: str
+    """received, sent, or computed: read from sums."""
+    purpose: str
+    declared: Field
+    allowed: bool
+    """Whether the run's settings let this message pass at all."""
+    messages: int = 0
+    bytes: int = 0
+    rounds: set[int] = field(default_factory=set)
+    parties: set[int] = field(default_factory=set)
+
+    def record(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "field": self.name,
+            "direction": self.direction,
+            "purpose": self.purpose,
+            "class": self.declared.field_class,
+            "meaning": self.declared.meaning,
+            "declared": self.allowed and self.declared is not _UNDECLARED,
+            "messages": self.messages,
+            "bytes": self.bytes,
+            "first_round": min(self.rounds, default=0),
+            "last_round": max(self.rounds, default=0),
+            "rounds": len(self.rounds),
+            "clients": sorted(self.parties),
+        }
+
+
+class Ledger:
+    """`observe` every message, `opened` every sum that the server could read."""
+
+    def __init__(self, config: RunConfig) -> None:
+        self._config, self._allowed = config, allowed_kinds(config)
+        self._entries: dict[tuple[str, str, str, str], Entry] = {}
+
+    def observe(self, observation: Observation) -> None:
+        message = observation.message
+        purpose = _family(observation.purpose)
+        names = type(message).__struct_fields__ or ("",)
+        for name in names:
+            key = observation.kind, name, observation.direction, purpose
+            entry = self._entries.get(key)
+            if entry is None:
+                declared = field_of(type(message), name, self._config)
+                if declared is None:
+                    declared = _UNDECLARED if name else Field("public", "that it was sent, and when")
+                entry = Entry(*key, declared, type(message) in self._allowed)
+                self._entries[key] = entry
+            entry.messages += 1
+            entry.bytes += _size(getattr(message, name)) if name else 0
+            entry.rounds.add(observation.round)
+            entry.parties.add(observation.peer)
+
+    def opened(self, total: OpenedSum) -> None:
+        """What the server read from a sum, or could have."""
+        if total.vector is None or total.threshold == 0:
+            return
+        declared = _of_sum(total)
+        purpose = _family(total.purpose)
+        key = "(sum)", "total", "computed", purpose
+        entry = self._entries.setdefault(key, Entry(*key, declared, True))
+        entry.messages += 1
+        entry.bytes += total.vector.nbytes
+        entry.rounds.add(total.round)
+        entry.parties |= total.contributors
+
+    @property
+    def entries(self) -> list[Entry]:
+        return list(self._entries.values())
+
+    def findings(self) -> list[Finding]:
+        return [*_undeclared(self.entries), *_in_clear(self.entries)]
+
+
+def _of_sum(total: OpenedSum) -> Field:
+    if total.layout is None and total.attempt is None:
+        return Field("masked", "the total of a sum that only clients can read")
+    if total.attempt is not None:
+        return Field("aggregate", "the tags of all names, without names and without holders")
+    if total.purpose == "rows":
+        return Field("aggregate", "the sum of each shared row, and how many clients contributed to it")
+    return Field("aggregate", "results summed over the clients")
+
+
+def _undeclared(entries: Iterable[Entry]) -> list[Finding]:
+    odd = [entry for entry in entries if not entry.allowed or entry.declared is _UNDECLARED]
+    if not odd:
+        return []
+    lines = [
+        f"{entry.kind}.{entry.name or '(no fields)'} {entry.direction}, {entry.messages} messages" for entry in odd
+    ]
+    return [
+        Finding(
+            "undeclared-message",
+            "high",
+            "Messages passed that the run's settings do not provide for",
+            tuple(lines[:20]),
+            "The protocols of this run have no use for these messages, so nothing is promised about what is in them. "
+            "Either the software of a party is not what it claims to be, or a new message was never declared.",
+        )
+    ]
+
+
+_CLEAR_TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
+    ("ClearNames", ""): (
+        "clear-names",
+        "The server read every client's names",
+        "It knows which client holds which name. Use --alignment psu: the server then learns their number only.",
+    ),
+    ("ClearInput", "rows"): (
+        "clear-rows",
+        "The server read every client's rows and which rows it holds",
+        "From rows in clear, triples of a client can be reconstructed (see the attacks). Use --aggregation secagg or "
+        "secret.",
+    ),
+    ("ClearInput", "holders"): (
+        "clear-holders",
+        "The server read which rows each client holds",
+        "It knows by position what is in each client's graph. Use --aggregation secagg or secret.",
+    ),
+    ("ClearInput", "valid"): (
+        "clear-validation-results",
+        "The server read every client's validation results",
+        "They carry each client's number of triples, its loss and its ranks. Use --aggregation secagg or secret.",
+    ),
+    ("ClearInput", "test"): (
+        "clear-test-results",
+        "The server read every client's test results",
+        "They carry each client's number of triples and its ranks. Use --aggregation secagg or secret.",
+    ),
+}
+
+
+def _in_clear(entries: Iterable[Entry]) -> list[Finding]:
+    findings = []
+    for entry in entries:
+        if entry.declared.field_class != "clear" or entry.declared is _UNDECLARED:
+            continue
+        usual = (f"clear-{entry.kind.lower()}-{entry.purpose}", f"The server read {entry.declared.meaning}", "")
+        name, title, advice = _CLEAR_TEXTS.get((entry.kind, entry.purpose), usual)
+        evidence = (
+            f"{entry.kind}.{entry.name}: {entry.messages} messages of clients "
+            f"{', '.join(map(str, sorted(entry.parties)))}, {entry.bytes:,} bytes, rounds "
+            f"{min(entry.rounds)} to {max(entry.rounds)}"
+        )
+        findings.append(Finding(name, "high", title, (evidence,), f"Nothing hides these data. {advice}"))
+    return findings
+
+
+def _family(purpose: str) -> str:
+    """All attempts of a union are one purpose."""
+    return "union" if purpose.startswith("union/") else purpose
+
+
+def _size(value: object) -> int:
+    match value:
+        case np.ndarray():
+            return int(value.nbytes)
+        case bytes():
+            return len(value)
+        case str():
+            return len(value.encode("utf-8", "surrogatepass"))
+        case dict():
+            return sum(_size(key) + _size(content) for key, content in value.items())
+        case list():
+            return sum(map(_size, value))
+        case wire.Message():
+            return 0
+    return 8

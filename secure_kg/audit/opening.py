@@ -1,0 +1,258 @@
+"""Every sum of a session as the server could read it, computed again from its transcript and the public parameters.
+
+Whatever a party must know to compute the terms of a sum (the session's channel keys, the participants, the layout, the
+digest of the rows sent before) is in the transcript or in the run's settings: so an auditor computes them as the server
+did. A sum that cannot be computed again is told with the reason.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from protocols.errors import ProtocolError
+from protocols.group_key import SealedGroupKey, SealedGroupKeys
+from protocols.holders import PURPOSE as HOLDERS
+from protocols.holders import CountTask
+from protocols.holders import vector_task as holders_task
+from protocols.identifiers import PartyId, RoundId, SessionId
+from protocols.plain.sums import ClearInput
+from protocols.plain.union import ClearUnion
+from protocols.psu import names as union_names
+from protocols.psu.attempts import Attempt, UnionPlaces
+from protocols.secagg.messages import (
+    AdvertiseKeys,
+    ChannelDirectory,
+    EncryptedShares,
+    KeyDirectory,
+    MaskedInput,
+    ShareKeys,
+    SignedSurvivors,
+    Survivors,
+    SurvivorSignature,
+    UnmaskShares,
+)
+from protocols.secagg.replay import RecordedSum, open_again
+from protocols.secagg.sums import vector_task
+from protocols.secagg.terms import Terms, setup_transcript
+from protocols.secagg.vectors import VectorTask, parameters_for
+from protocols.sums import SumLayout, SumTask
+from protocols.totals import SumTotal
+from protocols.unions import Union, list_digest
+from secure_kg.audit.read import Observation
+from secure_kg.federation.config import RunConfig
+from secure_kg.federation.messages import SharedRows, Welcome
+from secure_kg.federation.metric_sum import metric_layout
+from secure_kg.federation.row_sum import row_layout, rows_digest
+from secure_kg.federation.sampling import participants
+from secure_kg.federation.strategy import STRATEGIES
+
+Key = tuple[int, str]
+"""Round and purpose of a sum."""
+UNION: str = "union/"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedSum:
+    """One sum as the server held it in the end."""
+
+    round: int
+    purpose: str
+    contributors: frozenset[int]
+    threshold: int
+    """How many clients must help to open it; 0 for a sum in clear."""
+    vector: npt.NDArray[np.unsignedinteger] | None = field(repr=False)
+    """None if it could not be computed again."""
+    layout: SumLayout | None = None
+    """How the vector is read as numbers, where the server can read it."""
+    attempt: Attempt | None = None
+    """Of a private set union: how its table is read."""
+    seeds: dict[int, bytes] = field(default_factory=dict, repr=False)
+    """Self-mask seeds that the server was given."""
+    mask_keys: dict[int, bytes] = field(default_factory=dict, repr=False)
+    """Mask keys of clients that dropped out, which the server was given."""
+    problem: str = ""
+    """Why it could not be computed again."""
+
+
+@dataclass(slots=True)
+class _Running:
+    task: VectorTask | None
+    layout: SumLayout | None
+    attempt: Attempt | None
+    problem: str = ""
+    recorded: RecordedSum = field(default_factory=RecordedSum)
+    clear: dict[int, npt.NDArray[np.unsignedinteger]] = field(default_factory=dict)
+
+
+class Opening:
+    """One session. `observe` each of its messages in order; sums that are complete come back, the rest from `end`."""
+
+    def __init__(self, config: RunConfig, clients: int, union: Union | None = None) -> None:
+        """`union`: of an earlier session of the same run, whose alignment a later one goes on with."""
+        self._config = config
+        self._clients = tuple(PartyId(number) for number in range(1, clients + 1))
+        self._strategy = STRATEGIES[config.strategy]
+        self._session: SessionId | None = None
+        self._channels = b""
+        self._commitment = b""
+        self.union = union
+        self._news: SharedRows | SumTotal | None = None
+        self._running: dict[Key, _Running] = {}
+
+    def observe(self, observation: Observation) -> list[OpenedSum]:
+        message = observation.message
+        match message:
+            case Welcome():
+                self._session = SessionId(message.session)
+            case ChannelDirectory():
+                if self._session is not None:
+                    keys = {PartyId(party): key for party, key in message.channel_keys.items()}
+                    self._channels = setup_transcript(self._session, keys)
+            case SealedGroupKeys() | SealedGroupKey():
+                self._commitment = message.commitment
+            case UnionPlaces():
+                self._take_union(message)
+            case ClearUnion():
+                self.union = self.union or Union(len(message.tags), list_digest(message.tags))
+            case SharedRows():
+                self._news = message
+            case SumTotal() if message.purpose == "rows" and observation.direction == "sent":
+                if not isinstance(self._news, SumTotal) or message.of_round > self._news.of_round:
+                    self._news = message
+        return self._take(observation)
+
+    def end(self) -> list[OpenedSum]:
+        """Sums that were under way when the record ended."""
+        return [self._finish(key) for key in list(self._running)]
+
+    def _take(self, observation: Observation) -> list[OpenedSum]:
+        message, party = observation.message, PartyId(observation.peer)
+        key = observation.round, observation.purpose
+        done = [self._finish(old) for old in list(self._running) if old[0] < observation.round] if key[1] else []
+        match message:
+            case ClearInput():
+                self._begin(key).clear[observation.peer] = message.vector
+                return done
+            case AdvertiseKeys():
+                self._begin(key).recorded.adverts.setdefault(party, message)
+        running = self._running.get(key)
+        if running is None:
+            return done
+        recorded = running.recorded
+        match message:
+            case KeyDirectory():
+                recorded.directories[party] = message
+            case ShareKeys():
+                recorded.shares.setdefault(party, message)
+            case EncryptedShares():
+                recorded.relayed[party] = message
+            case MaskedInput():
+                recorded.inputs.setdefault(party, message)
+            case Survivors():
+                recorded.survivors[party] = message
+            case SurvivorSignature():
+                recorded.signatures.setdefault(party, message)
+            case SignedSurvivors():
+                recorded.signed[party] = message
+            case UnmaskShares():
+                recorded.openings.setdefault(party, message)
+        if recorded.answered and self._all_asked(recorded):
+            done.append(self._finish(key))
+        return done
+
+    def _all_asked(self, recorded: RecordedSum) -> bool:
+        """A fast client may answer before the others have been asked."""
+        asked = recorded.signed if self._config.adversary == "active" else recorded.survivors
+        return recorded.contributors <= asked.keys()
+
+    def _begin(self, key: Key) -> _Running:
+        if key not in self._running:
+            try:
+                self._running[key] = self._described(*key)
+            except (ProtocolError, ValueError) as problem:
+                self._running[key] = _Running(None, None, None, str(problem))
+        return self._running[key]
+
+    def _described(self, number: int, purpose: str) -> _Running:
+        """The sum as every party reckons it for itself."""
+        config, union, round_id = self._config, self.union, RoundId(number)
+        chosen = participants(
+            self._clients, config.client_fraction, config.min_participants, config.seed, RoundId(number)
+        )
+        if purpose.startswith(UNION) and self._session is not None:
+            attempt_number = int(purpose.removeprefix(UNION))
+            attempt = Attempt.of(attempt_number, config.first_union_bound, self._session, self._commitment)
+            return _Running(attempt.task(self._clients), None, attempt)
+        if purpose in ("valid", "test"):
+            layout = metric_layout(len(self._clients))
+            model = b"" if purpose == "test" else self._model()
+            return self._of_numbers(SumTask(round_id, purpose, self._clients, layout, model))
+        if union is None:
+            raise ProtocolError("the record does not say how large the union is")
+        if purpose == HOLDERS:
+            if config.aggregation == "plain":
+                return _Running(None, SumLayout(0, union.size, 1.0, 1, len(chosen), 32), None)
+            counting = CountTask(round_id, chosen, union.size, union.digest, config.min_holders)
+            return _Running(holders_task(counting), None, None)
+        if purpose == union_names.PURPOSE:
+            return _Running(union_names.names_task(self._clients, union.size, union.digest), None, None)
+        if purpose != "rows":
+            raise ProtocolError(f"a sum of '{purpose}', of which the protocols know nothing")
+        width = self._strategy.row_width(config.training.model, config.training.dim)
+        layout = row_layout(union.size, width, config.clip, len(self._clients), config.ring_bits)
+        return self._of_numbers(SumTask(round_id, purpose, chosen, layout, self._model()))
+
+    def _of_numbers(self, task: SumTask) -> _Running:
+        return _Running(vector_task(task), task.layout, None)
+
+    def _model(self) -> bytes:
+        """Digest of the shared rows that the clients had been sent."""
+        return rows_digest(self._news, self.union.digest) if self.union is not None else b""
+
+    def _take_union(self, places: UnionPlaces) -> None:
+        if places.size and self._session is not None and self.union is None:
+            attempt_number = int(places.purpose.removeprefix(UNION))
+            attempt = Attempt.of(attempt_number, self._config.first_union_bound, self._session, self._commitment)
+            self.union = Union(places.size, attempt.digest(places))
+
+    def _finish(self, key: Key) -> OpenedSum:
+        running = self._running.pop(key)
+        recorded, task, (number, purpose) = running.recorded, running.task, key
+        if running.clear:
+            total = sum(running.clear.values(), np.zeros_like(next(iter(running.clear.values()))))
+            return OpenedSum(number, purpose, frozenset(running.clear), 0, total, running.layout)
+        who = frozenset(int(party) for party in recorded.contributors)
+        if task is None or self._session is None:
+            return OpenedSum(number, purpose, who, 0, None, problem=running.problem or "no session")
+        config = self._config
+        parameters = parameters_for(
+            len(task.participants), len(self._clients), config.threat_model, config.min_participants
+        )
+        terms = Terms(
+            self._session,
+            self._channels,
+            task.round,
+            task.purpose,
+            tuple(sorted(task.participants)),
+            parameters,
+            task.group,
+            task.length,
+            model=task.model,
+        )
+        layout = running.layout if config.aggregation == "secagg" else None
+        try:
+            opened = open_again(terms, recorded, config.adversary == "active")
+        except ProtocolError as problem:
+            return OpenedSum(number, purpose, who, parameters.threshold, None, problem=str(problem))
+        return OpenedSum(
+            number,
+            purpose,
+            frozenset(int(party) for party in opened.contributors),
+            parameters.threshold,
+            opened.vector,
+            layout,
+            running.attempt,
+            {int(party): seed for party, seed in opened.seeds.items()},
+            {int(party): secret for party, secret in opened.mask_keys.items()},
+        )

@@ -1,0 +1,81 @@
+"""The sums of a run: who was in each, whether the server could read it, and whether an auditor can compute it again."""
+
+import dataclasses
+from typing import Any
+
+from protocols.conversation import Abandon
+from secure_kg.audit.checks.base import Check
+from secure_kg.audit.findings import Evidence, Finding
+from secure_kg.audit.opening import OpenedSum
+from secure_kg.audit.read import Observation
+from secure_kg.federation.config import RunConfig
+
+
+class SumsSeen(Check):
+    id = "sums-recomputed"
+    question = "Is there a sum that does not follow from the messages of its clients?"
+
+    def __init__(self, config: RunConfig, clients: int) -> None:
+        super().__init__(config, clients)
+        self._abandoned: set[tuple[int, str]] = set()
+        self.sums: list[OpenedSum] = []
+        """Without their vectors."""
+
+    def observe(self, observation: Observation) -> None:
+        if isinstance(observation.message, Abandon):
+            self._abandoned.add((observation.round, observation.purpose))
+
+    def opened(self, total: OpenedSum) -> None:
+        self.sums.append(dataclasses.replace(total, vector=None, seeds={}, mask_keys={}))
+
+    def findings(self) -> list[Finding]:
+        odd, given_up = Evidence(), Evidence()
+        for total in self.sums:
+            if not total.problem:
+                continue
+            line = f"round {total.round}, {total.purpose}: {total.problem}"
+            (given_up if (total.round, total.purpose) in self._abandoned else odd).add(line)
+        found = []
+        if odd:
+            found.append(
+                Finding(
+                    "sum-not-reproduced",
+                    "medium",
+                    "Sums could not be computed again from the transcript",
+                    odd.told(),
+                    "An auditor repeats the server's work from the recorded messages and the public settings. Where "
+                    "that fails, the parties did something else than the settings say, or the record is not whole.",
+                )
+            )
+        if given_up:
+            found.append(
+                Finding(
+                    "sums-given-up",
+                    "info",
+                    "Some sums ended without a result",
+                    given_up.told(),
+                    "Too few clients were left, or one of them refused. Nothing was opened.",
+                )
+            )
+        return found
+
+    @property
+    def seen(self) -> int:
+        return len(self.sums)
+
+    def looked_at(self) -> str:
+        done = sum(not total.problem for total in self.sums)
+        return f"{len(self.sums):,} sums, {done:,} computed again"
+
+    def record(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "round": total.round,
+                "purpose": total.purpose,
+                "contributors": sorted(total.contributors),
+                "threshold": total.threshold,
+                "read_by_server": total.layout is not None,
+                "problem": total.problem,
+            }
+            for total in self.sums
+        ]
