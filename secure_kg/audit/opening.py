@@ -243,6 +243,8 @@ class Opening:
         layout = running.layout if config.aggregation == "secagg" else None
         try:
             opened = open_again(terms, recorded, config.adversary == "active")
+            if layout is not None:
+                layout.decode(opened.vector)  # refuses what cannot be a sum of these contributions
         except ProtocolError as problem:
             return OpenedSum(number, purpose, who, parameters.threshold, None, problem=str(problem))
         return OpenedSum(

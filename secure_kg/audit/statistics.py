@@ -33,6 +33,21 @@ def byte_histogram(words: Words, in_field: bool) -> Histogram:
     return np.bincount(planes.reshape(-1), minlength=256).astype(np.int64)
 
 
+def small_p(words: Words, in_field: bool) -> float:
+    """Whether too many values lie near zero, on either side of it: exact, for vectors of any length.
+
+    Of uniform values 1 in 128 lies within 1/256 of the group's size from zero; of numbers in clear nearly all do.
+    """
+    near = int(np.count_nonzero(np.abs(_signed(words[:_MOST_ENTRIES], in_field)) < 1 / 256))
+    return float(stats.binom.sf(near - 1, min(len(words), _MOST_ENTRIES), 1 / 128))
+
+
+def odd_p(words: Words, in_field: bool) -> float:
+    """The smaller p-value of both tests, for having made two."""
+    by_bytes = uniform_p(byte_histogram(words, in_field))
+    return min(1.0, 2 * min(small_p(words, in_field), 1.0 if by_bytes is None else by_bytes))
+
+
 def uniform_p(histogram: Histogram) -> float | None:
     """Chi-square with 255 degrees of freedom; None for too few bytes."""
     total = int(histogram.sum())
@@ -62,6 +77,12 @@ def difference(first: Words, second: Words, in_field: bool) -> Words:
         return left - right
     modulus = np.uint64((1 << 61) - 1)
     return np.where(left >= right, left - right, left + (modulus - right))
+
+
+def _signed(words: Words, in_field: bool) -> npt.NDArray[np.float64]:
+    """In -0.5 ... 0.5, as the nearest numbers to zero that stand for the group's elements."""
+    shares = _centred(words, in_field) + 0.5
+    return np.where(shares < 0.5, shares, shares - 1.0)
 
 
 def _centred(words: Words, in_field: bool) -> npt.NDArray[np.float64]:

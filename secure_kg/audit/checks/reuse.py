@@ -13,7 +13,7 @@ from secure_kg.audit.checks.uniformity import in_field
 from secure_kg.audit.findings import Evidence, Finding
 from secure_kg.audit.opening import OpenedSum
 from secure_kg.audit.read import Observation
-from secure_kg.audit.statistics import ALARM, Words, byte_histogram, difference, uniform_p
+from secure_kg.audit.statistics import ALARM, Words, difference, odd_p
 from secure_kg.federation.config import RunConfig
 
 
@@ -65,13 +65,11 @@ class Reuse(Check):
         if last is None or len(last[1]) != len(message.vector):
             return
         left = difference(message.vector, last[1], field)
-        p, zeros = uniform_p(byte_histogram(left, field)), int(np.count_nonzero(left == 0))
+        p, zeros = odd_p(left, field), int(np.count_nonzero(left == 0))
         self._pairs += 1
-        # Of fresh masks hardly any two entries agree: one in 2^32 at most.
-        if (p is not None and p < ALARM) or zeros > 4 + len(left) // 1000:
-            told = f"p = {p:.1e}" if p is not None else "too short to test"
+        if p < ALARM:
             equal = f"{zeros} of {len(left)} entries equal"
-            self._masks.add(f"{where}: the difference to round {last[0]} is not uniform ({told}; {equal})")
+            self._masks.add(f"{where}: the difference to round {last[0]} is not uniform (p = {p:.1e}; {equal})")
 
     def findings(self) -> list[Finding]:
         found = []

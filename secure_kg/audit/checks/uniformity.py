@@ -15,6 +15,7 @@ from secure_kg.audit.statistics import (
     byte_histogram,
     correlation_p,
     difference,
+    odd_p,
     uniform_p,
 )
 from secure_kg.federation.config import RunConfig
@@ -47,7 +48,7 @@ class Uniformity(Check):
         family = "field" if in_field(message.purpose) else "ring"
         histogram = byte_histogram(message.vector, family == "field")
         where = f"client {observation.peer}, round {observation.round}, {message.purpose}"
-        self._test(histogram, where)
+        self._note(odd_p(message.vector, family == "field"), where)
         pooled = self._pooled.setdefault((observation.peer, family), np.zeros(256, dtype=np.int64))
         pooled += histogram
         key = observation.round, message.purpose
@@ -59,11 +60,10 @@ class Uniformity(Check):
                 self._compare(message.vector, vector, f"clients {party} and {observation.peer}", where, family)
         others[observation.peer] = message.vector
 
-    def _test(self, histogram: Histogram, where: str) -> None:
-        p = uniform_p(histogram)
-        self._tests += p is not None
-        if p is not None and p < ALARM:
-            self._odd.add(f"{where}: chi-square p = {p:.1e}")
+    def _note(self, p: float, where: str) -> None:
+        self._tests += 1
+        if p < ALARM:
+            self._odd.add(f"{where}: p = {p:.1e}")
 
     def _compare(self, first: Words, second: Words, who: str, where: str, family: str) -> None:
         measured = correlation_p(first, second, family == "field")
@@ -71,15 +71,16 @@ class Uniformity(Check):
             self._tests += 1
             if measured[1] < ALARM:
                 self._dependent.add(f"{who} ({where}): correlation {measured[0]:.3f}, p = {measured[1]:.1e}")
-        p = uniform_p(byte_histogram(difference(first, second, family == "field"), family == "field"))
-        if p is not None:
-            self._tests += 1
-            if p < ALARM:
-                self._dependent.add(f"{who} ({where}): difference not uniform, p = {p:.1e}")
+        p = odd_p(difference(first, second, family == "field"), family == "field")
+        self._tests += 1
+        if p < ALARM:
+            self._dependent.add(f"{who} ({where}): difference not uniform, p = {p:.1e}")
 
     def findings(self) -> list[Finding]:
         for (party, family), histogram in sorted(self._pooled.items()):
-            self._test(histogram, f"client {party}, all uploads of {family} elements together")
+            p = uniform_p(histogram)
+            if p is not None:
+                self._note(p, f"client {party}, all uploads of {family} elements together")
         self._pooled = {}
         found = []
         if self._odd:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from dying_clients import VICTIM, DyingTransport, dying_after
 from federation_in_threads import Run, Vanished, nations, relation_rows, run_federation, small_config
 
 from protocols.identifiers import PartyId, RoundId
 from protocols.identities import PublicIdentity, credentials, directory_text, new_identity
 from protocols.transport.base import Transport
-from protocols.transport.in_process import InProcessNetwork, InProcessTransport
-from protocols.wire import Frame
+from protocols.transport.in_process import InProcessNetwork
 from secure_kg.data.graph import ClientGraph
 from secure_kg.errors import TrainingDiverged, UserError
 from secure_kg.federation import checkpoint, server
@@ -22,7 +22,6 @@ from secure_kg.federation.client_folder import read_openings
 from secure_kg.federation.config import RunConfig
 from secure_kg.training.trainer import LocalTrainer, TrainStats
 
-VICTIM = 2
 GRACE = 1.0
 """Seconds; what the others need for a step of these tiny runs is far less."""
 
@@ -34,28 +33,6 @@ def quick(**changes: Any) -> RunConfig:
 @pytest.fixture(autouse=True)
 def _short_setup(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_SETUP_GRACE", 3.0)
-
-
-class DyingTransport(InProcessTransport):
-    """Delivers so many messages; at the next one its party is gone."""
-
-    def __init__(self, network: InProcessNetwork, party: PartyId, messages: int) -> None:
-        super().__init__(network, party, [PartyId(0)])
-        self._left = messages
-
-    def _post(self, to: PartyId, frame: Frame) -> None:
-        if self._left == 0:
-            raise Vanished
-        self._left -= 1
-        super()._post(to, frame)
-
-
-def dying_after(messages: int) -> Callable[[InProcessNetwork, int], Transport]:
-    def transport(network: InProcessNetwork, number: int) -> Transport:
-        party = PartyId(number)
-        return DyingTransport(network, party, messages) if number == VICTIM else network.endpoint(party)
-
-    return transport
 
 
 def survivors_agree(run: Run) -> None:

@@ -1,0 +1,238 @@
+"""Secure runs have no findings of weight, plain ones have many, and each thing done wrong is found by its own check."""
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from audited_runs import audited, edited, ids, observed, recorded_run, replacing, with_fields
+
+from protocols.plain.union import ClearNames
+from protocols.secagg.messages import AdvertiseKeys, KeyDirectory, MaskedInput, Survivors, UnmaskShares
+from secure_kg.audit.read import Observation
+from secure_kg.federation.messages import SharedRows
+
+PLAIN = {"clear-holders", "clear-names", "clear-rows", "clear-test-results", "clear-validation-results"}
+
+
+def is_upload(one: Observation, party: int, number: int, purpose: str = "rows") -> bool:
+    return isinstance(one.message, MaskedInput) and (one.peer, one.round, one.purpose) == (party, number, purpose)
+
+
+def upload(run: Path, party: int, number: int, purpose: str = "rows") -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
+    (found,) = (one.message for one in observed(run) if is_upload(one, party, number, purpose))
+    assert isinstance(found, MaskedInput)
+    return found.vector
+
+
+@pytest.mark.parametrize("name", ["secagg_run", "secret_run"])
+def test_a_secure_run_has_no_finding_of_weight(name: str, request: pytest.FixtureRequest) -> None:
+    found = audited(request.getfixturevalue(name))
+    assert ids(found, "high", "medium") == set()
+    assert found.exit_code == 0
+    for check in found.checks:
+        expected = "passed"
+        if name == "secret_run" and check.id in ("few-holders", "differences-of-sums"):
+            expected = "nothing to check"  # the server reads no sum
+        assert check.status == expected, check
+
+
+def test_a_plain_run_shows_everything(plain_run: Path) -> None:
+    found = audited(plain_run)
+    assert ids(found, "high") == PLAIN
+    assert found.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"reveal_names": True},
+        {"aggregation": "secret", "min_holders": 3},
+        {"strategy": "local"},
+        {"strategy": "fede", "ring_bits": 64, "clip": 100.0},
+    ],
+    ids=str,
+)
+def test_every_secure_setting_passes(tmp_path: Path, changes: dict[str, object]) -> None:
+    found = audited(recorded_run(tmp_path / "run", **changes))
+    assert ids(found, "high", "medium") == set()
+    assert not any(total.problem for total in found.sums.sums)
+
+
+def test_private_alignment_under_plain_sums_hides_names_only(tmp_path: Path) -> None:
+    found = audited(recorded_run(tmp_path / "run", aggregation="plain"))
+    assert ids(found, "high") == PLAIN - {"clear-names"}
+
+
+def test_drawn_clients_make_differences(tmp_path: Path) -> None:
+    found = audited(recorded_run(tmp_path / "run", clients=5, client_fraction=0.8, max_corrupt=0.0, rounds=4))
+    assert "differences-isolate-rows" in ids(found, "medium")
+    assert ids(found, "high") == set()
+
+
+def test_rows_of_single_holders_are_found(tmp_path: Path) -> None:
+    found = audited(recorded_run(tmp_path / "run", clients=3, min_holders=1))
+    assert "single-holder-rows" in ids(found, "high")
+
+
+# --- done wrong on purpose ----------------------------------------------------------------------------------------
+
+
+def test_a_mask_used_twice_is_found(secagg_run: Path, tmp_path: Path) -> None:
+    first = upload(secagg_run, 1, 2)
+    changed = first + np.random.default_rng(0).integers(0, 1 << 12, len(first)).astype(np.uint32)
+    run = edited(
+        secagg_run,
+        tmp_path / "run",
+        replacing(lambda one: is_upload(one, 1, 3), lambda one: with_fields(one.message, vector=changed)),
+    )
+    assert "mask-reused" in ids(audited(run), "high")
+
+
+def test_an_upload_in_clear_is_found_even_if_it_is_called_masked(secagg_run: Path, tmp_path: Path) -> None:
+    length = len(upload(secagg_run, 2, 3))
+    small = np.random.default_rng(0).normal(0, 1 << 20, length).astype(np.int64).astype(np.uint32)
+    run = edited(
+        secagg_run,
+        tmp_path / "run",
+        replacing(lambda one: is_upload(one, 2, 3), lambda one: with_fields(one.message, vector=small)),
+    )
+    assert "masked-values-not-uniform" in ids(audited(run), "high")
+
+
+def test_clients_under_one_mask_are_found(secagg_run: Path, tmp_path: Path) -> None:
+    other = upload(secagg_run, 1, 3)
+    near = other + np.random.default_rng(0).integers(0, 1 << 12, len(other)).astype(np.uint32)
+    run = edited(
+        secagg_run,
+        tmp_path / "run",
+        replacing(lambda one: is_upload(one, 2, 3), lambda one: with_fields(one.message, vector=near)),
+    )
+    assert "masked-values-dependent" in ids(audited(run), "high")
+
+
+def test_both_shares_of_a_client_are_found(secagg_run: Path, tmp_path: Path) -> None:
+    def split(one: Observation) -> object:
+        assert isinstance(one.message, UnmaskShares)
+        seeds = dict(one.message.seed_shares)
+        return with_fields(one.message, mask_key_shares={2: seeds.pop(2)}, seed_shares=seeds)
+
+    run = edited(
+        secagg_run,
+        tmp_path / "run",
+        replacing(lambda one: isinstance(one.message, UnmaskShares) and one.peer == 3 and one.round == 2, split),
+    )
+    found = audited(run)
+    assert "both-shares" in ids(found, "high")
+    assert "sum-not-reproduced" in ids(found, "medium")
+
+
+@pytest.mark.parametrize("opened", [True, False])
+def test_a_vector_after_its_key_was_opened_is_found(secagg_run: Path, tmp_path: Path, opened: bool) -> None:
+    """Client 2 is called dropped in round 2, and its vector comes afterwards."""
+
+    def edit(observations: Iterable[Observation]) -> Iterator[Observation]:
+        late: list[Observation] = []
+        for one in observations:
+            message = one.message
+            if is_upload(one, 2, 2):
+                late.append(one)
+                continue
+            if isinstance(message, Survivors) and (one.round, one.purpose) == (2, "rows"):
+                one = dataclasses.replace(one, message=with_fields(message, dropped=[2]))
+            if isinstance(message, UnmaskShares) and (one.round, one.purpose) == (2, "rows"):
+                yield from late
+                late.clear()
+                if not opened:
+                    seeds = {party: share for party, share in message.seed_shares.items() if party != 2}
+                    one = dataclasses.replace(one, message=with_fields(message, seed_shares=seeds))
+            yield one
+
+    found = audited(edited(secagg_run, tmp_path / "run", edit))
+    assert ("vector-after-opening" in ids(found, "high")) == opened
+    assert ("late-vector" in ids(found, "info")) == (not opened)
+
+
+def test_a_replaced_key_is_found(secagg_run: Path, tmp_path: Path) -> None:
+    def replace(one: Observation) -> object:
+        assert isinstance(one.message, KeyDirectory)
+        return with_fields(one.message, mask_keys={**one.message.mask_keys, 1: bytes(32)})
+
+    run = edited(
+        secagg_run,
+        tmp_path / "run",
+        replacing(lambda one: isinstance(one.message, KeyDirectory) and one.peer == 2 and one.round == 1, replace),
+    )
+    assert "key-replaced" in ids(audited(run), "high")
+
+
+def test_a_second_key_of_a_client_is_found(secagg_run: Path, tmp_path: Path) -> None:
+    def edit(observations: Iterable[Observation]) -> Iterator[Observation]:
+        for one in observations:
+            yield one
+            if isinstance(one.message, AdvertiseKeys) and (one.peer, one.round) == (2, 1):
+                yield dataclasses.replace(one, message=with_fields(one.message, mask_key=bytes(32)))
+
+    assert "key-changed" in ids(audited(edited(secagg_run, tmp_path / "run", edit)), "high")
+
+
+def test_a_key_used_in_two_sums_is_found(secagg_run: Path, tmp_path: Path) -> None:
+    (key,) = (
+        one.message.mask_key
+        for one in observed(secagg_run)
+        if isinstance(one.message, AdvertiseKeys) and (one.peer, one.round, one.purpose) == (1, 1, "rows")
+    )
+    again = replacing(
+        lambda one: isinstance(one.message, AdvertiseKeys) and (one.peer, one.round, one.purpose) == (1, 2, "rows"),
+        lambda one: with_fields(one.message, mask_key=key),
+    )
+    assert "secret-reused" in ids(audited(edited(secagg_run, tmp_path / "run", again)), "high")
+
+
+def test_a_model_of_ones_own_is_found(secagg_run: Path, tmp_path: Path) -> None:
+    def change(one: Observation) -> object:
+        assert isinstance(one.message, SharedRows)
+        return with_fields(one.message, rows=one.message.rows + np.float32(0.5))
+
+    run = edited(
+        secagg_run,
+        tmp_path / "run",
+        replacing(lambda one: isinstance(one.message, SharedRows) and one.peer == 4 and one.round == 2, change),
+    )
+    assert "different-global-models" in ids(audited(run), "high")
+
+
+def test_names_in_clear_where_none_are_due_are_found(secagg_run: Path, tmp_path: Path) -> None:
+    def edit(observations: Iterable[Observation]) -> Iterator[Observation]:
+        for one in observations:
+            yield one
+            if one.kind == "Aligned":
+                yield dataclasses.replace(one, message=ClearNames([f"name {one.peer}"]))
+
+    found = ids(audited(edited(secagg_run, tmp_path / "run", edit)), "high")
+    assert {"undeclared-message", "clear-names"} <= found
+
+
+def test_uploads_of_different_sizes_are_found(secagg_run: Path, tmp_path: Path) -> None:
+    run = edited(
+        secagg_run,
+        tmp_path / "run",
+        replacing(
+            lambda one: is_upload(one, 3, 2),
+            lambda one: with_fields(one.message, vector=one.message.vector[:-7]),  # type: ignore[attr-defined]
+        ),
+    )
+    assert "sizes-tell-holdings" in ids(audited(run), "high")
+
+
+def test_a_wrong_upload_is_no_sum_that_follows(secagg_run: Path, tmp_path: Path) -> None:
+    """Noise in place of an upload cannot be told from it, but no sum comes of it."""
+    noise = np.frombuffer(np.random.default_rng(1).bytes(4 * len(upload(secagg_run, 3, 2))), dtype=np.uint32)
+    run = edited(
+        secagg_run,
+        tmp_path / "run",
+        replacing(lambda one: is_upload(one, 3, 2), lambda one: with_fields(one.message, vector=noise)),
+    )
+    found = audited(run)
+    assert ids(found, "high", "medium") == {"sum-not-reproduced"}
