@@ -83,6 +83,7 @@ class ServerOutcome:
     setup: dict[str, Any]
     """Seconds and bytes before the first round."""
     seconds: dict[str, float]
+    cpu_seconds: dict[str, float]
     bytes_up: dict[int, int]
     bytes_down: dict[int, int]
 
@@ -363,7 +364,8 @@ class FederationServer:
             abandoned_sums=ledger.abandoned_sums,
             elapsed=ledger.elapsed,
             setup=ledger.setup,
-            seconds=ledger.seconds,
+            seconds=ledger.times.seconds,
+            cpu_seconds=ledger.times.cpu_seconds,
             bytes_up=ledger.bytes("received"),
             bytes_down=ledger.bytes("sent"),
         )
