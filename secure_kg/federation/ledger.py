@@ -80,6 +80,23 @@ class Ledger:
             watch.add("unmask", self.sums.unmasking)
         return watch
 
+    def figures(self) -> dict[str, dict[str, float]]:
+        """Totals of this session, for those who watch them grow (`pacing`): times, and traffic per phase and client."""
+        traffic: dict[str, dict[str, float]] = {}
+        for key, count in self._transport.traffic.counts.items():
+            way = "up" if key.direction == "received" else "down"
+            for kind, name, size in (
+                (f"bytes_{way}", key.phase, count.bytes),
+                (f"messages_{way}", key.phase, count.messages),
+                (f"bytes_{way}_per_client", str(key.peer), count.bytes),
+            ):
+                totals = traffic.setdefault(kind, {})
+                totals[name] = totals.get(name, 0) + size
+        times, in_vain = self.times, self._attendance.seconds_in_vain
+        dropouts = float(len(self._attendance.dropouts))
+        waiting = {"seconds": in_vain, "dropouts": dropouts, "abandoned": float(len(self._abandoned))}
+        return {"seconds": times.seconds, "cpu_seconds": times.cpu_seconds, "in_vain": waiting, **traffic}
+
     def bytes(self, direction: Direction) -> dict[int, int]:
         """Bytes per client."""
         earlier = self._carried["bytes_up" if direction == "received" else "bytes_down"]
