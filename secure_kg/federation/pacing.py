@@ -1,16 +1,16 @@
 """Turns: a server that works only when it is told to, so that several federations can be measured side by side.
 
-Times of two runs one after the other differ by what the machine did meanwhile. `python -m benchmarks.overhead` therefore
-runs all settings at once and passes a baton: before each piece of work (set-up, a round, an evaluation, the results) the
+Times of two runs one after the other differ by what the machine did meanwhile. So `python -m benchmarks.overhead` runs
+all settings at once and passes a baton: before each piece of work (set-up, a round, an evaluation, the results) the
 server asks for its turn and sleeps until it gets it; its clients sleep in their transports meanwhile. Afterwards it
-tells what the turn has cost. So only one of the federations works at any time, and the machine's noise hits all alike.
+tells what the turn has cost. Only one of the federations works at any time, and the machine's noise hits all alike.
 
 The environment variable `SECURE_KG_TURNS` names the Unix socket of whoever gives out turns. Without it nothing is asked
 and nothing is told. One line of JSON per message:
 
     server   {"ask": "round", "round": 3}
     giver    {"go": true}
-    server   {"done": "round", "round": 3, "seconds": 0.41, "figures": {...}}
+    server   {"done": "round", "round": 3, "seconds": 0.41, "cpu_seconds": 0.02, "figures": {...}}
 
 A giver that is gone ends the job with one line; a server that is gone closes its end, which the giver notices. Figures
 are the server's own: nothing of what clients hold travels here.
@@ -52,10 +52,11 @@ class GivenTurns(Turns):
     def turn(self, work: str, round_id: int, figures: Callable[[], Figures]) -> Iterator[None]:
         self._say({"ask": work, "round": round_id})
         self._wait()
-        before, started = figures(), time.perf_counter()
+        before, spent = figures(), {"seconds": time.perf_counter(), "cpu_seconds": time.process_time()}
         yield
-        seconds = time.perf_counter() - started
-        self._say({"done": work, "round": round_id, "seconds": seconds, "figures": growth(before, figures())})
+        now = {"seconds": time.perf_counter(), "cpu_seconds": time.process_time()}
+        spent = {clock: now[clock] - since for clock, since in spent.items()}
+        self._say({"done": work, "round": round_id, **spent, "figures": growth(before, figures())})
 
     def _say(self, message: dict[str, Any]) -> None:
         try:

@@ -125,8 +125,13 @@ class FederationServer:
 
     def _run(self) -> ServerOutcome:
         self._check_feasible()
+        last, aligned = self._last_session()
+        patience = Patience(max(SETUP_SECONDS, self._config.deadline), _SETUP_GRACE)
+        self._greet(last, aligned, patience)
+        self._people.gather(Ready, "start", patience)
         with self._turn("set-up", SETUP):
-            done = self._set_up()
+            self._set_up(last, aligned, patience)
+        done = last.round
         while not self._over(done):
             done += 1
             with self._turn("round", RoundId(done)):
@@ -140,26 +145,26 @@ class FederationServer:
     def _turn(self, work: str, round_id: RoundId) -> AbstractContextManager[None]:
         return self._turns.turn(work, round_id, self._ledger.figures)
 
-    def _set_up(self) -> int:
-        """From greeting to alignment; how many rounds are done already."""
+    def _last_session(self) -> tuple[checkpoint.Complete, AlignedRun | None]:
+        """What a resumed run goes on from."""
         last, aligned = checkpoint.last_complete(self._folder.path), load_aligned(self._folder.server)
         if last.round and self._strategy.shared is not None and aligned is None:
             raise UserError(f"{self._folder.server}: its alignment.json is missing; without it no row has its place")
-        done, patience = last.round, Patience(max(SETUP_SECONDS, self._config.deadline), _SETUP_GRACE)
-        self._greet(last, aligned, patience)
+        return last, aligned
+
+    def _set_up(self, last: checkpoint.Complete, aligned: AlignedRun | None, patience: Patience) -> None:
+        """Keys and alignment."""
         people = self._people
-        people.gather(Ready, "start", patience)
         if self._config.has_session:
             self._session = twins.ServerSession.open(
                 self._config, self._clients, people.conversation, people.present, patience, people.silent
             )
         self._sums = Summing(self._config, self._session, people, self._ledger, self._report)
         self._table = self._align(aligned, patience)
-        if done:
-            self._restore(done)
+        if last.round:
+            self._restore(last.round)
         self._report(self._setting())
         self._ledger.setup_is_over()
-        return done
 
     def _check_feasible(self) -> None:
         """Refuse at once what could only fail later."""
