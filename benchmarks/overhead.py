@@ -133,9 +133,10 @@ def _check(options: argparse.Namespace) -> None:
         raise UserError("--settings must contain plain: all ratios are to it")
     room = max(0, (options.rounds - _FIRST_SILENCE + 1) // _ROUNDS_PER_SILENCE)
     possible = room if options.clients >= _LEAST_CLIENTS_FOR_DROPOUTS else 0
-    asked = options.dropouts is not None or bool(set(options.settings or ()) & set(WITH_DROPOUTS))
-    options.dropouts = min(1, possible) if options.dropouts is None else options.dropouts
-    if options.dropouts < 0 or (asked and options.dropouts > possible):
+    asked = bool(set(options.settings or ()) & set(WITH_DROPOUTS))
+    if options.dropouts is None:
+        options.dropouts = 1 if asked else min(1, possible)
+    if not (0 < options.dropouts if asked else 0 <= options.dropouts) or options.dropouts > possible:
         raise UserError(
             f"--dropouts {options.dropouts}: each takes {_ROUNDS_PER_SILENCE} rounds, of which the first is round "
             f"{_FIRST_SILENCE}, and {_LEAST_CLIENTS_FOR_DROPOUTS} clients; there is room for {possible}"
