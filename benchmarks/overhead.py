@@ -136,7 +136,7 @@ def _check(options: argparse.Namespace) -> None:
     asked = bool(set(options.settings or ()) & set(WITH_DROPOUTS))
     if options.dropouts is None:
         options.dropouts = 1 if asked else min(1, possible)
-    if not (0 < options.dropouts if asked else 0 <= options.dropouts) or options.dropouts > possible:
+    if not int(asked) <= options.dropouts <= possible:
         raise UserError(
             f"--dropouts {options.dropouts}: each takes {_ROUNDS_PER_SILENCE} rounds, of which the first is round "
             f"{_FIRST_SILENCE}, and {_LEAST_CLIENTS_FOR_DROPOUTS} clients; there is room for {possible}"
