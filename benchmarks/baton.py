@@ -3,6 +3,9 @@
 Each job is an mpirun of its own whose server asks for turns over a Unix socket (`secure_kg.federation.pacing`). A job
 that dies, in its turn or while it waits, is noticed by the end of its socket and told with its own last line. When the
 benchmark ends, in whatever way, mpirun and all ranks end with it.
+
+A client that waits looks for messages some hundred times a second, which is little for one and too much for twenty. So
+the clients of a job are stopped (SIGSTOP) while it is not its turn; nothing is under way to or from them then.
 """
 
 import contextlib
@@ -91,6 +94,8 @@ class Job:
     scratch: Path
     silence: Silence | None = None
     ask: tuple[str, int] | None = None
+    asleep: set[int] = field(default_factory=set)
+    """Clients that have fallen silent and are not woken with the others."""
     turns: list[Turn] = field(default_factory=list)
 
     def start(self) -> None:
@@ -127,12 +132,14 @@ class Job:
         self._server.settimeout(None)
         self._lines = self._server.makefile("rb")
         self._take_ask()
+        self._signal_clients(signal.SIGSTOP)
 
     def take_turn(self) -> Turn:
         """Let the server do what it has asked for; returns when it has done it and asks for more, or is through."""
         if self.ask is None:
             raise RuntimeError("the job is through")
         work, round_id = self.ask
+        self._signal_clients(signal.SIGCONT)
         silence = self.silence if work == "round" else None
         if silence is not None and round_id in silence.returns:
             self._wake(silence.client)
@@ -149,6 +156,7 @@ class Job:
             self._end()
         else:
             self._take_ask()
+            self._signal_clients(signal.SIGSTOP)
         return turn
 
     def summary(self) -> dict[str, Any]:
@@ -205,32 +213,41 @@ class Job:
     def _client_cpu(self) -> dict[int, float]:
         """So far, of those clients that have a process."""
         used: dict[int, float] = {}
-        for path in self.folder.glob("clients/*/pid"):
+        for client, pid in self._pids().items():
             with contextlib.suppress(OSError, ValueError):
-                used[int(path.parent.name)] = _cpu_seconds(int(path.read_text(encoding="utf-8")))
+                used[client] = _cpu_seconds(pid)
         return used
 
-    def _pid(self, client: int) -> int:
-        return int((self.folder / "clients" / str(client) / "pid").read_text(encoding="utf-8"))
+    def _signal_clients(self, number: signal.Signals) -> None:
+        for client in self._pids().keys() - self.asleep:
+            self._signal(client, number)
+
+    def _signal(self, client: int, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError, KeyError):
+            os.kill(self._pids()[client], number)
+
+    def _pids(self) -> dict[int, int]:
+        """Of the clients that have begun."""
+        paths = self.folder.glob("clients/*/pid")
+        return {int(path.parent.name): int(path.read_text(encoding="utf-8")) for path in paths}
 
     def _stop_midway(self, client: int) -> None:
         """Stop a client when half of a usual round has passed, in which it trains."""
         usual = sorted(turn.working_seconds for turn in self.turns if turn.work == "round" and turn.round > WARM_UP)
         time.sleep(usual[len(usual) // 2] / 2 if usual else 0.0)
-        with contextlib.suppress(OSError, ValueError):
-            os.kill(self._pid(client), signal.SIGSTOP)
+        self._signal(client, signal.SIGSTOP)
+        self.asleep.add(client)
 
     def _wake(self, client: int) -> None:
         """Let a client go on and finish what it was doing, while nobody else works."""
-        with contextlib.suppress(OSError, ValueError):
-            pid = self._pid(client)
-            os.kill(pid, signal.SIGCONT)
-            limit, before = time.monotonic() + _SECONDS_TO_COME_BACK, _cpu_seconds(pid)
-            while time.monotonic() < limit:
-                time.sleep(_SECONDS_OF_QUIET)
-                before, earlier = _cpu_seconds(pid), before
-                if before - earlier < _QUIET_SHARE * _SECONDS_OF_QUIET:
-                    break
+        self.asleep.discard(client)
+        self._signal(client, signal.SIGCONT)
+        limit, before = time.monotonic() + _SECONDS_TO_COME_BACK, self._client_cpu().get(client, 0.0)
+        while time.monotonic() < limit:
+            time.sleep(_SECONDS_OF_QUIET)
+            before, earlier = self._client_cpu().get(client, 0.0), before
+            if before - earlier < _QUIET_SHARE * _SECONDS_OF_QUIET:
+                break
 
 
 def _cpu_seconds(pid: int) -> float:

@@ -21,6 +21,7 @@ Everything after -- goes to the training jobs as it is.
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -33,7 +34,7 @@ from benchmarks.baton import WARM_UP, Job, Silence, in_order, running
 from benchmarks.overhead_figures import PLAIN, ratios_to_plain, setting_figures
 from launch.command_line import OneLineParser, require_writable, run_command
 from launch.environment import mpirun_command
-from secure_kg.console import say, table
+from secure_kg.console import fail, say, table
 from secure_kg.errors import UserError
 from secure_kg.federation.run_folder import write_json
 
@@ -52,7 +53,11 @@ _LEAST_CLIENTS_FOR_DROPOUTS: Final = 4
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: measured. 2: one line on standard error says what to mend."""
-    return run_command(lambda: _run(list(sys.argv[1:] if argv is None else argv)))
+    try:
+        return run_command(lambda: _run(list(sys.argv[1:] if argv is None else argv)))
+    except KeyboardInterrupt:  # the jobs have ended and their files are gone
+        fail("interrupted")
+        return 130
 
 
 def _run(argv: list[str]) -> int:
@@ -268,4 +273,5 @@ def _text(value: float | int | None) -> str:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up as after Ctrl-C
     sys.exit(main())

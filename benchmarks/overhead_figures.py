@@ -37,7 +37,8 @@ def setting_figures(job: Job, plain: Job) -> dict[str, Any]:
         "rounds_counted": len(pairs),
         "round_seconds": _median(turn.working_seconds for turn, _ in pairs),
         **_ratios("ratio", [turn.working_seconds / twin.working_seconds for turn, twin in pairs]),
-        **_ratios("cpu_ratio", [_cpu(turn) / _cpu(twin) for turn, twin in pairs]),
+        # Whoever waits in vain looks for messages meanwhile, and that is no work.
+        **_ratios("cpu_ratio", [_cpu(turn) / _cpu(twin) for turn, twin in pairs if not turn.dropouts]),
         "bytes_up": int(summary["bytes_up"]),
         "bytes_down": int(summary["bytes_down"]),
         "round_bytes_up": _median(turn.total("bytes_up") for turn, _ in pairs),
