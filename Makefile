@@ -12,7 +12,7 @@ help:
 	@echo "make demo    set up .venv once, then train FedR on UMLS, 1 server and 5 clients: private union, secure sums"
 	@echo "make test    set up .venv once, then run all tests"
 	@echo "make lint    ruff and mypy --strict"
-	@echo "make bench   what secure and secret aggregation cost next to their plain twin"
+	@echo "make bench   what secure and secret aggregation cost next to their plain twin (BENCH='--dataset ...' for options)"
 	@echo "make clean   remove .venv, caches and demo runs"
 
 setup: $(STAMP)
@@ -38,7 +38,7 @@ lint: setup
 	$(BIN)/mypy --strict protocols
 
 bench: setup
-	$(BIN)/python -m benchmarks.overhead
+	$(BIN)/python -m benchmarks.overhead $(BENCH)
 
 clean:
 	rm -rf $(VENV) runs build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

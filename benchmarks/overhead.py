@@ -1,14 +1,27 @@
 """What secure and secret aggregation cost next to their plain twin: `python -m benchmarks.overhead --help`.
 
-The same training job runs under mpirun with `--aggregation plain`, `secagg` and `secret` in turn, several times, with
-the same seed and data, aligned in clear for the first and by private set union for the others. Reported are medians and
-the ratios to plain of each repetition; times of single runs on a busy machine mean little, ratios of neighbours more.
-A round is what lies between set-up and results, evaluation left out; set-up (keys, alignment) is told apart.
+The same training job runs under mpirun once per setting, with the same seed and data:
+
+    plain           names aligned in clear, sums in clear
+    secagg          private set union, sums under pairwise masks
+    secret          private set union, sums that the server cannot read either
+    secagg_dropout  as secagg, and a client falls silent in some rounds (it is stopped while it trains)
+    secret_dropout  as secret, likewise
+
+All jobs are there at once and take turns, round by round, in changing order, so that only one of them works at any time
+and the machine's noise hits all alike. A round is timed by its server, from the moment it may begin until it has the
+sum; evaluation is left out, and so are the first two rounds: in the first one nobody trains, in the second one the
+trainers' inner loops are compiled. The ratio of a round is to the plain
+round of the same number; reported are the median and an interval for it. What was spent waiting for a client that had
+fallen silent is told apart and not part of any ratio. In a round with a dropout one client less trains to the end.
+
+Everything after -- goes to the training jobs as it is.
 """
 
 import argparse
 import json
-import statistics
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,32 +29,50 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks import overhead_sweep
+from benchmarks.baton import WARM_UP, Job, Silence, in_order, running
+from benchmarks.overhead_figures import PLAIN, ratios_to_plain, setting_figures
 from launch.command_line import OneLineParser, require_writable, run_command
 from launch.environment import mpirun_command
-from secure_kg.console import say, table
+from secure_kg.console import fail, say, table
 from secure_kg.errors import UserError
 from secure_kg.federation.run_folder import write_json
-from secure_kg.federation.stopwatch import PHASES
 
-SETTINGS: Final = ("plain", "secagg", "secret")
-SECURE: Final = SETTINGS[1:]
+SETTINGS: Final = ("plain", "secagg", "secret", "secagg_dropout", "secret_dropout")
+WITH_DROPOUTS: Final = SETTINGS[3:]
+_LAUNCHERS: Final = {"fedr": "launch.fedr_secagg", "fede": "launch.fede"}
+_GB_PER_CLIENT: Final = 0.6
+_GB_PER_SERVER: Final = 0.2
+"""On FB15k-237; what a client needs by itself, with torch and numba, is half of it."""
+_FIRST_SILENCE: Final = WARM_UP + 5
+"""The server remembers the last four answers; until then it would wait as if every round compiled something."""
+_ROUNDS_PER_SILENCE: Final = 3
+"""One in which a client is lost, one without it, and one in which it is back."""
+_LEAST_CLIENTS_FOR_DROPOUTS: Final = 4
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: measured. 2: one line on standard error says what to mend."""
-    return run_command(lambda: _run(_parser().parse_args(argv)))
+    try:
+        return run_command(lambda: _run(list(sys.argv[1:] if argv is None else argv)))
+    except KeyboardInterrupt:  # the jobs have ended and their files are gone
+        fail("interrupted")
+        return 130
 
 
-def _run(options: argparse.Namespace) -> int:
-    if options.clients < 2 or options.rounds < 1 or options.repeat < 1:
-        raise UserError("--clients must be at least 2, --rounds and --repeat at least 1")
+def _run(argv: list[str]) -> int:
+    cut = argv.index("--") if "--" in argv else len(argv)
+    options = _parser().parse_args(argv[:cut])
+    options.training = argv[cut + 1 :]
+    _check(options)
     if options.json not in (None, "-"):
         require_writable(Path(options.json))
-    report = measure(options)
-    if options.json == "-":
-        say(json.dumps(report, indent=2))
+    quiet = options.json == "-"
+    report = overhead_sweep.measure(options, quiet) if options.sweep else measure(options, quiet)
+    if quiet:
+        say(json.dumps(report, indent=2, allow_nan=False))
         return 0
-    show(report)
+    overhead_sweep.show(report) if options.sweep else show(report)
     if options.json:
         write_json(Path(options.json), report)
     return 0
@@ -52,114 +83,195 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m benchmarks.overhead",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example: python -m benchmarks.overhead --dataset kinships --clients 5 --rounds 20 --json overhead.json",
+        epilog="""\
+examples:
+  python -m benchmarks.overhead --dataset kinships --rounds 30 --json overhead.json
+  python -m benchmarks.overhead --dataset fb15k237.npz --strategy fede --rounds 12 --settings plain secagg secret
+  python -m benchmarks.overhead --dataset umls -- --local-epochs 1 --batch-size 64
+  python -m benchmarks.overhead --sweep clients""",
         allow_abbrev=False,
     )
     parser.add_argument("--dataset", default="umls", help="as for launch.fedr_secagg [umls]")
     parser.add_argument("--clients", type=int, default=5, metavar="C", help="number of clients [5]")
-    parser.add_argument("--rounds", type=int, default=10, metavar="R", help="training rounds per run [10]")
+    parser.add_argument("--rounds", type=int, default=20, metavar="R", help="rounds of each setting [20]")
+    parser.add_argument(
+        "--strategy", choices=sorted(_LAUNCHERS), default="fedr", help="what is shared: relation or entity rows [fedr]"
+    )
     parser.add_argument("--model", default="transe", help="embedding model [transe]")
     parser.add_argument("--dim", type=int, default=128, help="embedding dimension [128]")
-    parser.add_argument("--repeat", type=int, default=3, metavar="N", help="runs of each kind [3]")
-    parser.add_argument("--json", metavar="FILE", help="write the figures to FILE; - for standard output")
+    parser.add_argument("--seed", type=int, default=0, help="the same for all settings [0]")
+    parser.add_argument(
+        "--settings", nargs="+", choices=SETTINGS, metavar="S", help=f"which to measure: {', '.join(SETTINGS)} [all]"
+    )
+    parser.add_argument(
+        "--dropouts",
+        type=int,
+        metavar="N",
+        help="how often a client falls silent in the settings with dropouts; 0: leave these out [1 where there are "
+        f"{_LEAST_CLIENTS_FOR_DROPOUTS} clients and rounds enough]",
+    )
+    parser.add_argument(
+        "--grace",
+        type=float,
+        default=5.0,
+        metavar="S",
+        help="wait at least so many seconds for a silent client, and 5 times as long as it usually takes [5]",
+    )
+    parser.add_argument(
+        "--memory-gb", type=float, metavar="GB", help="how much memory all jobs together may take [what is free]"
+    )
+    parser.add_argument(
+        "--sweep",
+        choices=overhead_sweep.SWEEPS,
+        help="instead of training: how bytes and seconds of one round's sums grow with clients, rows or dimension",
+    )
+    parser.add_argument("--json", metavar="FILE", help="write the figures to FILE; - for standard output alone")
     return parser
 
 
-def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Run each setting in turn, as often as asked for."""
-    runs: dict[str, list[dict[str, Any]]] = {setting: [] for setting in SETTINGS}
-    with tempfile.TemporaryDirectory() as scratch:
-        for repetition in range(options.repeat):
-            for setting in SETTINGS:
-                if options.json != "-":
-                    say(f"{repetition + 1}/{options.repeat}: {setting}")
-                runs[setting].append(_train(options, setting, Path(scratch) / f"{setting}-{repetition}"))
-    per_setting = {setting: _figures(runs[setting], options.rounds) for setting in SETTINGS}
-    plain = per_setting["plain"]
-    ratios = {
-        setting: [
-            _round_seconds(run, options.rounds) / _round_seconds(twin, options.rounds)
-            for run, twin in zip(runs[setting], runs["plain"], strict=True)
-        ]
-        for setting in SETTINGS
-    }
+def _check(options: argparse.Namespace) -> None:
+    if options.clients < 2 or options.rounds <= WARM_UP:
+        raise UserError(f"--clients must be at least 2 and --rounds {WARM_UP + 1}: the first {WARM_UP} are not counted")
+    if options.dim < 1 or not options.grace > 0:
+        raise UserError("--dim must be at least 1 and --grace above 0")
+    if options.settings is not None and PLAIN not in options.settings:
+        raise UserError("--settings must contain plain: all ratios are to it")
+    room = max(0, (options.rounds - _FIRST_SILENCE + 1) // _ROUNDS_PER_SILENCE)
+    possible = room if options.clients >= _LEAST_CLIENTS_FOR_DROPOUTS else 0
+    asked = bool(set(options.settings or ()) & set(WITH_DROPOUTS))
+    if options.dropouts is None:
+        options.dropouts = 1 if asked else min(1, possible)
+    if not int(asked) <= options.dropouts <= possible:
+        raise UserError(
+            f"--dropouts {options.dropouts}: each takes {_ROUNDS_PER_SILENCE} rounds, of which the first is round "
+            f"{_FIRST_SILENCE}, and {_LEAST_CLIENTS_FOR_DROPOUTS} clients; there is room for {possible}"
+        )
+    without = () if options.dropouts else WITH_DROPOUTS
+    options.settings = [name for name in SETTINGS if name in (options.settings or SETTINGS) and name not in without]
+    if not options.sweep:
+        _check_memory(options)
+
+
+def _check_memory(options: argparse.Namespace) -> None:
+    needed = len(options.settings) * (_GB_PER_SERVER + options.clients * _GB_PER_CLIENT)
+    there = options.memory_gb if options.memory_gb is not None else _free_gb()
+    if there is not None and needed > there:
+        raise UserError(
+            f"{len(options.settings)} jobs of {options.clients + 1} processes may take {needed:.1f} GB, of which "
+            f"{there:.1f} are free: measure fewer with --settings, or say otherwise with --memory-gb"
+        )
+
+
+def _free_gb() -> float | None:
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
+        return next(int(line.split()[1]) / 1e6 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration, ValueError):
+        return None
+
+
+def measure(options: argparse.Namespace, quiet: bool) -> dict[str, Any]:
+    """All settings side by side, round by round."""
+    tell = (lambda text: None) if quiet else say
+    with tempfile.TemporaryDirectory(prefix="overhead-") as scratch:
+        jobs = [_job(options, setting, Path(scratch)) for setting in options.settings]
+        tell(f"starting {len(jobs)} jobs of {options.clients + 1} processes: {', '.join(options.settings)}")
+        with running(jobs):
+            step = 0
+            while waiting := [job for job in jobs if job.ask is not None]:
+                taken = [job.take_turn() for job in in_order(waiting, step)]
+                step += 1
+                told = "  ".join(f"{job.name} {job.turns[-1].seconds:.3f}" for job in waiting)
+                tell(f"{taken[0].work} {taken[0].round}, seconds: {told}")
+        plain = next(job for job in jobs if job.name == PLAIN)
+        figures = {job.name: setting_figures(job, plain) for job in jobs}
+    for setting in figures.values():
+        setting["ratios_to_plain"] = ratios_to_plain(setting["parties"], figures[PLAIN]["parties"])
+    twins = [figures[name]["mrr"] for name in options.settings if name not in WITH_DROPOUTS]
     return {
-        "dataset": options.dataset,
-        "clients": options.clients,
-        "rounds": options.rounds,
-        "model": options.model,
-        "dim": options.dim,
-        "repeat": options.repeat,
-        **{
-            setting: figures
-            | {
-                "ratio_to_plain": statistics.median(ratios[setting]),
-                "ratios": ratios[setting],
-                "bytes_ratio": figures["round_bytes_up"] / plain["round_bytes_up"],
-            }
-            for setting, figures in per_setting.items()
-        },
-        "mrr_difference": max(abs(per_setting[setting]["mrr"] - plain["mrr"]) for setting in SECURE),
+        **_environment(options),
+        "settings": options.settings,
+        **figures,
+        "mrr_difference": max(abs(mrr - figures[PLAIN]["mrr"]) for mrr in twins),
     }
+
+
+def _environment(options: argparse.Namespace) -> dict[str, Any]:
+    names = ("dataset", "clients", "rounds", "strategy", "model", "dim", "seed", "dropouts", "grace", "training")
+    return {
+        **{name: getattr(options, name) for name in names},
+        "cores": len(os.sched_getaffinity(0)),
+        "commit": _commit(),
+        "python": sys.version.split()[0],
+    }
+
+
+def _commit() -> str | None:
+    """Of the source tree this file is in; None outside of one."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None
+
+
+def _job(options: argparse.Namespace, setting: str, scratch: Path) -> Job:
+    aggregation, out = setting.removesuffix("_dropout"), scratch / setting
+    arguments = ["--dataset", options.dataset, "--model", options.model, "--dim", str(options.dim)]
+    arguments += ["--seed", str(options.seed), "--rounds", str(options.rounds), "--eval-every", str(options.rounds)]
+    arguments += ["--checkpoint-every", "0", "--grace", str(options.grace), *options.training]
+    arguments += ["--aggregation", aggregation, "--alignment", "plain" if aggregation == PLAIN else "psu"]
+    command = mpirun_command(_LAUNCHERS[options.strategy], options.clients + 1, [*arguments, "--out", str(out)])
+    silence = Silence(options.clients, silent_rounds(options.dropouts, options.rounds))
+    return Job(setting, command, out, scratch, silence if setting in WITH_DROPOUTS else None)
+
+
+def silent_rounds(dropouts: int, rounds: int) -> frozenset[int]:
+    """In which rounds a client falls silent: spread over the run, each time with room to come back."""
+    if not dropouts:
+        return frozenset()
+    apart = max(_ROUNDS_PER_SILENCE, (rounds - _FIRST_SILENCE + 1) // dropouts)
+    return frozenset(_FIRST_SILENCE + apart * number for number in range(dropouts))
 
 
 def show(report: dict[str, Any]) -> None:
-    names = ("round_seconds", "ratio_to_plain", "round_bytes_up", "bytes_ratio", "setup_bytes_up", "mrr")
-    rows: list[list[str | int]] = [[name, *(_text(report[setting][name]) for setting in SETTINGS)] for name in names]
-    rows += [
-        [f"seconds {phase}", *(_text(report[setting]["seconds"][phase]) for setting in SETTINGS)] for phase in PHASES
-    ]
+    settings = report["settings"]
+    names = ["round_seconds", "ratio_to_plain", "cpu_ratio_to_plain", "round_bytes_up", "bytes_ratio"]
+    names += ("setup_seconds", "setup_bytes_up", "waited_in_vain_seconds", "mrr")
+    rows: list[list[str | int]] = [[name, *(_text(report[setting][name]) for setting in settings)] for name in names]
+    for party in ("server", "client_mean", "client_max"):
+        for name in ("round_cpu_seconds", "messages_up", "messages_down", "peak_memory_mb"):
+            values = (report[setting]["parties"][party][name] for setting in settings)
+            rows.append([f"{party} {name}", *map(_text, values)])
+    for phase in report[PLAIN]["cpu_seconds"]:
+        values = (report[setting]["cpu_seconds"][phase] / report["rounds"] for setting in settings)
+        rows.append([f"cpu seconds per round: {phase}", *map(_text, values)])
     title = (
-        f"{report['dataset']}, {report['clients']} clients, {report['rounds']} rounds, {report['model']} "
-        f"{report['dim']}: medians of {report['repeat']}"
+        f"{report['dataset']}, {report['clients']} clients, {report['strategy']}, {report['rounds']} rounds, "
+        f"{report['model']} {report['dim']}"
     )
-    table(title, ("", *SETTINGS), rows)
-    for setting in SECURE:
-        ratios = report[setting]["ratios"]
-        say(f"{setting}/plain of each repetition: {min(ratios):.3f} to {max(ratios):.3f}")
-    say(f"MRR differs by {report['mrr_difference']:.1e}")
+    table(title, ("", *settings), rows)
+    for setting in settings[1:]:
+        figures = report[setting]
+        if figures["ratio_interval"] is None:
+            say(f"{setting}: no round with a dropout and a sum")
+            continue
+        low, high = figures["ratio_interval"]
+        say(
+            f"{setting}/plain: {figures['ratio_to_plain']:.3f} ({low:.3f} to {high:.3f}, "
+            f"{100 * figures['ratio_coverage']:.0f} %, {figures['rounds_counted']} rounds), "
+            f"bytes up {figures['bytes_ratio']:.4f}"
+        )
+    say(f"MRR of the runs without dropouts differs by {report['mrr_difference']:.1e}")
 
 
-def _train(options: argparse.Namespace, setting: str, out: Path) -> dict[str, Any]:
-    arguments = ["--dataset", options.dataset, "--model", options.model, "--dim", str(options.dim)]
-    arguments += ["--rounds", str(options.rounds), "--eval-every", str(options.rounds), "--checkpoint-every", "0"]
-    alignment = "plain" if setting == "plain" else "psu"
-    arguments += ["--aggregation", setting, "--alignment", alignment, "--out", str(out)]
-    command = mpirun_command("launch.fedr_secagg", options.clients + 1, arguments)
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-        raise UserError(f"the {setting} run failed: {lines[-1].removeprefix('error: ')}")
-    result: dict[str, Any] = json.loads((out / "summary.json").read_text(encoding="utf-8"))
-    return result
-
-
-def _round_seconds(run: dict[str, Any], rounds: int) -> float:
-    """Wall-clock seconds of a round, by the server's clock. Ranking takes a client's time, not the sums'."""
-    spent = float(run["seconds_total"]) - float(run["setup"]["seconds"]) - float(run["seconds"]["evaluate"])
-    return spent / rounds
-
-
-def _round_bytes(run: dict[str, Any], rounds: int) -> float:
-    """Bytes up of a round, of all clients together."""
-    return float(run["bytes_up"] - run["setup"]["bytes_up"]) / rounds
-
-
-def _figures(runs: list[dict[str, Any]], rounds: int) -> dict[str, Any]:
-    return {
-        "round_seconds": statistics.median(_round_seconds(run, rounds) for run in runs),
-        "bytes_up": runs[0]["bytes_up"],
-        "round_bytes_up": _round_bytes(runs[0], rounds),
-        "setup_bytes_up": runs[0]["setup"]["bytes_up"],
-        "bytes_down": runs[0]["bytes_down"],
-        "mrr": runs[0]["mrr"],
-        "seconds": {phase: statistics.median(run["seconds"][phase] for run in runs) for phase in PHASES},
-    }
-
-
-def _text(value: float | int) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
+def _text(value: float | int | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:.4f}"
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up as after Ctrl-C
     sys.exit(main())

@@ -33,6 +33,7 @@ from secure_kg.data.sources import check_source_name
 from secure_kg.errors import UserError
 from secure_kg.federation.client_folder import open_folder
 from secure_kg.federation.config import RunConfig
+from secure_kg.federation.pacing import turns_of_environment
 from secure_kg.federation.run_folder import RunFolder, locked
 from secure_kg.federation.server import FederationServer
 from secure_kg.federation.summary import summarise
@@ -162,7 +163,7 @@ def _serve(plan: Plan, transport: Transport) -> bool:
         with locked(out):
             folder = RunFolder.reopen(out, config) if plan.resume else RunFolder.create(out, config)
             try:
-                server = FederationServer(config, transport, folder, say)
+                server = FederationServer(config, transport, folder, say, turns_of_environment())
                 outcome = server.run()
             except (UserError, ProtocolError):
                 folder.discard_if_unused()

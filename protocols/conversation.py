@@ -179,7 +179,7 @@ class Conversation:
         `purpose`: the sum it belongs to; if one of them abandons that instead, `SumAbandoned`.
         """
         started = time.monotonic()
-        missing, answered = set(senders), list[float]()
+        missing, answered, last_given_up = set(senders), list[float](), 0.0
         while missing:
             limits = {party: patience.limit(step, party, answered, len(senders)) for party in missing}
             answer, late = None, set[PartyId]()
@@ -195,6 +195,7 @@ class Conversation:
                 missing -= late
                 for party in late:
                     patience.give_up(step, party, started)
+                    last_given_up = time.monotonic() - started
                 continue
             sender, message = answer
             seconds = time.monotonic() - started
@@ -202,6 +203,7 @@ class Conversation:
             patience.note(step, sender, seconds)
             missing.discard(sender)
             yield sender, message
+        patience.seconds_in_vain += max(0.0, last_given_up - max(answered, default=0.0))
 
     def came_back(self, party: PartyId) -> bool:
         """Whether a party that was left out has said `Back`. What it sent before that is late and dropped."""

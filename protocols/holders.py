@@ -57,6 +57,7 @@ from protocols.primitives.group import FieldArray, GroupVector, PrimeField
 from protocols.primitives.prg import combine_keystreams
 from protocols.secagg.vectors import VectorClient, VectorServer, VectorTask
 from protocols.secret_aggregation import mask_key, open_total
+from protocols.spent import Spent
 from protocols.sums import Silent
 from protocols.totals import SumTotal
 from protocols.transport.deadline import Deadline
@@ -115,6 +116,10 @@ class Holders:
 class HolderClient(ABC):
     """A client's part in counting."""
 
+    def __init__(self) -> None:
+        self.spent = Spent()
+        """The work of all counts so far, without waiting."""
+
     @abstractmethod
     def prepare(self, conversation: Conversation, task: CountTask, deadline: Deadline) -> None:
         """Agree on whatever this count needs. At most once per round."""
@@ -160,7 +165,9 @@ def require_positions(held: npt.NDArray[np.int64], task: CountTask) -> None:
     """`ValueError` for rows that would count elsewhere or be read back wrongly."""
     if held.size and not (int(held.min()) >= 0 and int(held.max()) < task.union_size):
         raise ValueError(f"rows held are positions in the union, below {task.union_size}")
-    if len(np.unique(held)) != len(held):
+    taken = np.zeros(task.union_size, dtype=np.bool_)
+    taken[held] = True
+    if np.count_nonzero(taken) != len(held):  # without sorting: this is done in every round
         raise ValueError("rows held are positions in the union, each once")
 
 
@@ -224,6 +231,7 @@ def _checksum(entries: FieldArray, task: CountTask, key: GroupKey) -> np.uint64:
 
 class SecretHolderClient(HolderClient):
     def __init__(self, vectors: VectorClient, key: GroupKey) -> None:
+        super().__init__()
         self._vectors, self._key = vectors, key
 
     def prepare(self, conversation: Conversation, task: CountTask, deadline: Deadline) -> None:
@@ -233,14 +241,17 @@ class SecretHolderClient(HolderClient):
         self, conversation: Conversation, task: CountTask, held: npt.NDArray[np.int64], deadline: Deadline
     ) -> Holders:
         vectors, me = vector_task(task), conversation.transport.party
-        own = own_entries(len(held), task)
-        vector = held_vector(held, own, task, self._key)
-        self._vectors.contribute(conversation, vectors, vector, deadline, [mask_key(self._key, vectors, me)])
+        with self.spent.measure():
+            own = own_entries(len(held), task)
+            vector = held_vector(held, own, task, self._key)
+            mask = mask_key(self._key, vectors, me)
+        self.spent.add(self._vectors.contribute(conversation, vectors, vector, deadline, [mask]))
         with conversation.transport.phase(task.round, PURPOSE):
             total = conversation.receive(SERVER, SumTotal, task.round, deadline, PURPOSE)
         if me not in total.contributors:
             raise PeerMisbehaved("a count without this client, which has contributed to it")
-        enough = enough_holders(open_total(self._key, vectors, total), held, own, task, self._key)
+        with self.spent.measure():
+            enough = enough_holders(open_total(self._key, vectors, total), held, own, task, self._key)
         return Holders(enough, frozenset(PartyId(party) for party in total.contributors))
 
 

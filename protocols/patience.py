@@ -29,6 +29,8 @@ class Patience:
         self._longest, self._grace, self._factor = longest, min(grace, longest), factor
         self._seen: dict[tuple[str, PartyId], deque[float]] = defaultdict(lambda: deque(maxlen=_REMEMBERED))
         self._given_up: dict[PartyId, tuple[str, float]] = {}
+        self.seconds_in_vain = 0.0
+        """Spent waiting for those alone who did not answer in the end."""
 
     @classmethod
     def fixed(cls, seconds: float) -> "Patience":

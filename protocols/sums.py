@@ -22,6 +22,7 @@ from protocols.identifiers import PartyId, RoundId
 from protocols.patience import Patience
 from protocols.primitives.fixed_point import Encoded, FixedPoint
 from protocols.primitives.group import GroupVector, Ring
+from protocols.spent import Spent
 from protocols.transport.deadline import Deadline
 
 R = TypeVar("R", covariant=True)
@@ -134,9 +135,17 @@ class ContributionReport:
 
     clipped: int = 0
     max_error: float = 0.0
-    encode_seconds: float = 0.0
-    mask_seconds: float = 0.0
+    encoding: Spent = field(default_factory=Spent)
+    masking: Spent = field(default_factory=Spent)
     """Everything cryptographic: keys, shares, masks."""
+
+    @property
+    def encode_seconds(self) -> float:
+        return self.encoding.seconds
+
+    @property
+    def mask_seconds(self) -> float:
+        return self.masking.seconds
 
 
 MayOpen: TypeAlias = Callable[[frozenset[PartyId]], None]
@@ -176,8 +185,12 @@ class SumServer(ABC, Generic[R]):
 
     @property
     @abstractmethod
-    def unmask_seconds(self) -> float:
+    def unmasking(self) -> Spent:
         """Time spent adding up and reading the sums, so far."""
+
+    @property
+    def unmask_seconds(self) -> float:
+        return self.unmasking.seconds
 
     @abstractmethod
     def setup(

@@ -37,6 +37,7 @@ def sum_task(task: CountTask) -> SumTask:
 
 class PlainHolderClient(HolderClient):
     def __init__(self) -> None:
+        super().__init__()
         self._sums = PlainSumClient()
 
     def prepare(self, conversation: Conversation, task: CountTask, deadline: Deadline) -> None:
@@ -45,17 +46,20 @@ class PlainHolderClient(HolderClient):
     def count(
         self, conversation: Conversation, task: CountTask, held: npt.NDArray[np.int64], deadline: Deadline
     ) -> Holders:
-        require_positions(held, task)
-        counts = np.zeros(task.union_size, dtype=np.int64)
-        counts[held] = 1
-        sums = sum_task(task)
-        self._sums.contribute(conversation, sums, Contribution(_NO_REALS, counts), deadline)
+        with self.spent.measure():
+            require_positions(held, task)
+            counts = np.zeros(task.union_size, dtype=np.int64)
+            counts[held] = 1
+            sums = sum_task(task)
+        report = self._sums.contribute(conversation, sums, Contribution(_NO_REALS, counts), deadline)
+        self.spent.add(report.encoding)
         with conversation.transport.phase(task.round, PURPOSE):
             total = conversation.receive(SERVER, SumTotal, task.round, deadline, PURPOSE)
         if total.vector.shape != (task.union_size,):
             raise PeerMisbehaved("a count of another length")
         contributors = frozenset(PartyId(party) for party in total.contributors)
-        return Holders(sums.layout.decode(total.vector).counts[held] >= task.least, contributors)
+        with self.spent.measure():
+            return Holders(sums.layout.decode(total.vector).counts[held] >= task.least, contributors)
 
 
 class PlainHolderServer(HolderServer):

@@ -13,7 +13,6 @@ last bit, any difference is a fault, and what the twins cost differs by cryptogr
 loses is measured by every client against its own values (`ContributionReport.max_error`).
 """
 
-import time
 from collections.abc import Collection
 from typing import Any
 
@@ -24,6 +23,8 @@ from protocols.conversation import MAX_PURPOSE, Conversation
 from protocols.errors import PeerMisbehaved, SumAbandoned
 from protocols.identifiers import SERVER, PartyId
 from protocols.patience import Patience
+from protocols.primitives.group import GroupVector
+from protocols.spent import Spent
 from protocols.sums import Collected, Contribution, ContributionReport, MayOpen, Silent, SumClient, SumServer, SumTask
 from protocols.transport.deadline import Deadline
 
@@ -56,12 +57,12 @@ class PlainSumClient(SumClient):
         may_open: MayOpen | None = None,
     ) -> ContributionReport:
         """`may_open` is not asked: what is sent in clear is open."""
-        started = time.perf_counter()
-        encoded = task.layout.encode(contribution)
-        encoded_at = time.perf_counter()
+        encoding = Spent()
+        with encoding.measure():
+            encoded = task.layout.encode(contribution)
         with conversation.transport.phase(task.round, f"input/{task.purpose}"):
             conversation.send(SERVER, ClearInput(task.purpose, encoded.vector), task.round)
-        return ContributionReport(encoded.clipped, encoded.max_error, encoded_at - started)
+        return ContributionReport(encoded.clipped, encoded.max_error, encoding)
 
 
 class PlainSumServer(SumServer[Collected]):
@@ -70,11 +71,11 @@ class PlainSumServer(SumServer[Collected]):
     def __init__(self, min_contributors: int = 1) -> None:
         self._min_contributors = min_contributors
         self._present: frozenset[PartyId] = frozenset()
-        self._seconds = 0.0
+        self._unmasking = Spent()
 
     @property
-    def unmask_seconds(self) -> float:
-        return self._seconds
+    def unmasking(self) -> Spent:
+        return self._unmasking
 
     def setup(
         self, conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent
@@ -104,20 +105,24 @@ class PlainSumServer(SumServer[Collected]):
         running, step = layout.ring.zeros(layout.entries), f"input/{task.purpose}"
         with conversation.transport.phase(task.round, step):
             for party, message in conversation.gather_each(expected, ClearInput, task.round, patience, step):
-                started = time.perf_counter()
-                try:
-                    layout.ring.require(message.vector, layout.entries)
-                except ValueError:
-                    raise PeerMisbehaved(f"client {party} contributed a vector of another length or ring") from None
-                if message.purpose != task.purpose:
-                    raise PeerMisbehaved(f"client {party} contributed to another sum")
-                layout.ring.add_into(running, message.vector)
+                with self._unmasking.measure():
+                    self._take(running, message, task, party)
                 contributors.add(party)
-                self._seconds += time.perf_counter() - started
         if missing := expected - contributors:
             silent(missing, step)
         if len(contributors) < self._min_contributors:
             raise SumAbandoned(
                 f"{len(contributors)} clients have sent their input, {self._min_contributors} are needed"
             )
-        return Collected(layout.decode(running), frozenset(contributors))
+        with self._unmasking.measure():
+            return Collected(layout.decode(running), frozenset(contributors))
+
+    def _take(self, running: GroupVector, message: ClearInput, task: SumTask, party: PartyId) -> None:
+        layout = task.layout
+        try:
+            layout.ring.require(message.vector, layout.entries)
+        except ValueError:
+            raise PeerMisbehaved(f"client {party} contributed a vector of another length or ring") from None
+        if message.purpose != task.purpose:
+            raise PeerMisbehaved(f"client {party} contributed to another sum")
+        layout.ring.add_into(running, message.vector)

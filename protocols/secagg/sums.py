@@ -4,7 +4,6 @@ Parties, adversary, what is revealed, assumed and not covered: see the package, 
 silent in a step is reported to the caller (`Silent`) and left out of the steps that follow.
 """
 
-import time
 from abc import abstractmethod
 from collections.abc import Collection, Sequence
 
@@ -14,6 +13,7 @@ from protocols.patience import Patience
 from protocols.primitives.fixed_point import Encoded
 from protocols.primitives.group import GroupVector
 from protocols.secagg.vectors import VectorClient, VectorServer, VectorTask, VectorTotal
+from protocols.spent import Spent
 from protocols.sums import (
     Collected,
     Contribution,
@@ -69,13 +69,13 @@ class SecAggSumClient(SumClient):
         deadline: Deadline,
         may_open: MayOpen | None = None,
     ) -> ContributionReport:
-        started = time.perf_counter()
-        encoded = self._encoder.encode(task.layout, contribution)
-        encode_seconds = time.perf_counter() - started
+        encoding = Spent()
+        with encoding.measure():
+            encoded = self._encoder.encode(task.layout, contribution)
         vectors = vector_task(task)
         masks = self._more_masks(vectors, conversation.transport.party)
-        seconds = self._vectors.contribute(conversation, vectors, encoded.vector, deadline, masks, may_open)
-        return ContributionReport(encoded.clipped, encoded.max_error, encode_seconds, seconds)
+        masking = self._vectors.contribute(conversation, vectors, encoded.vector, deadline, masks, may_open)
+        return ContributionReport(encoded.clipped, encoded.max_error, encoding, masking)
 
     def _more_masks(self, task: VectorTask, party: PartyId) -> Sequence[bytes]:
         """Keys of masks that stay on the sum: none, the server is to read it."""
@@ -89,8 +89,8 @@ class VectorSumServer(SumServer[R]):
         self._vectors = vectors
 
     @property
-    def unmask_seconds(self) -> float:
-        return self._vectors.unmask_seconds
+    def unmasking(self) -> Spent:
+        return self._vectors.unmasking
 
     def setup(
         self, conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent
@@ -126,4 +126,5 @@ class SecAggSumServer(VectorSumServer[Collected]):
     """The server reads the sum."""
 
     def _read(self, task: SumTask, total: VectorTotal) -> Collected:
-        return Collected(task.layout.decode(total.vector), total.contributors)
+        with self._vectors.unmasking.measure():
+            return Collected(task.layout.decode(total.vector), total.contributors)

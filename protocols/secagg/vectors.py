@@ -6,7 +6,6 @@ silent in a step is reported to the caller (`Silent`) and left out of the steps 
 Several sums may be prepared before the first of them is contributed to; each is known by its round and purpose.
 """
 
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -31,6 +30,7 @@ from protocols.secagg.params import SumParameters, ThreatModel, complete_paramet
 from protocols.secagg.server import EXPECTED, SecAggServer, Step
 from protocols.secagg.session import ClientSession
 from protocols.secagg.terms import Credentials, Terms, setup_transcript
+from protocols.spent import Spent
 from protocols.sums import MayOpen, Silent
 from protocols.transport.deadline import Deadline
 
@@ -87,7 +87,7 @@ class VectorClient:
         self._model, self._min_survivors, self._credentials = model, min_survivors, credentials
         self._openings = openings
         self._session: ClientSession | None = None
-        self._running: dict[_Sum, tuple[SecAggClient, float]] = {}
+        self._running: dict[_Sum, tuple[SecAggClient, Spent]] = {}
 
     @property
     def session(self) -> ClientSession:
@@ -108,13 +108,14 @@ class VectorClient:
     def prepare(self, conversation: Conversation, task: VectorTask, deadline: Deadline) -> None:
         """Agree on the keys of this sum, until it only lacks the inputs."""
         self._forget_before(task.round)
-        started = time.perf_counter()
-        parameters = parameters_for(len(task.participants), len(self._clients), self._model, self._min_survivors)
-        running = self.session.begin(
-            task.round, task.purpose, task.participants, parameters, task.group, task.length, model=task.model
-        )
-        advert = running.start()
-        step = _Steps(conversation, task, running, time.perf_counter() - started)
+        spent = Spent()
+        with spent.measure():
+            parameters = parameters_for(len(task.participants), len(self._clients), self._model, self._min_survivors)
+            running = self.session.begin(
+                task.round, task.purpose, task.participants, parameters, task.group, task.length, model=task.model
+            )
+            advert = running.start()
+        step = _Steps(conversation, task, running, spent)
         try:
             with conversation.transport.phase(task.round, f"advertise keys/{task.purpose}"):
                 conversation.send(SERVER, advert, task.round)
@@ -126,7 +127,7 @@ class VectorClient:
         except ProtocolError as problem:
             running.abort(str(problem))
             raise
-        self._running[task.key] = running, step.seconds
+        self._running[task.key] = running, spent
 
     def contribute(
         self,
@@ -136,20 +137,19 @@ class VectorClient:
         deadline: Deadline,
         more_masks: Sequence[bytes] = (),
         may_open: MayOpen | None = None,
-    ) -> float:
-        """Send `vector`, masked in place, to a sum that is prepared, and help to open it; the seconds it took in all.
+    ) -> Spent:
+        """Send `vector`, masked in place, to a sum that is prepared, and help to open it; the time it took in all.
 
         `more_masks`: keys of masks that stay on the sum. `may_open`: asked before this client helps to open it.
         """
         try:
-            running, seconds = self._running.pop(task.key)
+            running, spent = self._running.pop(task.key)
         except KeyError:
             raise RuntimeError("prepare() comes first") from None
-        step, transport = _Steps(conversation, task, running, seconds), conversation.transport
+        step, transport = _Steps(conversation, task, running, spent), conversation.transport
         try:
-            started = time.perf_counter()
-            masked = running.set_input(vector, more_masks)
-            step.seconds += time.perf_counter() - started
+            with spent.measure():
+                masked = running.set_input(vector, more_masks)
             with transport.phase(task.round, f"masked input/{task.purpose}"):
                 conversation.send(SERVER, masked, task.round)
                 survivors = conversation.receive(SERVER, Survivors, task.round, deadline, task.purpose)
@@ -163,7 +163,7 @@ class VectorClient:
         except ProtocolError as problem:
             running.abort(str(problem))
             raise
-        return step.seconds
+        return spent
 
     def _forget_before(self, round_id: RoundId) -> None:
         """Sums of earlier rounds that were prepared and then given up."""
@@ -174,20 +174,19 @@ class VectorClient:
 class _Steps:
     """A client's answers in one sum, and the time they took."""
 
-    def __init__(self, conversation: Conversation, task: VectorTask, running: SecAggClient, seconds: float) -> None:
+    def __init__(self, conversation: Conversation, task: VectorTask, running: SecAggClient, spent: Spent) -> None:
         self._conversation, self._task, self._running = conversation, task, running
-        self.seconds = seconds
+        self._spent = spent
 
     def answer(self, step: str, message: wire.Message, may_open: MayOpen | None = None) -> None:
-        started = time.perf_counter()
         try:
-            if may_open is not None and isinstance(message, Survivors):
-                may_open(self._running.missing_with(message))
-            answer = self._running.receive(message)
+            with self._spent.measure():
+                if may_open is not None and isinstance(message, Survivors):
+                    may_open(self._running.missing_with(message))
+                answer = self._running.receive(message)
         except SumAbandoned as problem:  # this client must not open it: the server need not wait
             self._conversation.send(SERVER, Abandon(self._task.purpose, str(problem)[:MAX_REASON]), self._task.round)
             raise
-        self.seconds += time.perf_counter() - started
         if answer is not None:
             with self._conversation.transport.phase(self._task.round, f"{step}/{self._task.purpose}"):
                 self._conversation.send(SERVER, answer, self._task.round)
@@ -197,7 +196,8 @@ class VectorServer:
     """Number of `clients`, `model` and `min_survivors` must be those of the clients: others would refuse to answer."""
 
     def __init__(self, clients: int, model: ThreatModel, min_survivors: int = 2) -> None:
-        self.unmask_seconds = 0.0
+        self.unmasking = Spent()
+        """All that the server computes for the sums, so far."""
         self._clients, self._model, self._min_survivors = clients, model, min_survivors
         self._transcript: bytes | None = None
         self._channels: frozenset[PartyId] = frozenset()
@@ -284,14 +284,12 @@ class VectorServer:
             expected = EXPECTED[running.step]
             answers = conversation.gather_each(running.awaited, expected, task.round, patience, step, task.purpose)
             for party, message in answers:
-                started = time.perf_counter()
-                running.receive(party, message)
-                self.unmask_seconds += time.perf_counter() - started
+                with self.unmasking.measure():
+                    running.receive(party, message)
             if running.missing:
                 silent(running.missing, step)
-            started = time.perf_counter()
-            messages: Mapping[PartyId, wire.Message] = running.close()
-            self.unmask_seconds += time.perf_counter() - started
+            with self.unmasking.measure():
+                messages: Mapping[PartyId, wire.Message] = running.close()
             if lost := conversation.deliver(dict(messages), task.round):
                 running.give_up(lost)
                 silent(lost, step)

@@ -4,7 +4,6 @@ Subclasses move bytes (`_post`, `_take`); counting, labelling, tapping and timin
 A transport object belongs to one party and one thread.
 """
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -46,16 +45,14 @@ class Transport(ABC):
 
     def send(self, to: PartyId, frame: Frame) -> None:
         """Hand `frame` over for delivery. The caller must not change it afterwards."""
-        started = time.perf_counter()
-        self._post(to, frame)
-        self.traffic.send_seconds += time.perf_counter() - started
+        with self.traffic.sending.measure():
+            self._post(to, frame)
         self._record("sent", to, frame)
 
     def receive(self, senders: Collection[PartyId], deadline: Deadline) -> tuple[PartyId, Frame]:
         """The next frame from any of `senders`; `DeadlineExpired` if none comes in time."""
-        started = time.perf_counter()
-        taken = self._take(senders, deadline)
-        self.traffic.wait_seconds += time.perf_counter() - started
+        with self.traffic.waiting.measure():
+            taken = self._take(senders, deadline)
         if taken is None:
             raise DeadlineExpired(f"no message from {party_names(senders)} in time")
         sender, frame = taken

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from protocols.identifiers import PartyId, RoundId
+from protocols.spent import Spent
 
 Direction = Literal["sent", "received"]
 
@@ -29,8 +30,16 @@ class Traffic:
     """A party's own count of what it sent and received; serialized bytes, headers included."""
 
     counts: dict[TrafficKey, TrafficCount] = field(default_factory=lambda: defaultdict(TrafficCount))
-    send_seconds: float = 0.0
-    wait_seconds: float = 0.0
+    sending: Spent = field(default_factory=Spent)
+    waiting: Spent = field(default_factory=Spent)
+
+    @property
+    def send_seconds(self) -> float:
+        return self.sending.seconds
+
+    @property
+    def wait_seconds(self) -> float:
+        return self.waiting.seconds
 
     def add(self, key: TrafficKey, size: int) -> None:
         count = self.counts[key]

@@ -43,6 +43,11 @@ class Attendance:
         """Whether nobody was ever missing, or all have come back."""
         return len(self.present) == len(self._clients)
 
+    @property
+    def seconds_in_vain(self) -> float:
+        """For how long only clients were waited for that did not answer."""
+        return self._patience.seconds_in_vain
+
     def lose(self, conversation: Conversation, parties: Collection[PartyId], round_id: RoundId, step: str) -> None:
         """Go on without `parties`. They are told once; after that nothing is sent until they answer."""
         for party in sorted(set(parties) & self.present):

@@ -57,6 +57,7 @@ from secure_kg.federation.messages import (
 from secure_kg.federation.metric_names import named_metrics
 from secure_kg.federation.metric_sum import ClientMetrics, metric_contribution, metric_layout, metrics_of
 from secure_kg.federation.own_rows import OwnRows
+from secure_kg.federation.peak_memory import peak_memory_mb
 from secure_kg.federation.recording import write_receipt
 from secure_kg.federation.row_sum import row_layout
 from secure_kg.federation.run_folder import write_json
@@ -149,9 +150,11 @@ class FederationClient:
             case TrainRound() if self._done < round_id <= self._config.rounds:
                 self._train(round_id)
             case SharedRows() if self._rows is not None and self._config.aggregation != "secret":
-                self._rows.take(message)
+                with self._watch.measure("take"):
+                    self._rows.take(message)
             case SumTotal() if self._rows is not None and 0 < message.of_round <= round_id:
-                self._rows.take_sum(message, self._reader().open(self._row_task(message.of_round), message))
+                with self._watch.measure("take"):
+                    self._rows.take_sum(message, self._reader().open(self._row_task(message.of_round), message))
             case Evaluate() if round_id >= self._done and self._evaluation_due(round_id):
                 self._evaluate(round_id)
             case Verdict() if round_id == self._done:
@@ -289,8 +292,8 @@ class FederationClient:
         self, task: SumTask, contribution: Contribution, may_open: MayOpen | None = None
     ) -> ContributionReport:
         report = self._sums.contribute(self._conversation, task, contribution, self._deadline(), may_open)
-        self._watch.add("encode", report.encode_seconds)
-        self._watch.add("mask", report.mask_seconds)
+        self._watch.add("encode", report.encoding)
+        self._watch.add("mask", report.masking)
         return report
 
     def _evaluate(self, round_id: RoundId) -> None:
@@ -338,7 +341,7 @@ class FederationClient:
         self._conversation.send(SERVER, Done(), round_id)
 
     def _result(self, metrics: ClientMetrics) -> dict[str, Any]:
-        graph, traffic = self._graph, self._transport.traffic
+        graph, traffic, watch = self._graph, self._transport.traffic, self._times()
         figures = {**metrics.tail.metrics(), "both_sides": metrics.both.metrics()}
         return {
             "client": self._transport.party,
@@ -354,26 +357,31 @@ class FederationClient:
             "rows_kept_local": self._kept_local(),
             "clipped_values": self._losses.clipped,
             "max_fixed_point_error": self._losses.max_error,
-            "seconds": self._seconds(),
+            "seconds": watch.seconds,
+            "cpu_seconds": watch.cpu_seconds,
+            "peak_memory_mb": peak_memory_mb(),
             "late_messages": self._conversation.late_messages,
             "messages_sent": traffic.total("sent").messages,
+            "messages_received": traffic.total("received").messages,
         }
 
     def _kept_local(self) -> int:
         """How many of its own shareable rows this client never shared, because too few others hold them."""
         return len(self._rows.positions.own) - self._rows.averaged_of_own if self._rows is not None else 0
 
-    def _seconds(self) -> dict[str, float]:
-        watch = Stopwatch(self._watch.seconds)
-        watch.add("send", self._transport.traffic.send_seconds)
-        watch.add("wait", self._transport.traffic.wait_seconds)
-        return watch.seconds
+    def _times(self) -> Stopwatch:
+        """Of all sessions of the run."""
+        watch = self._watch.with_traffic(self._transport.traffic)
+        watch.add("holders", self._holders.spent)
+        return watch
 
     def _save(self, round_id: RoundId) -> None:
         model = {f"model/{name}": value for name, value in self._trainer.state().items()}
         best = {f"best/{name}": value for name, value in self._best.items()}
+        times = self._times()
         record = {
-            "seconds": self._seconds(),
+            "seconds": times.seconds,
+            "cpu_seconds": times.cpu_seconds,
             "clipped": self._losses.clipped,
             "max_error": self._losses.max_error,
             "loss": [self._last.loss, self._last.triples, self._last.steps],
@@ -397,7 +405,7 @@ class FederationClient:
             raise UserError("the checkpoint does not fit this client: its data have changed")
         self._trainer.load_state(_below(tensors, "model/"))
         self._best = _below(tensors, "best/")
-        self._watch = Stopwatch(record["seconds"])
+        self._watch = Stopwatch(record["seconds"], record.get("cpu_seconds"))  # earlier versions kept the first only
         self._losses = Losses(record["clipped"], record["max_error"])
         self._last = TrainStats(*record["loss"])
         self._judge.restore(record["judge"], self._done)

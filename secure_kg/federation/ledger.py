@@ -14,6 +14,7 @@ from secure_kg.federation.twins import Result
 _NOTHING: Final[dict[str, Any]] = {
     "elapsed": 0.0,
     "seconds": {},
+    "cpu_seconds": {},
     "bytes_up": {},
     "bytes_down": {},
     "dropouts": [],
@@ -72,12 +73,29 @@ class Ledger:
         return [*self._carried["abandoned_sums"], *self._abandoned]
 
     @property
-    def seconds(self) -> dict[str, float]:
-        watch = Stopwatch(self._carried["seconds"])
-        watch.add("send", self._transport.traffic.send_seconds)
-        watch.add("wait", self._transport.traffic.wait_seconds)
-        watch.add("unmask", self.sums.unmask_seconds if self.sums is not None else 0.0)
-        return watch.seconds
+    def times(self) -> Stopwatch:
+        """The server's seconds per phase."""
+        watch = Stopwatch(self._carried["seconds"], self._carried["cpu_seconds"]).with_traffic(self._transport.traffic)
+        if self.sums is not None:
+            watch.add("unmask", self.sums.unmasking)
+        return watch
+
+    def figures(self) -> dict[str, dict[str, float]]:
+        """Totals of this session, for those who watch them grow (`pacing`): times, and traffic per phase and client."""
+        traffic: dict[str, dict[str, float]] = {}
+        for key, count in self._transport.traffic.counts.items():
+            way = "up" if key.direction == "received" else "down"
+            for kind, name, size in (
+                (f"bytes_{way}", key.phase, count.bytes),
+                (f"messages_{way}", key.phase, count.messages),
+                (f"bytes_{way}_per_client", str(key.peer), count.bytes),
+            ):
+                totals = traffic.setdefault(kind, {})
+                totals[name] = totals.get(name, 0) + size
+        times, in_vain = self.times, self._attendance.seconds_in_vain
+        dropouts = float(len(self._attendance.dropouts))
+        waiting = {"seconds": in_vain, "dropouts": dropouts, "abandoned": float(len(self._abandoned))}
+        return {"seconds": times.seconds, "cpu_seconds": times.cpu_seconds, "in_vain": waiting, **traffic}
 
     def bytes(self, direction: Direction) -> dict[int, int]:
         """Bytes per client."""
@@ -90,9 +108,11 @@ class Ledger:
 
     def record(self) -> dict[str, Any]:
         """For a checkpoint."""
+        times = self.times
         return {
             "elapsed": self.elapsed,
-            "seconds": self.seconds,
+            "seconds": times.seconds,
+            "cpu_seconds": times.cpu_seconds,
             "bytes_up": {str(party): size for party, size in self.bytes("received").items()},
             "bytes_down": {str(party): size for party, size in self.bytes("sent").items()},
             "dropouts": self.dropouts,
@@ -105,4 +125,5 @@ class Ledger:
         for dropout in record["dropouts"]:
             if "returned" not in dropout and dropout["client"] in self._attendance.present:
                 dropout["returned"] = done + 1
-        self._carried = {name: record[name] for name in _NOTHING}
+        # Checkpoints of earlier versions lack what was not measured then.
+        self._carried = {name: record.get(name, nothing) for name, nothing in _NOTHING.items()}

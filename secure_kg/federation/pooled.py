@@ -58,7 +58,8 @@ def run_pooled(config: RunConfig, trainer: PooledTrainer, folder: RunFolder, rep
 
 def _write_members(trainer: PooledTrainer, folder: RunFolder) -> None:
     """For each client of the pool what it would have had in a federation: its result, and its rows of the model."""
-    seconds = read_json(folder.pool / "result.json")["seconds"]
+    pool = read_json(folder.pool / "result.json")
+    times = {name: pool[name] for name in ("seconds", "cpu_seconds", "peak_memory_mb")}  # they cannot be told apart
     held, pooled = sum(len(member.graph.train) for member in trainer.pool.members), trainer.graph
     sizes = {"entities": len(pooled.entities), "relations": len(pooled.relations), "train_triples": len(pooled.train)}
     repeated = {"repeated_train_triples": held - len(pooled.train)}
@@ -82,8 +83,8 @@ def _write_members(trainer: PooledTrainer, folder: RunFolder) -> None:
             "test_triples": len(graph.test),
             **dict.fromkeys(("rows_averaged", "rows_kept_local", "clipped_values", "late_messages"), 0),
             "max_fixed_point_error": 0.0,
-            "seconds": seconds,  # of the pool: they cannot be told apart
-            "messages_sent": 0,
+            **times,
+            **dict.fromkeys(("messages_sent", "messages_received"), 0),
         }
         write_json(own / "result.json", result)
 

@@ -10,13 +10,14 @@ given up and the shared rows stay as they are.
 """
 
 from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from protocols import wire
 from protocols.errors import EncodingOverflow, ProtocolError, SumAbandoned
 from protocols.holders import CountTask
-from protocols.identifiers import PartyId, RoundId, new_session
+from protocols.identifiers import SETUP, PartyId, RoundId, new_session
 from protocols.patience import Patience
 from protocols.psu import names as union_names
 from protocols.sums import Collected, SumTask
@@ -49,6 +50,7 @@ from secure_kg.federation.messages import (
     Welcome,
 )
 from secure_kg.federation.metric_sum import ClientMetrics, metric_layout, metrics_of
+from secure_kg.federation.pacing import Turns
 from secure_kg.federation.recording import seal_record, start_transcript
 from secure_kg.federation.row_sum import row_layout
 from secure_kg.federation.run_folder import RunFolder, write_json
@@ -84,6 +86,7 @@ class ServerOutcome:
     setup: dict[str, Any]
     """Seconds and bytes before the first round."""
     seconds: dict[str, float]
+    cpu_seconds: dict[str, float]
     bytes_up: dict[int, int]
     bytes_down: dict[int, int]
     transcript: dict[str, Any] | None = None
@@ -93,8 +96,12 @@ class ServerOutcome:
 class FederationServer:
     """One run, from greeting to results. `run()` is the whole life of the object."""
 
-    def __init__(self, config: RunConfig, transport: Transport, folder: RunFolder, report: Report) -> None:
+    def __init__(
+        self, config: RunConfig, transport: Transport, folder: RunFolder, report: Report, turns: Turns | None = None
+    ) -> None:
+        """`turns`: when it may work (`pacing`); None: always."""
         self._config, self._transport, self._folder, self._report = config, transport, folder, report
+        self._turns = turns if turns is not None else Turns()
         self._strategy = STRATEGIES[config.strategy]
         self._clients = tuple(transport.peers)
         self._stopping = EarlyStopping(config.patience)
@@ -122,27 +129,46 @@ class FederationServer:
 
     def _run(self) -> ServerOutcome:
         self._check_feasible()
+        last, aligned = self._last_session()
+        patience = Patience(max(SETUP_SECONDS, self._config.deadline), _SETUP_GRACE)
+        self._greet(last, aligned, patience)
+        self._people.gather(Ready, "start", patience)
+        with self._turn("set-up", SETUP):
+            self._set_up(last, aligned, patience)
+        done = last.round
+        while not self._over(done):
+            done += 1
+            with self._turn("round", RoundId(done)):
+                self._round(RoundId(done))
+            if self._evaluation_due(done) or self._checkpoint_due(done):
+                with self._turn("evaluation", RoundId(done)):
+                    self._look_back(RoundId(done))
+        with self._turn("results", RoundId(done)):
+            return self._finish(RoundId(done))
+
+    def _turn(self, work: str, round_id: RoundId) -> AbstractContextManager[None]:
+        return self._turns.turn(work, round_id, self._ledger.figures)
+
+    def _last_session(self) -> tuple[checkpoint.Complete, AlignedRun | None]:
+        """What a resumed run goes on from."""
         last, aligned = checkpoint.last_complete(self._folder.path), load_aligned(self._folder.server)
         if last.round and self._strategy.shared is not None and aligned is None:
             raise UserError(f"{self._folder.server}: its alignment.json is missing; without it no row has its place")
-        done, patience = last.round, Patience(max(SETUP_SECONDS, self._config.deadline), _SETUP_GRACE)
-        self._greet(last, aligned, patience)
+        return last, aligned
+
+    def _set_up(self, last: checkpoint.Complete, aligned: AlignedRun | None, patience: Patience) -> None:
+        """Keys and alignment."""
         people = self._people
-        people.gather(Ready, "start", patience)
         if self._config.has_session:
             self._session = twins.ServerSession.open(
                 self._config, self._clients, people.conversation, people.present, patience, people.silent
             )
         self._sums = Summing(self._config, self._session, people, self._ledger, self._report)
         self._table = self._align(aligned, patience)
-        if done:
-            self._restore(done)
+        if last.round:
+            self._restore(last.round)
         self._report(self._setting())
         self._ledger.setup_is_over()
-        while not self._over(done):
-            done += 1
-            self._round(RoundId(done))
-        return self._finish(RoundId(done))
 
     def _check_feasible(self) -> None:
         """Refuse at once what could only fail later."""
@@ -230,8 +256,8 @@ class FederationServer:
                     self._people.tell(those, news)
 
     def _round(self, round_id: RoundId) -> None:
-        """Line 4-8, then evaluation and checkpoint when due."""
-        config, people = self._config, self._people
+        """Line 4-8."""
+        people = self._people
         people.round, chosen = round_id, self._chosen(round_id)
         self._assemble()
         # Sums that nobody but clients can read are kept for a while only: all clients get them as they come.
@@ -242,12 +268,20 @@ class FederationServer:
             result = self._add_up_rows(round_id, chosen, self._table)
             if result is not None:
                 self._table.add(round_id, result)
-        last = round_id == config.rounds
-        if round_id % config.eval_every == 0 or last:
+
+    def _look_back(self, round_id: RoundId) -> None:
+        """Evaluation and checkpoint when due."""
+        if self._evaluation_due(round_id):
             self._evaluate(round_id)
-            last = last or self._stopping.exhausted
-        if config.checkpoint_every and (round_id % config.checkpoint_every == 0 or last):
+        if self._checkpoint_due(round_id):
             self._checkpoint(round_id)
+
+    def _evaluation_due(self, done: int) -> bool:
+        return done % self._config.eval_every == 0 or done == self._config.rounds
+
+    def _checkpoint_due(self, done: int) -> bool:
+        every = self._config.checkpoint_every
+        return every > 0 and (done % every == 0 or self._over(done))
 
     def _assemble(self) -> None:
         try:
@@ -368,7 +402,8 @@ class FederationServer:
             abandoned_sums=ledger.abandoned_sums,
             elapsed=ledger.elapsed,
             setup=ledger.setup,
-            seconds=ledger.seconds,
+            seconds=ledger.times.seconds,
+            cpu_seconds=ledger.times.cpu_seconds,
             bytes_up=ledger.bytes("received"),
             bytes_down=ledger.bytes("sent"),
             transcript=seal_record(self._tap, self._tap.seal()) if self._tap is not None else None,

@@ -10,17 +10,20 @@ from typing import Any, Final
 
 from secure_kg.federation.config import RunConfig
 from secure_kg.federation.metric_names import named_metrics
+from secure_kg.federation.peak_memory import peak_memory_mb
 from secure_kg.federation.run_folder import RunFolder
 from secure_kg.federation.server import ServerOutcome
 from secure_kg.federation.split_record import blemishes, leaky_split
 from secure_kg.federation.stopwatch import PHASES
 
 # Summaries of earlier versions lack these and are comparable all the same.
-_LATER_KEYS: Final = frozenset({"leaky_split", "metrics", "split_blemishes", "transcript"})
+_LATER_KEYS: Final = frozenset(
+    {"leaky_split", "metrics", "split_blemishes", "transcript", "cpu_seconds", "cpu_seconds_server", "peak_memory_mb"}
+)
 
 
 def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> dict[str, Any]:
-    """`seconds`: the mean over clients per phase, except `unmask`, which is the server's work."""
+    """`seconds`, `cpu_seconds`: the mean over clients per phase, except `unmask`, which is the server's work."""
     results = folder.client_results()
     clients = [
         result | {"bytes_up": outcome.bytes_up[number], "bytes_down": outcome.bytes_down[number]}
@@ -28,6 +31,7 @@ def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> d
         if (number := int(result["client"])) in outcome.bytes_up
     ]
     figures = _federation(outcome, folder)
+    peaks = [float(client["peak_memory_mb"]) for client in clients if "peak_memory_mb" in client]
     return {
         # First: whoever reads on must have read it.
         "leaky_split": leaky_split(clients, len(outcome.bytes_up), allowed=config.allow_leaky_split),
@@ -41,9 +45,16 @@ def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> d
         "shared_rows": outcome.union_size,
         "dropouts": outcome.dropouts,
         "abandoned_sums": outcome.abandoned_sums,
-        "seconds": _phase_seconds(clients, outcome),
+        "seconds": _phase_seconds([client["seconds"] for client in clients], outcome.seconds),
         "seconds_total": outcome.elapsed,
         "seconds_server": outcome.seconds,
+        "cpu_seconds": _phase_seconds([client.get("cpu_seconds", {}) for client in clients], outcome.cpu_seconds),
+        "cpu_seconds_server": outcome.cpu_seconds,
+        "peak_memory_mb": {
+            "server": peak_memory_mb(),
+            "client_mean": sum(peaks) / len(peaks) if peaks else None,
+            "client_max": max(peaks, default=None),
+        },
         "setup": outcome.setup,
         "bytes_up": sum(outcome.bytes_up.values()),
         "bytes_down": sum(outcome.bytes_down.values()),
@@ -93,8 +104,9 @@ def comparable(summary: dict[str, Any], other: dict[str, Any]) -> bool:
     return same_count and all(mine.get(key) == theirs.get(key) for key in keys)
 
 
-def _phase_seconds(clients: list[dict[str, Any]], outcome: ServerOutcome) -> dict[str, float]:
+def _phase_seconds(clients: list[dict[str, float]], server: dict[str, float]) -> dict[str, float]:
     if not clients:
-        return outcome.seconds
-    mean = {phase: sum(client["seconds"][phase] for client in clients) / len(clients) for phase in PHASES}
-    return mean | {"unmask": outcome.seconds["unmask"]}
+        return server
+    # A client whose last result was written by an earlier version lacks what was not measured then.
+    mean = {phase: sum(client.get(phase, 0.0) for client in clients) / len(clients) for phase in PHASES}
+    return mean | {"unmask": server["unmask"]}

@@ -19,6 +19,7 @@ from secure_kg.data.partition import partition
 from secure_kg.data.sources import load_source
 from secure_kg.federation.client import FederationClient
 from secure_kg.federation.config import RunConfig
+from secure_kg.federation.pacing import Turns
 from secure_kg.federation.run_folder import RunFolder
 from secure_kg.federation.server import FederationServer, ServerOutcome
 from secure_kg.training.config import TrainingConfig
@@ -67,6 +68,7 @@ def run_federation(
     transport_of: Callable[[InProcessNetwork, int], Transport] | None = None,
     credentials: dict[int, Credentials] | None = None,
     report: Callable[[str], None] = lambda line: None,
+    turns: Turns | None = None,
 ) -> Run:
     torch.set_num_threads(1)
     network, run = InProcessNetwork(len(graphs)), Run()
@@ -75,7 +77,7 @@ def run_federation(
     def serve() -> None:
         try:
             with network.endpoint(SERVER) as transport:
-                run.outcome = FederationServer(config, transport, folder, report).run()
+                run.outcome = FederationServer(config, transport, folder, report, turns).run()
         except Exception as problem:
             run.server_error = problem
 

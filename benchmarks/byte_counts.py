@@ -1,0 +1,75 @@
+"""Bytes that one client sends up in a round, an evaluation and the set-up of a federation, in closed form.
+
+`protocols.byte_counts` has the counts of each protocol; here they are put together as a run does it, per step and under
+the names by which the transport counts. Secret sums send as many bytes up as masked ones, and a verdict more in an
+evaluation. `docs/overhead.md` explains the figures.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from protocols import byte_counts
+from protocols.byte_counts import MaskedSum
+from protocols.identifiers import PartyId
+from secure_kg.federation.config import Aggregation
+from secure_kg.federation.metric_sum import metric_layout
+from secure_kg.federation.row_sum import row_layout
+
+_NO_LIMIT = 1.0  # of row values: it changes what is sent, not how much
+
+
+@dataclass(frozen=True, slots=True)
+class Uploads:
+    """What client `party` of `clients` sends; everybody is everybody's neighbour and nobody drops out."""
+
+    aggregation: Aggregation
+    clients: int
+    party: int
+    rows: int
+    """Of the union."""
+    width: int
+    """Of a shared row."""
+    ring_bits: Literal[32, 64] = 32
+    min_holders: int = 2
+    signed: bool = False
+
+    @property
+    def neighbours(self) -> frozenset[PartyId]:
+        return frozenset(PartyId(number) for number in range(1, self.clients + 1) if number != self.party)
+
+    def round(self) -> dict[str, int]:
+        """A training round: the count of holders, unless any number of them will do, and the sum of rows."""
+        layout = row_layout(self.rows, self.width, _NO_LIMIT, self.clients, self.ring_bits)
+        counted = self._count() if self.min_holders > 1 else {}
+        return counted | self._sum("rows", layout.entries, self.ring_bits // 8)
+
+    def evaluation(self, number: int) -> dict[str, int]:
+        """The `number`-th of the run, from one: a sum of metrics."""
+        judged = {"verdict": byte_counts.frame_bytes(1, byte_counts.number_bytes(number))}
+        return self.metrics("valid") | (judged if self.aggregation == "secret" else {})
+
+    def metrics(self, purpose: str) -> dict[str, int]:
+        layout = metric_layout(self.clients)
+        return self._sum(purpose, layout.entries, layout.ring_bits // 8)
+
+    def setup(self, names: Sequence[str], union_bound: int) -> dict[str, int]:
+        """Keys and alignment: in clear under plain sums, else by the private set union in its first attempt."""
+        if self.aggregation == "plain":
+            return {"union": byte_counts.clear_names(names)}
+        party = PartyId(self.party)
+        union = byte_counts.private_union(union_bound, party, self.neighbours, signed=self.signed)
+        drawn = {"group key": byte_counts.group_key(self.neighbours)} if self.party == 1 else {}
+        return {"advertise channel": byte_counts.channel_advert(self.signed)} | drawn | union.bytes_up()
+
+    def _count(self) -> dict[str, int]:
+        if self.aggregation == "plain":
+            return byte_counts.clear_count(self.rows)
+        party, least = PartyId(self.party), self.min_holders
+        return byte_counts.secret_count(self.rows, party, self.neighbours, least, self.signed).bytes_up()
+
+    def _sum(self, purpose: str, entries: int, entry_bytes: int) -> dict[str, int]:
+        if self.aggregation == "plain":
+            return byte_counts.clear_input(purpose, entries, entry_bytes)
+        party = PartyId(self.party)
+        return MaskedSum(purpose, entries, entry_bytes, party, self.neighbours, signed=self.signed).bytes_up()
