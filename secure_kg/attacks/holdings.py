@@ -23,13 +23,12 @@ class Holdings:
 
     names: frozenset[str] = field(repr=False)
     candidates: frozenset[str] = field(repr=False)
-    """All names the attacker has: among these it could have guessed."""
+    """All names the attacker has without the view: among these it could have guessed."""
 
 
 def holdings_in_view(view: ServerView, client: int) -> Holdings:
-    """What the client sent in clear; nothing if names were aligned privately."""
-    everybody = frozenset(name for names in view.names.values() for name in names)
-    return Holdings(frozenset(view.names.get(client, ())), everybody)
+    """What the client sent in clear; nothing if names were aligned privately. Without it the server has no name."""
+    return Holdings(frozenset(view.names.get(client, ())), frozenset())
 
 
 def holdings_by_position(upload: RowUpload, known: Named) -> Holdings:

@@ -88,6 +88,7 @@ def test_fede_in_clear_falls(plain: Attacked) -> None:
     assert whole.scores["ERR"] == 1.0
     assert whole.scores["TRR"] > 3 * whole.chance["TRR"]
     assert results["holdings-in-view"].scores["ERR"] == 1.0
+    assert results["holdings-in-view"].succeeded
 
 
 def test_masked_uploads_stand(secure: Attacked) -> None:
@@ -106,6 +107,7 @@ def test_masked_uploads_stand(secure: Attacked) -> None:
 def test_relation_rows_in_clear_name_relations_and_hardly_a_triple(plain_fedr: Attacked) -> None:
     results = plain_fedr.results()
     assert results["relations-by-similarity"].succeeded
+    assert results["holdings-in-view"].succeeded  # plain alignment: the names were sent
     assert results["relations-by-similarity"].scores["relations"] > 0.9
     whole = results["reconstruct-fedr-100"]
     assert whole.scores["RRR"] > 0.9
