@@ -69,6 +69,8 @@ class Rate:
     hits: int
     trials: int
     chance: float
+    independent: int | None = None
+    """How many of the trials may count as independent, if not all: triples share the rows of their entities."""
 
     @property
     def value(self) -> float:
@@ -78,7 +80,9 @@ class Rate:
     def beats_chance(self) -> bool:
         """One-sided binomial test, that is, the lower Clopper-Pearson bound lies above chance; by a material margin."""
         material = self.value >= self.chance + MATERIAL_RATE
-        return material and binomial_tail(self.hits, self.trials, self.chance) < SIGNIFICANCE
+        trials = self.trials if self.independent is None else min(self.trials, self.independent)
+        hits = self.hits if trials == self.trials else int(self.value * trials)
+        return material and binomial_tail(hits, trials, self.chance) < SIGNIFICANCE
 
 
 def scores_of(rates: Mapping[str, Rate]) -> tuple[dict[str, float], dict[str, float]]:

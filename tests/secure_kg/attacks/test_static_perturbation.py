@@ -9,7 +9,14 @@ from federation_in_threads import nations, run_federation, small_config
 from transcripts import seen_by_server
 
 from protocols.secagg.messages import MaskedInput
-from secure_kg.attacks.static_perturbation import explained, opened_by_colluder, published_upload, update_between
+from secure_kg.attacks.static_perturbation import (
+    attack_published,
+    attack_secret_aggregation,
+    explained,
+    opened_by_colluder,
+    published_upload,
+    update_between,
+)
 from secure_kg.data.graph import ClientGraph
 from secure_kg.federation.config import RunConfig
 from secure_kg.training.trainer import LocalTrainer
@@ -79,3 +86,11 @@ def test_fresh_masks_leave_nothing_to_subtract(secret_run: tuple[list[Any], list
 def test_a_constant_explains_nothing() -> None:
     assert explained(np.zeros(5), np.arange(5.0)) == 0.0
     assert explained(np.arange(5.0), 2 * np.arange(5.0)) == pytest.approx(1.0)
+
+
+def test_results_on_the_published_variant_and_on_ours() -> None:
+    published, ours = attack_published(), attack_secret_aggregation()
+    assert published.succeeded
+    assert published.scores["explained"] > 0.999
+    assert not ours.succeeded
+    assert ours.scores["explained"] < 0.05

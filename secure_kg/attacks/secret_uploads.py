@@ -1,0 +1,75 @@
+"""What a server gets of a client under this toolkit's secret aggregation, for attacks to try themselves on.
+
+The very objects of a real session (`ClientSession`, `SecAggServer`, `secret_aggregation.mask_key`) with two clients,
+one sum per round, in one thread and without a network. The second client contributes zeros, which helps the least.
+"""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from protocols import wire
+from protocols.group_key import GroupKey
+from protocols.identifiers import PartyId, RoundId, new_session
+from protocols.secagg.messages import ChannelDirectory
+from protocols.secagg.params import ThreatModel
+from protocols.secagg.server import SecAggServer, Step
+from protocols.secagg.session import ClientSession
+from protocols.secagg.terms import Terms, setup_transcript
+from protocols.secagg.vectors import VectorTask, parameters_for
+from protocols.secret_aggregation import mask_key
+from protocols.sums import SumLayout
+
+_PARTIES: Final = (PartyId(1), PartyId(2))
+_MODEL: Final = ThreatModel(0.0, 0.0)
+_PURPOSE: Final = "rows"
+_KEY_BYTES: Final = 32
+
+Vector = npt.NDArray[Any]
+"""Ring elements [entries]."""
+
+
+def secret_uploads(vectors: Sequence[Vector], layout: SumLayout, client: PartyId = _PARTIES[0]) -> list[Vector]:
+    """The masked uploads of `client` in consecutive rounds, when its inputs are `vectors`."""
+    session = new_session()
+    clients = {party: ClientSession(party, _PARTIES, session) for party in _PARTIES}
+    channel_keys = {party: one.start().channel_key for party, one in clients.items()}
+    directory = ChannelDirectory({int(p): key for p, key in channel_keys.items()}, {int(p): b"" for p in channel_keys})
+    for one in clients.values():
+        one.receive(directory)
+    key = GroupKey(secrets.token_bytes(_KEY_BYTES), session, bytes(_KEY_BYTES))
+    transcript = setup_transcript(session, channel_keys)
+    parameters = parameters_for(len(_PARTIES), len(_PARTIES), _MODEL, len(_PARTIES))
+    uploads = []
+    for number, vector in enumerate(vectors, start=1):
+        task = VectorTask(RoundId(number), _PURPOSE, _PARTIES, layout.ring, len(vector))
+        terms = Terms(session, transcript, task.round, _PURPOSE, _PARTIES, parameters, task.group, task.length)
+        inputs = {party: vector.copy() if party == client else np.zeros_like(vector) for party in _PARTIES}
+        uploads.append(_one_sum(clients, terms, task, key, inputs)[client])
+    return uploads
+
+
+def _one_sum(
+    sessions: Mapping[PartyId, ClientSession],
+    terms: Terms,
+    task: VectorTask,
+    key: GroupKey,
+    inputs: Mapping[PartyId, Vector],
+) -> dict[PartyId, Vector]:
+    """Up to the step in which the server has everybody's masked input; these."""
+    parts = {
+        party: session.begin(task.round, task.purpose, _PARTIES, terms.parameters, task.group, task.length)
+        for party, session in sessions.items()
+    }
+    server = SecAggServer(terms, frozenset(_PARTIES), signed=False)
+    answers: dict[PartyId, wire.Message | None] = {party: part.start() for party, part in parts.items()}
+    while server.step in (Step.ADVERTISE_KEYS, Step.SHARE_KEYS):
+        for party, answer in answers.items():
+            if answer is None:
+                raise AssertionError(f"client {party} has nothing to say in step '{server.step.value}'")
+            server.receive(party, answer)
+        answers = {party: parts[party].receive(message) for party, message in server.close().items()}
+    return {party: part.set_input(inputs[party], [mask_key(key, task, party)]).vector for party, part in parts.items()}

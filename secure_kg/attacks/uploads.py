@@ -1,0 +1,162 @@
+"""What a server takes for a client's rows: the uploads of one round, decoded as if they were in clear.
+
+Attacker: the server. It has the run's public settings and the messages it received. Of a plain sum (`ClearInput`) it
+          decodes the fixed point and reads from the counts which rows the client contributed. A masked upload
+          (`MaskedInput`) it decodes in the very same way: it tries, and gets noise.
+Gains:    rows by position and, where alignment is plain, whose names stand at which position.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from protocols.identifiers import PartyId, RoundId
+from protocols.plain.sums import ClearInput
+from protocols.plain.union import ClearNames, ClearUnion, tag_of
+from protocols.secagg.messages import MaskedInput
+from protocols.sums import SumLayout
+from secure_kg.audit.read import Observation
+from secure_kg.errors import UserError
+from secure_kg.federation.config import RunConfig
+from secure_kg.federation.row_sum import Rows, row_layout
+from secure_kg.federation.sampling import participants
+from secure_kg.federation.strategy import STRATEGIES, Shared
+from secure_kg.seeds import generator
+
+Places = npt.NDArray[np.int64]
+"""Positions in the union, shape (n,)."""
+
+_ROWS: Final = "rows"
+_LARGEST: Final = np.uint64(2**63 - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class RowUpload:
+    """One client's upload of one round, as the server reads it."""
+
+    client: int
+    round: int
+    rows: Rows = field(repr=False)
+    """[union, width]."""
+    counts: npt.NDArray[np.int64] = field(repr=False)
+    """[union]: 1 where the client contributed. Under masks: any number."""
+    masked: bool
+
+    @property
+    def positions(self) -> Places:
+        """Where the client has contributed, for all the server can tell.
+
+        Counts other than 0 and 1 are no counts of one client. Then the attacker has no way of telling and takes all.
+        """
+        if bool((self.counts > 1).any()):
+            return np.arange(len(self.counts), dtype=np.int64)
+        return np.flatnonzero(self.counts).astype(np.int64)
+
+    def shuffled(self, seed: int) -> "RowUpload":
+        """The same rows at positions that have nothing to do with them: what the attack gets by chance."""
+        places, rows = self.positions, self.rows.copy()
+        order = generator(seed, "shuffled upload", self.client, self.round).permutation(len(places))
+        rows[places] = self.rows[places[order]]
+        return RowUpload(self.client, self.round, rows, self.counts, self.masked)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerView:
+    """What attacks on rows work from: public settings and what the server received. Nothing of it is a client's word
+    on the truth; that stands in `secure_kg.attacks.truth`."""
+
+    config: RunConfig
+    round: int
+    """Of the uploads; 0 if there are none."""
+    uploads: dict[int, RowUpload]
+    """By client."""
+    names: dict[int, tuple[str, ...]]
+    """By client: the names it sent in clear. Empty unless alignment was plain."""
+    name_at: tuple[str | None, ...]
+    """[union]: the name of each position, where the server was told it. Empty unless alignment was plain."""
+
+    @property
+    def shared(self) -> Shared | None:
+        """Which table the rows belong to."""
+        return STRATEGIES[self.config.strategy].shared
+
+    @property
+    def masked(self) -> bool:
+        return any(upload.masked for upload in self.uploads.values())
+
+
+def read_view(config: RunConfig, observations: Iterable[Observation], round: int | None = None) -> ServerView:
+    """One pass over the messages, of one session or of several after each other; two rounds at most are in memory.
+
+    `round`: whose uploads to take; by default the last complete one, to which everybody who was due contributed, or if
+    there is none the last of all.
+    """
+    chosen, names, tags = _Chosen(config, round), dict[int, tuple[str, ...]](), np.zeros((0, 0), dtype=np.uint8)
+    for seen in observations:
+        match seen.message:
+            case ClearInput() | MaskedInput() as upload if upload.purpose == _ROWS and seen.direction == "received":
+                chosen.take(seen.peer, seen.round, upload)
+            case ClearNames():
+                names[seen.peer] = tuple(seen.message.names)
+            case ClearUnion():
+                tags = seen.message.tags
+    uploads = {client: _decoded(config, client, chosen.round, sent) for client, sent in sorted(chosen.uploads.items())}
+    return ServerView(config, chosen.round, uploads, names, _names_at(names, tags))
+
+
+def upload_layout(config: RunConfig, entries: int) -> SumLayout:
+    """How a vector of so many entries is laid out; all of it follows from public settings."""
+    width = STRATEGIES[config.strategy].row_width(config.training.model, config.training.dim)
+    union, rest = divmod(entries, width + 1)
+    if rest or not width:
+        raise UserError("the transcript has rows of another width than its run's settings")
+    return row_layout(union, width, config.clip, config.clients or 1, config.ring_bits)
+
+
+class _Chosen:
+    """The uploads of the round looked for, while messages pass by."""
+
+    def __init__(self, config: RunConfig, round: int | None) -> None:
+        self._config, self._wanted = config, round
+        self._complete = False
+        self._passing: tuple[int, dict[int, ClearInput | MaskedInput]] = (0, {})
+        self._best: tuple[int, dict[int, ClearInput | MaskedInput]] = (0, {})
+
+    def take(self, client: int, round: int, upload: ClearInput | MaskedInput) -> None:
+        if self._wanted not in (None, round):
+            return
+        if round != self._passing[0]:
+            self._passing = (round, {})
+        self._passing[1][client] = upload
+        complete = self._due(round) <= self._passing[1].keys()
+        if complete or not self._complete:
+            self._best, self._complete = self._passing, complete or self._complete
+
+    def _due(self, round: int) -> frozenset[int]:
+        config = self._config
+        clients = [PartyId(number) for number in range(1, (config.clients or 0) + 1)]
+        chosen = participants(clients, config.client_fraction, config.min_participants, config.seed, RoundId(round))
+        return frozenset(int(party) for party in chosen)
+
+    @property
+    def round(self) -> int:
+        return self._best[0]
+
+    @property
+    def uploads(self) -> dict[int, ClearInput | MaskedInput]:
+        return self._best[1]
+
+
+def _decoded(config: RunConfig, client: int, round: int, upload: ClearInput | MaskedInput) -> RowUpload:
+    layout = upload_layout(config, len(upload.vector))
+    rows = layout.codec.decode(upload.vector[: layout.real_entries]).astype(np.float32)
+    counts = np.minimum(upload.vector[layout.real_entries :].astype(np.uint64), _LARGEST).astype(np.int64)
+    return RowUpload(client, round, rows.reshape(len(counts), -1), counts, isinstance(upload, MaskedInput))
+
+
+def _names_at(names: dict[int, tuple[str, ...]], tags: npt.NDArray[np.uint8]) -> tuple[str | None, ...]:
+    named = {tag_of(name): name for sent in names.values() for name in sent}
+    return tuple(named.get(tag.tobytes()) for tag in tags)
