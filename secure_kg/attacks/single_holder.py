@@ -107,3 +107,27 @@ def score_lone_rows(guess: LoneRows, truth: Mapping[int, RowUpload], *, toleranc
         "server can tell whose they are.",
         {"rows": contributed, "open": opened},
     )
+
+
+def score_lone_holders(guess: LoneRows, held: Mapping[int, Places]) -> AttackResult:
+    """As `score_lone_rows`, where nobody kept what clients contributed: by which positions [n] each really holds.
+
+    A row with one contributor is that contributor's, so it stands open whatever its values are.
+    """
+    holders = {client: np.isin(guess.positions, positions) for client, positions in held.items()}
+    opened = int(np.any(list(holders.values()), axis=0).sum()) if len(guess.positions) else 0
+    owned = sum(int((mine & (guess.owners == client)).sum()) for client, mine in holders.items())
+    contributed = sum(len(positions) for positions in held.values())
+    rows, owners = Rate(opened, contributed, 0.0), Rate(owned, opened, 1 / max(len(held), 1))
+    return AttackResult(
+        "single-holder",
+        "Rows that one client alone contributed",
+        "aggregate",
+        "sums of rows, the number of contributors to each, and who took part",
+        {"rows": rows.value, "owners": owners.value},
+        {"rows": rows.chance, "owners": owners.chance},
+        opened > 0,
+        f"{opened} of {contributed} rows that clients hold stand open in a sum of their own, and for {owned} of them "
+        "the server can tell whose they are.",
+        {"rows": contributed, "open": opened},
+    )

@@ -33,9 +33,13 @@ class Truth:
     """[relations, width]."""
 
     @classmethod
-    def read(cls, run: Path, client: int, graph: ClientGraph, shared: Shared) -> "Truth":
-        """From the folder of a finished run on this machine: `server/alignment.json` and `clients/K`."""
-        aligned, folder = load_aligned(run / "server"), run / "clients" / str(client)
+    def read(cls, run: Path, client: int, graph: ClientGraph, shared: Shared, clients: Path | None = None) -> "Truth":
+        """From the folder of a finished run: `server/alignment.json` and client K's own folder in `clients`.
+
+        `clients`: where those lie, if not beside the server's.
+        """
+        aligned = load_aligned(run / "server")
+        folder = (clients if clients is not None else run / "clients") / str(client)
         if aligned is None:
             raise UserError(f"{run}: the run was never aligned, so there is nothing to attack")
         names = graph.entities if shared == "entity" else graph.relations

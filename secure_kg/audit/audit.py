@@ -12,7 +12,7 @@ from secure_kg.audit.checks.few_holders import FewHolders
 from secure_kg.audit.checks.integrity import Integrity
 from secure_kg.audit.checks.keys import Keys
 from secure_kg.audit.checks.openings import BothShares, LateVectors
-from secure_kg.audit.checks.participation import Participation
+from secure_kg.audit.checks.participation import Differences
 from secure_kg.audit.checks.reuse import Reuse
 from secure_kg.audit.checks.same_for_all import SameForAll
 from secure_kg.audit.checks.secrets import Seeds, Weights
@@ -94,7 +94,7 @@ def checks_for(run: AuditedRun, directory: Mapping[PartyId, bytes] | None) -> li
         Keys(config, clients, directory),
         SameForAll(config, clients),
         FewHolders(config, clients),
-        Participation(config, clients),
+        Differences(config, clients),
         Sizes(config, clients),
         Times(config, clients),
     ]
@@ -105,8 +105,12 @@ def audit(
     receipts: Path | None = None,
     directory: Mapping[PartyId, bytes] | None = None,
     progress: Callable[[int], None] = lambda _: None,
+    when_opened: Callable[[OpenedSum], None] = lambda _: None,
 ) -> Audit:
-    """Everything but the attacks. `progress` is told how many messages have gone by."""
+    """Everything but the attacks.
+
+    `progress` is told how many messages have gone by, `when_opened` of every sum, as the server could read it.
+    """
     ledger, flow, sums = Ledger(run.config), Flow(), SumsSeen(run.config, run.clients)
     checks: list[Check] = [sums, *checks_for(run, directory)]
     integrity = Integrity(run, receipts)
@@ -124,10 +128,10 @@ def audit(
             for check in checks:
                 check.observe(observation)
             for total in opening.observe(observation):
-                _tell(total, checks, ledger)
+                _tell(total, checks, ledger, when_opened)
             progress(flow.messages)
         for total in opening.end():
-            _tell(total, checks, ledger)
+            _tell(total, checks, ledger, when_opened)
         union = opening.union or union
         integrity.end_session(recording, last=number == len(run.recordings))
     results = [integrity.result(), *(check.result() for check in checks)]
@@ -135,7 +139,8 @@ def audit(
     return Audit(run, tuple(worst_first(findings)), tuple(results), ledger, sums, flow)
 
 
-def _tell(total: OpenedSum, checks: list[Check], ledger: Ledger) -> None:
+def _tell(total: OpenedSum, checks: list[Check], ledger: Ledger, when_opened: Callable[[OpenedSum], None]) -> None:
     ledger.opened(total)
+    when_opened(total)
     for check in checks:
         check.opened(total)

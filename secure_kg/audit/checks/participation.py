@@ -4,9 +4,12 @@ The rows of the participation matrix are sums, its columns clients, and an entry
 sum. What the server can isolate are the vectors in its row space with few clients in them.
 """
 
+from collections.abc import Sequence
+from fractions import Fraction
+
 import numpy as np
 
-from secure_kg.attacks.differencing import isolating_differences
+from secure_kg.attacks.differencing import Participation, isolating_differences
 from secure_kg.audit.checks.base import Check
 from secure_kg.audit.findings import Evidence, Finding
 from secure_kg.audit.opening import OpenedSum
@@ -16,7 +19,7 @@ _STEADY = {"valid", "test"}
 """Sums of what hardly changes between rounds, such as numbers of triples: their differences are exact."""
 
 
-class Participation(Check):
+class Differences(Check):
     id = "differences-of-sums"
     question = "Can sums over different clients be subtracted until few clients are left?"
 
@@ -35,18 +38,17 @@ class Participation(Check):
     def rank(self, purpose: str) -> int:
         return int(np.linalg.matrix_rank(self._matrix(purpose))) if self._sums.get(purpose) else 0
 
-    def _matrix(self, purpose: str) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-        columns = range(1, self.clients + 1)
-        rows = [[int(party in members) for party in columns] for _, members in self._sums[purpose]]
-        return np.array(rows, dtype=np.int64)
+    def _matrix(self, purpose: str) -> Participation:
+        return participation_of([members for _, members in self._sums[purpose]], self.clients)
 
     def findings(self) -> list[Finding]:
         found = []
         for purpose, sums in sorted(self._sums.items()):
             evidence, threshold = Evidence(), self._thresholds[purpose]
-            for coefficients, isolated in isolating_differences(self._matrix(purpose), threshold):
-                terms = [_term(factor, sums[index][0]) for index, factor in enumerate(coefficients) if factor]
-                evidence.add(f"{' '.join(terms).removeprefix('+ ')}: clients {', '.join(map(str, sorted(isolated)))}")
+            for isolation in isolating_differences(self._matrix(purpose), threshold):
+                terms = [_term(factor, sums[index][0]) for index, factor in enumerate(isolation.coefficients) if factor]
+                left = ", ".join(str(column + 1) for column in isolation.clients)
+                evidence.add(f"{' '.join(terms).removeprefix('+ ')}: clients {left}")
             if evidence:
                 found.append(self._finding(purpose, evidence, threshold))
         return found
@@ -78,6 +80,11 @@ class Participation(Check):
         return ", ".join(told) + f" over {self.clients} clients"
 
 
-def _term(factor: int, number: int) -> str:
+def participation_of(sums: Sequence[frozenset[int]], clients: int) -> Participation:
+    """[sums, clients]: who is in which."""
+    return np.array([[party in members for party in range(1, clients + 1)] for members in sums], dtype=np.bool_)
+
+
+def _term(factor: Fraction, number: int) -> str:
     times = "" if abs(factor) == 1 else f"{abs(factor)} "
     return f"{'+' if factor > 0 else '-'} {times}round {number}"
