@@ -62,7 +62,7 @@ def reveal(
 ) -> None:
     """The client's side. `names`: those the `positions` were asked for, in the same order."""
     vector = written(positions, names)
-    task = _task(clients, positions.union_size, positions.digest)
+    task = names_task(clients, positions.union_size, positions.digest)
     vectors.prepare(conversation, task, deadline)
     vectors.contribute(conversation, task, vector, deadline)
 
@@ -77,7 +77,7 @@ def learn(
     silent: Silent,
 ) -> list[str]:
     """The server's side: the names by position. Empty where nobody is left who holds one."""
-    task = _task(clients, union.size, union.digest)
+    task = names_task(clients, union.size, union.digest)
     vectors.prepare(conversation, task, present, patience, silent)
     total = vectors.collect(conversation, task, patience, silent, present)
     return read(total.vector.astype(np.uint64, copy=False), union.size)
@@ -123,7 +123,7 @@ def read(total: FieldArray, size: int) -> list[str]:
     return names
 
 
-def _task(clients: tuple[PartyId, ...], size: int, digest: bytes) -> VectorTask:
+def names_task(clients: tuple[PartyId, ...], size: int, digest: bytes) -> VectorTask:
     _require_room(size)
     return VectorTask(SETUP, PURPOSE, clients, _FIELD, size * POSITION_ENTRIES, digest)
 
