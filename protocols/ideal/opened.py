@@ -9,11 +9,14 @@ the masks shared with other survivors, and nothing the server knows removes thes
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
+
 from protocols import wire
 from protocols.errors import ProtocolError
 from protocols.ideal.views import View
 from protocols.identifiers import PartyId
-from protocols.primitives.group import GroupVector
+from protocols.primitives.group import MODULUS, Group, GroupVector, Ring
 from protocols.primitives.keys import AgreementKey, derive_key
 from protocols.primitives.prg import combine_keystreams
 from protocols.primitives.shamir import recombine
@@ -37,6 +40,13 @@ class OpenedSum:
     """Of the survivors."""
     mask_keys: dict[PartyId, bytes] = field(repr=False)
     """Of those who fell silent after sharing."""
+
+
+def centred(vector: GroupVector, group: Group) -> npt.NDArray[np.float64]:
+    """Elements as fractions of the group's size, from -1/2 to 1/2: small numbers of either sign are near zero."""
+    size = float(1 << group.bits) if isinstance(group, Ring) else float(MODULUS)
+    fractions: npt.NDArray[np.float64] = vector.astype(np.float64) / size
+    return fractions - (fractions >= 0.5)
 
 
 class NotAView(ProtocolError):
