@@ -105,7 +105,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m benchmarks.real_or_ideal",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example, one protocol in more depth:\n  python -m benchmarks.real_or_ideal --protocol psu --samples 2000",
+        epilog="example, one protocol in more depth:\n"
+        "  python -m benchmarks.real_or_ideal --protocol psu --samples 2000 --json psu.json",
         allow_abbrev=False,
     )
     parser.add_argument(
