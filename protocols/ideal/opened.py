@@ -62,7 +62,7 @@ def open_sum(
     said = _Said(view, task)
     while server.step is not Step.DONE:
         step = server.step
-        for party, message in said.to_server(EXPECTED[step]):
+        for party, message in said.received(EXPECTED[step]):
             server.receive(party, message)
         replies = server.close()
         if any(said.to_client(party, type(reply)) != _encoded(reply, view, task) for party, reply in replies.items()):
@@ -108,9 +108,6 @@ class _Said:
             for seen, frame in zip(view.messages(), view.frames, strict=True)
             if (seen.round, getattr(seen.message, "purpose", None)) == task.key
         ]
-
-    def to_server(self, kind: type[wire.Message]) -> list[tuple[PartyId, wire.Message]]:
-        return self.received(kind)
 
     def received(self, kind: type[wire.M]) -> list[tuple[PartyId, wire.M]]:
         return [

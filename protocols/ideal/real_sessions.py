@@ -4,6 +4,7 @@ Each class is one session with fixed inputs: `serve` is the server's part, `take
 that a training job makes, in its order.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from protocols import group_key
 from protocols.conversation import Conversation
+from protocols.holders import PURPOSE as HOLDERS
 from protocols.holders import CountTask, SecretHolderClient, SecretHolderServer
 from protocols.ideal.real import Falls, Parties, ServerSide, soon
 from protocols.ideal.views import View
@@ -28,17 +30,19 @@ from protocols.totals import SumTotal
 from protocols.transport.tap import Recorder
 
 
-class Session:
+class Session(ABC):
     """One session, to be held as often as one likes."""
 
     parties: Parties
     falls: Falls
 
+    @abstractmethod
     def serve(self, side: ServerSide) -> None:
-        raise NotImplementedError
+        """The server's part."""
 
+    @abstractmethod
     def take_part(self, conversation: Conversation) -> None:
-        raise NotImplementedError
+        """A client's part."""
 
     def view(self) -> View:
         return self.parties.view(self.serve, self.take_part, self.falls)
@@ -134,7 +138,7 @@ class CountSession(Session):
         group_key.serve(side.conversation, side.present, side.patience, side.silent)
         server = SecretHolderServer(vectors)
         for task, _ in self.counts:
-            side.expect("holders", self.falls.at(task.round, "holders"))
+            side.expect(HOLDERS, self.falls.at(task.round, HOLDERS))
             server.prepare(side.conversation, task, side.present, side.patience, side.silent)
             server.collect(side.conversation, task, side.patience, side.silent, side.present)
 

@@ -50,7 +50,7 @@ class Distinction:
     samples: int
     """Views of each kind; half of them were judged."""
     right: int
-    """How many of the judged views, `samples` in all, were put where they belong."""
+    """How many of the `judged` views were put where they belong."""
     judged: int
     lower: float
     upper: float

@@ -1,4 +1,4 @@
-"""Variants broken on purpose leave transcripts and run folders in which the fault can be seen, and nothing else behind."""
+"""Variants broken on purpose leave transcripts and run folders that show the fault, and nothing else behind."""
 
 from collections import Counter
 from pathlib import Path
