@@ -8,7 +8,8 @@ right half of the time. The same test is then made with protocols that are broke
 
 accuracy    of the classifier on views it was not trained on; 0.5 is guessing
 interval    exact (Clopper-Pearson): it misses the classifier's true accuracy once in 20,000 times at most
-advantage   at most so much, for this classifier: 2 * (upper end) - 1. It shrinks with the square root of --samples
+advantage   at most so much, for this classifier: 2 * (upper end) - 1, or 1 - 2 * (lower end) if that is more. The bound
+            shrinks with the square root of --samples
 verdict     "told apart" if 0.5 lies outside of the interval, else "not told apart"; "too few samples" if the interval
             reaches beyond 0.8, so that nothing can be said
             Exit code 0: every verdict is as expected. 1: one is not. 2: a mistake, told in one line.
@@ -183,15 +184,20 @@ def show(report: dict[str, Any]) -> None:
             entry["protocol"] + (f", {entry['variant']}" if entry["variant"] else ""),
             entry["samples"],
             f"{entry['accuracy']:.3f}",
-            f"{entry['lower']:.3f} to {entry['upper']:.3f}",
-            f"{entry['advantage_at_most']:.2f}" if entry["variant"] is None else "",
+            f"{entry['lower']:.3f}-{entry['upper']:.3f}",
             entry["verdict"],
             entry["expected"],
         ]
         for entry in report["results"]
     ]
     title = f"real against simulated views, seed {report['seed']}"
-    table(title, ("protocol", "samples", "accuracy", "interval", "advantage", "verdict", "expected"), rows)
+    table(title, ("protocol", "samples", "accuracy", "interval", "verdict", "expected"), rows)
+    bounds = [
+        f"{entry['protocol']} {entry['advantage_at_most']:.2f}"
+        for entry in report["results"]
+        if entry["variant"] is None
+    ]
+    say(f"advantage of this classifier at most: {', '.join(bounds)}")
     for entry in report["results"]:
         if entry["verdict"] == TOLD_APART:
             name = entry["protocol"] + (f", {entry['variant']}" if entry["variant"] else "")
