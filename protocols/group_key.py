@@ -40,7 +40,7 @@ PROTOCOL: Final = "secure-kg/group-key"
 VERSION: Final = 1
 _USE: Final = "group key"
 _SEALED_BYTES: Final = KEY_BYTES + OVERHEAD_BYTES
-_STEP: Final = "group key"
+STEP: Final = "group key"
 
 
 @wire.message(0x0131)
@@ -100,7 +100,7 @@ class GroupKey:
 
 def join(conversation: Conversation, session: ClientSession, deadline: Deadline) -> GroupKey:
     """The client's side: draw the key if asked to, else take it from whoever did."""
-    with conversation.transport.phase(SETUP, _STEP):
+    with conversation.transport.phase(SETUP, STEP):
         message = conversation.receive(SERVER, wire.Message, SETUP, deadline)
         match message:
             case DrawGroupKey():
@@ -127,13 +127,13 @@ def _opened(session: ClientSession, message: SealedGroupKey) -> bytes:
 
 def serve(conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent) -> bytes:
     """The server's side: ask one client after the other until one has drawn the key; returns the commitment to it."""
-    with conversation.transport.phase(SETUP, _STEP):
+    with conversation.transport.phase(SETUP, STEP):
         asked = frozenset(present)
-        by, drawn = ask_in_turn(conversation, asked, DrawGroupKey(), SealedGroupKeys, patience, silent, _STEP)
+        by, drawn = ask_in_turn(conversation, asked, DrawGroupKey(), SealedGroupKeys, patience, silent, STEP)
         others = {party for party in asked if party > by}  # those with a lower number were asked in vain
         if unserved := others - drawn.sealed.keys():
             raise PeerMisbehaved(f"client {by} has encrypted no group key for client {min(unserved)}")
         messages = {party: SealedGroupKey(int(by), drawn.commitment, drawn.sealed[int(party)]) for party in others}
         if lost := conversation.deliver(messages, SETUP):
-            silent(lost, _STEP)
+            silent(lost, STEP)
         return drawn.commitment

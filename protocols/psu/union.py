@@ -25,7 +25,7 @@ from protocols.sums import Silent
 from protocols.transport.deadline import Deadline
 from protocols.unions import Positions, Union
 
-_STEP = "union places"
+STEP = "union places"
 
 
 def join(
@@ -49,7 +49,7 @@ def join(
         vectors.prepare(conversation, task, deadline)
         tags = tags_of(different, attempt.tag_key(key))
         vectors.contribute(conversation, task, write(tags, attempt.layout), deadline)
-        with conversation.transport.phase(SETUP, _STEP):
+        with conversation.transport.phase(SETUP, STEP):
             answer = conversation.receive(SERVER, UnionPlaces, SETUP, deadline, attempt.purpose)
         if answer.purpose != attempt.purpose:
             raise UnexpectedMessage(f"the server answered '{answer.purpose}' where '{attempt.purpose}' was due")
@@ -89,9 +89,9 @@ def serve(
         vectors.prepare(conversation, task, set(present) - gone, patience, lost)
         total = vectors.collect(conversation, task, patience, lost, set(present) - gone)
         answer = answer_of(total.vector, attempt)
-        with conversation.transport.phase(SETUP, _STEP):
+        with conversation.transport.phase(SETUP, STEP):
             if unreached := conversation.broadcast((set(present) - gone) & total.contributors, answer, SETUP):
-                lost(unreached, _STEP)
+                lost(unreached, STEP)
         if answer.size:
             break
     return Union(answer.size, attempt.digest(answer))

@@ -156,7 +156,7 @@ class SecAggServer:
                         f"{len(answered)} clients have signed the survivors, "
                         f"{self._terms.parameters.threshold} are needed"
                     )
-                signatures = {int(party): signature for party, signature in self._signatures.items()}
+                signatures = {int(party): signature for party, signature in sorted(self._signatures.items())}
                 messages = {party: SignedSurvivors(self._terms.purpose, signatures) for party in answered}
                 self.step = Step.UNMASKING
             case Step.UNMASKING:

@@ -1,0 +1,150 @@
+"""Transcripts and whole run folders of insecure variants, for an audit to find fault with.
+
+`insecure_transcript` holds one session of the broken protocol, `insecure_run` trains a small federation with it; both
+in this process, with the parties as threads. With variant None the real protocols are used: what an audit must pass.
+"""
+
+import threading
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from benchmarks.insecure_variants import insecure
+from protocols import wire
+from protocols.errors import LeftOut
+from protocols.ideal.real_sessions import Session
+from protocols.identifiers import NO_SESSION, SERVER, SETUP, PartyId, RoundId, new_session
+from protocols.transport.in_process import InProcessNetwork, InProcessTransport
+from protocols.transport.tap import Tap
+from protocols.wire import Frame
+from secure_kg.audit.experiments import masked_sums, plain_sums, union
+from secure_kg.data.partition import partition
+from secure_kg.data.sources import load_source
+from secure_kg.federation.client import FederationClient
+from secure_kg.federation.config import RunConfig
+from secure_kg.federation.messages import Hello, Welcome
+from secure_kg.federation.run_folder import RunFolder
+from secure_kg.federation.server import FederationServer
+from secure_kg.federation.summary import summarise
+from secure_kg.training.config import TrainingConfig
+from secure_kg.training.trainer import LocalTrainer
+
+_NO_DIGEST: Final = bytes(32)
+_JOIN_SECONDS: Final = 600.0
+SMALL: Final = TrainingConfig(dim=8, negatives=14, batch_size=256, local_epochs=1, lr=0.01)
+
+
+def insecure_transcript(variant: str | None, path: Path, *, seed: int = 0) -> None:
+    """One session of the protocol that `variant` breaks, as the server's tap records it.
+
+    It begins with greetings, as the transcript of a run does, so that `secure_kg.audit.read.Recording` reads it.
+    """
+    session = _session_of(variant, seed)
+    identifier, tap = new_session(), Tap(path)
+    for party in session.parties.clients:
+        tap.write("received", party, SETUP, "greeting", wire.encode(Hello(_NO_DIGEST), NO_SESSION, SETUP))
+        welcome = Welcome(identifier, _NO_DIGEST, 0, [], b"", path.stem)
+        tap.write("sent", party, SETUP, "greeting", wire.encode(welcome, NO_SESSION, SETUP))
+    with insecure(variant) if variant is not None else nullcontext():
+        session.parties.record(tap, session.serve, session.take_part, session.falls, identifier)
+
+
+def _session_of(variant: str | None, seed: int) -> Session:
+    match variant:
+        case "plain-twin":
+            return plain_sums(seed).session
+        case "unit-weights":
+            return union(seed).session
+        case _:
+            return masked_sums(seed).session
+
+
+def insecure_config(variant: str | None, **changes: Any) -> RunConfig:
+    """Of a small federation on Nations with a transcript; any setting can be changed."""
+    plain = {"aggregation": "plain", "alignment": "plain"} if variant == "plain-twin" else {}
+    settings = {"dataset": "nations", "clients": 4, "rounds": 3, "eval_every": 3, "checkpoint_every": 3, **plain}
+    return RunConfig(**{**settings, "transcript": True, "training": SMALL, **changes})
+
+
+def insecure_run(
+    variant: str | None, path: Path, *, vanish: tuple[int, int] | None = None, **changes: Any
+) -> dict[str, Any]:
+    """Train the federation of `insecure_config` into the run folder `path`; its summary, which is written there too.
+
+    `vanish`: client and round in which it falls silent for good, once it has shared its keys: its mask keys are then
+    opened. Unless it is given, the last client of "short-mask-keys" does so in round 2, for nothing else shows these.
+    """
+    config = insecure_config(variant, **changes)
+    if vanish is None and variant == "short-mask-keys":
+        vanish = config.clients or 0, 2
+    if vanish is not None and "grace" not in changes:
+        config = replace(config, grace=5.0)
+    with insecure(variant) if variant is not None else nullcontext():
+        return run_in_process(config, path, vanish)
+
+
+class _Vanished(Exception):
+    """A client is gone without a word, as if killed."""
+
+
+class _VanishingTransport(InProcessTransport):
+    """Its party is gone in place of its first masked input of a round."""
+
+    def __init__(self, network: InProcessNetwork, party: PartyId, round_id: int) -> None:
+        super().__init__(network, party, [SERVER])
+        self._last = RoundId(round_id)
+
+    def _post(self, to: PartyId, frame: Frame) -> None:
+        if self._round == self._last and self._phase.startswith("masked input/"):
+            raise _Vanished
+        super()._post(to, frame)
+
+
+def run_in_process(config: RunConfig, path: Path, vanish: tuple[int, int] | None = None) -> dict[str, Any]:
+    """A whole run in one process: the real server, clients and trainers as threads. Raises what the parties raise."""
+    torch.set_num_threads(1)
+    graphs = partition(load_source(config.dataset), config.clients or 0, config.by, config.seed)
+    network, folder = InProcessNetwork(len(graphs)), RunFolder.create(path, config)
+    summary: dict[str, Any] = {}
+    problems: list[Exception] = []
+
+    def serve() -> None:
+        try:
+            with network.endpoint(SERVER) as transport:
+                outcome = FederationServer(config, transport, folder, lambda line: None).run()
+                summary.update(summarise(config, outcome, folder))
+        except Exception as problem:
+            problems.append(problem)
+
+    def take_part(number: int) -> None:
+        party, graph = PartyId(number), graphs[number - 1]
+        leaves = vanish is not None and vanish[0] == number
+        transport = (
+            _VanishingTransport(network, party, vanish[1]) if leaves and vanish is not None else network.endpoint(party)
+        )
+        client = FederationClient(config, transport, len(graphs))
+        try:
+            client.greet()
+            trainer = LocalTrainer(graph, config.training, torch.device("cpu"), config.seed, number)
+            client.run(graph, trainer, folder.client(number))
+        except (_Vanished, LeftOut):
+            pass
+        except Exception as problem:
+            problems.append(problem)
+            client.say_failed(str(problem))
+
+    threads = [threading.Thread(target=serve, daemon=True)]
+    threads += [threading.Thread(target=take_part, args=(number,), daemon=True) for number in range(1, len(graphs) + 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(_JOIN_SECONDS)
+        if thread.is_alive():
+            problems.append(TimeoutError("a party hangs"))
+    if problems:
+        raise ExceptionGroup("parties failed", problems)
+    folder.write_summary(summary)
+    return summary

@@ -1,0 +1,210 @@
+"""Can the server's view be told from a simulated one? `python -m benchmarks.real_or_ideal --help`.
+
+For every protocol there is a simulator that writes what the server sees from what the server is allowed to learn,
+without any client's input (protocols/ideal). This command holds real sessions on fixed inputs, has as many views
+simulated, and trains a classifier that knows all inputs to tell one from the other. Of a secure protocol it must be
+right half of the time. The same test is then made with protocols that are broken on purpose
+(benchmarks/insecure_variants.py): these it must catch.
+
+accuracy    of the classifier on views it was not trained on; 0.5 is guessing
+interval    exact (Clopper-Pearson): it misses the classifier's true accuracy once in 20,000 times at most
+advantage   at most so much, for this classifier: 2 * (upper end) - 1, or 1 - 2 * (lower end) if that is more. The bound
+            shrinks with the square root of --samples
+verdict     "told apart" if 0.5 lies outside of the interval, else "not told apart"; "too few samples" if the interval
+            reaches beyond 0.8, so that nothing can be said
+            Exit code 0: every verdict is as expected. 1: one is not. 2: a mistake, told in one line.
+
+That the classifier fails is no proof: docs/real-or-ideal.md says what is proved, under which assumptions. Each protocol
+is tested once, with features, classifier and bound fixed beforehand. --seed fixes inputs, halves and classifier; keys
+and masks come from the operating system and never repeat, so accuracies vary from run to run.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.insecure_variants import insecure
+from benchmarks.masked_sum_timing import Teller
+from launch.command_line import OneLineParser, require_writable, run_command
+from secure_kg.audit.distinguisher import (
+    ERROR,
+    FEWEST,
+    NOT_TOLD_APART,
+    TOLD_APART,
+    Distinction,
+    distinguish,
+    real_features,
+    simulated_features,
+)
+from secure_kg.audit.experiments import PLAIN_TWINS, PROTOCOLS
+from secure_kg.console import say, table
+from secure_kg.errors import UserError
+from secure_kg.federation.run_folder import write_json
+
+SAMPLES: Final = 200
+CONTROL_SAMPLES: Final = 24
+"""A variant is caught on nearly every view, or it is not caught at all."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A protocol, or an insecure variant of it, against the protocol's simulator."""
+
+    protocol: str
+    variant: str | None = None
+
+    @property
+    def expected(self) -> str:
+        return NOT_TOLD_APART if self.variant is None else TOLD_APART
+
+
+CONTROLS: Final = (
+    Comparison("secagg", "plain-twin"),
+    Comparison("secagg", "no-masks"),
+    Comparison("secagg", "reused-masks"),
+    Comparison("secagg", "short-seeds"),
+    Comparison("secagg", "short-mask-keys"),
+    Comparison("secret", "reused-masks"),
+    Comparison("holders", "no-masks"),
+    Comparison("psu", "plain-twin"),
+    Comparison("psu", "unit-weights"),
+    Comparison("psu-names", "unit-weights"),
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0: every verdict is as expected. 1: one is not. 2: one line on standard error says what to mend."""
+    return run_command(lambda: _run(_parser().parse_args(argv)))
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.samples < FEWEST:
+        raise UserError(f"--samples must be at least {FEWEST}")
+    if options.seed < 0:
+        raise UserError("--seed must not be negative")
+    to_file = options.json not in (None, "-")
+    if to_file:
+        require_writable(Path(options.json))
+    report = measure(options)
+    if options.json == "-":
+        say(json.dumps(report, indent=2, allow_nan=False))
+    else:
+        show(report)
+    if to_file:
+        write_json(Path(options.json), report)
+    return 0 if report["as_expected"] else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = OneLineParser(
+        prog="python -m benchmarks.real_or_ideal",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="example, one protocol in more depth:\n"
+        "  python -m benchmarks.real_or_ideal --protocol psu --samples 2000 --json psu.json",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--protocol",
+        action="append",
+        choices=list(PROTOCOLS),
+        metavar="P",
+        help=f"one of {', '.join(PROTOCOLS)}, with its controls; may be given several times [all]",
+    )
+    parser.add_argument(
+        "--samples",
+        type=int,
+        default=SAMPLES,
+        metavar="N",
+        help=f"real and as many simulated views of each protocol; half of each train the classifier [{SAMPLES}]. With "
+        f"fewer than 100 there may be no verdict. Controls have {CONTROL_SAMPLES}",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of inputs, halves and classifier [0]")
+    parser.add_argument("--json", metavar="FILE", help="write the results to FILE; - for standard output")
+    return parser
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    chosen = options.protocol or list(PROTOCOLS)
+    comparisons = [Comparison(protocol) for protocol in PROTOCOLS if protocol in chosen]
+    comparisons += [control for control in CONTROLS if control.protocol in chosen]
+    tell, results = Teller(quiet=options.json == "-"), []
+    for comparison in comparisons:
+        samples = options.samples if comparison.variant is None else CONTROL_SAMPLES
+        started = time.perf_counter()
+        result = compare(comparison, samples, options.seed, tell)
+        results.append(_entry(comparison, result, time.perf_counter() - started))
+    return {
+        "seed": options.seed,
+        "error": ERROR,
+        "results": results,
+        "as_expected": all(entry["verdict"] == entry["expected"] for entry in results),
+    }
+
+
+def compare(comparison: Comparison, samples: int, seed: int, tell: Teller) -> Distinction:
+    """One test."""
+    make = PLAIN_TWINS if comparison.variant == "plain-twin" else PROTOCOLS
+    experiment = make[comparison.protocol](seed)
+    name = comparison.protocol + (f", {comparison.variant}" if comparison.variant else "")
+    # What the server can compute is computed by the rules of the protocol that was run, broken or not.
+    with insecure(comparison.variant) if comparison.variant else nullcontext():
+        real = real_features(experiment, samples, lambda done: tell(f"{name}: {done} of {samples} real sessions"))
+    simulated = simulated_features(experiment, samples, lambda done: tell(f"{name}: {done} of {samples} simulated"))
+    return distinguish(real, simulated, seed)
+
+
+def _entry(comparison: Comparison, result: Distinction, seconds: float) -> dict[str, Any]:
+    return {
+        "protocol": comparison.protocol,
+        "variant": comparison.variant,
+        "samples": result.samples,
+        "judged": result.judged,
+        "right": result.right,
+        "accuracy": result.accuracy,
+        "lower": result.lower,
+        "upper": result.upper,
+        "advantage_at_most": result.advantage_at_most,
+        "telling_features": list(result.telling),
+        "verdict": result.verdict,
+        "expected": comparison.expected,
+        "seconds": seconds,
+    }
+
+
+def show(report: dict[str, Any]) -> None:
+    rows: list[list[str | int]] = [
+        [
+            entry["protocol"] + (f", {entry['variant']}" if entry["variant"] else ""),
+            entry["samples"],
+            f"{entry['accuracy']:.3f}",
+            f"{entry['lower']:.3f}-{entry['upper']:.3f}",
+            entry["verdict"],
+            entry["expected"],
+        ]
+        for entry in report["results"]
+    ]
+    title = f"real against simulated views, seed {report['seed']}"
+    table(title, ("protocol", "samples", "accuracy", "interval", "verdict", "expected"), rows)
+    bounds = [
+        f"{entry['protocol']} {entry['advantage_at_most']:.2f}"
+        for entry in report["results"]
+        if entry["variant"] is None
+    ]
+    say(f"advantage of this classifier at most: {', '.join(bounds)}")
+    for entry in report["results"]:
+        if entry["verdict"] == TOLD_APART:
+            name = entry["protocol"] + (f", {entry['variant']}" if entry["variant"] else "")
+            say(f"{name}: told apart by {'; '.join(entry['telling_features'])}")
+    wrong = sum(entry["verdict"] != entry["expected"] for entry in report["results"])
+    say("every verdict is as expected" if not wrong else f"{wrong} verdicts are not as expected")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

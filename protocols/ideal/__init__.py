@@ -1,0 +1,22 @@
+"""The ideal side of every protocol: simulators that write the server's view from what it is allowed to learn.
+
+The claim of a protocol is that the server learns its output and nothing else. Said precisely: there is a simulator that
+is given the output alone, no input of any client, and writes views that nobody can tell from real ones, not even
+somebody who knows all inputs. These modules are the simulators. A view is the sequence of frames at the server's end,
+in both directions, with headers, purposes and sizes (`views`). `real` makes the real views to compare with, `opened`
+reads from a view of either kind all that the server can compute from it.
+
+    masked sums        given who fell silent in which step, and each sum                      `masked_sum`
+    group key          given who was there                                                   `group_key`
+    secret sums        given who fell silent in which step                                   `secret_sum`
+    counts of holders  given who fell silent in which step                                   `count`
+    private union      given that, and the size of the union; for `psu.names` the names      `union`
+
+Parties:     the server, alone. (With clients on its side more is to be simulated; see `docs/real-or-ideal.md`.)
+Adversary:   semi-honest: the server's own messages are what the honest server makes of what it has received.
+Assumes:     what the protocols assume. Each simulator names, step by step, what it puts in place of what, and the
+             assumption under which nobody notices: these are the hybrids of the proof.
+Not covered: times; the order in which the answers of one step arrive, which is the network's; sums that end without a
+             result; an active server; several sessions whose inputs repeat.
+Reference:   Bonawitz et al., CCS 2017, section 6 and appendix A (theorems for the semi-honest server).
+"""

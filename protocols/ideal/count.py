@@ -1,0 +1,13 @@
+"""The server's view of counting holders (`protocols.holders`), written from who took part.
+
+A count is a secret sum of weights and their check, so its view is that of a secret sum of as many field elements
+(`secret_sum`). Which rows a client holds enters nothing but the vector, and that not the length of it.
+"""
+
+from protocols.holders import CountTask, vector_task
+from protocols.ideal.masked_sum import Silences, SimulatedSums
+from protocols.ideal.secret_sum import simulate_secret_sum
+
+
+def simulate_count(sums: SimulatedSums, task: CountTask, silent: Silences | None = None) -> None:
+    simulate_secret_sum(sums, vector_task(task), silent)

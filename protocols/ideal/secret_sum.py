@@ -1,0 +1,20 @@
+"""The server's view of secret sums (`protocols.secret_aggregation`), written from who took part in them.
+
+The total that the server opens lies under one more mask for each survivor, whose keys clients derive from the group key
+for this client, round and purpose: to the server random keys (HKDF-SHA256 as a random oracle), each used once for an
+AES-256-CTR keystream. So the total is uniform, whatever the vectors are, and independent of all other totals. The
+simulator draws a uniform total; the rest is the view of a masked sum with that total.
+"""
+
+from protocols.ideal.masked_sum import Silences, SimulatedSums, uniform_vector
+from protocols.secagg.vectors import VectorTask
+from protocols.totals import SumTotal
+
+
+def simulate_secret_sum(sums: SimulatedSums, task: VectorTask, silent: Silences | None = None) -> SumTotal:
+    """The sum, and the server's message that brings it back to the clients that are in it and still there."""
+    collected = sums.masked_sum(task, uniform_vector(task.group, task.length), silent)
+    total = SumTotal.of(task.round, task.purpose, collected.contributors, collected.vector)
+    for party in sorted(collected.contributors & sums.present):
+        sums.sent(party, total, task.round, task.purpose)
+    return total

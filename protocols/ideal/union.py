@@ -1,0 +1,59 @@
+"""The server's view of a private set union (`protocols.psu`), written from the size of the union; of names, from them.
+
+1. The masked sum of the tables is simulated from its total (`masked_sum`).
+2. The total is drawn as a table written by one client that holds as many random tags as the union has names. In the
+   real total stand the tags of the union, which are uniform to the server (keyed BLAKE2b as a pseudorandom function
+   under a key derived from the group key), each under the sum of its holders' weights, which is exactly uniform
+   however many they are (`protocols.psu.table`). If the table cannot be peeled there is another attempt, in the
+   simulation as in reality and with the same probability.
+3. The server's answer is computed by its own code from the total, with its own randomness.
+
+Where the server is meant to have the names (`protocols.psu.names`) they are given to the simulator, which does not know
+who holds them. It writes them as one client that holds all would, at positions in a random order: the real positions
+are dealt out to tags at random, and names and tags are matched by a function that the server lacks. Again a weight in
+the sum is uniform for one holder as for many.
+"""
+
+import secrets
+from collections.abc import Collection
+from itertools import count
+
+import numpy as np
+
+from protocols.ideal.masked_sum import Silences, SimulatedSums
+from protocols.identifiers import SETUP
+from protocols.primitives.group import PrimeField
+from protocols.psu.attempts import Attempt
+from protocols.psu.names import names_task, written
+from protocols.psu.table import write
+from protocols.psu.tags import LIMBS
+from protocols.psu.union import STEP, answer_of
+from protocols.unions import Positions, Union
+
+
+def simulate_union(
+    sums: SimulatedSums, commitment: bytes, size: int, bound: int, silent: Silences | None = None
+) -> Union:
+    """After the group key. `size`: of the union of those who survive; `silent`: in the first attempt."""
+    for number in count():
+        attempt = Attempt.of(number, bound, sums.session, commitment)
+        tags = PrimeField().uniform((size, LIMBS))
+        total = sums.masked_sum(attempt.task(sums.clients), write(tags, attempt.layout), silent if not number else None)
+        answer = answer_of(total.vector, attempt)
+        for party in sorted(total.contributors & sums.present):
+            sums.sent(party, answer, SETUP, STEP)
+        if answer.size:
+            break
+    return Union(answer.size, attempt.digest(answer))
+
+
+def simulate_names(sums: SimulatedSums, union: Union, names: Collection[str]) -> dict[int, str]:
+    """After the union, over the same clients; the names by position."""
+    if len(set(names)) != union.size:
+        raise ValueError(f"{len(set(names))} names for a union of {union.size}")
+    ordered = sorted(set(names))
+    secrets.SystemRandom().shuffle(ordered)
+    own = np.arange(union.size, dtype=np.int64)
+    total = written(Positions(union.size, own, union.digest), ordered)
+    sums.masked_sum(names_task(sums.clients, union.size, union.digest), total)
+    return dict(enumerate(ordered))
