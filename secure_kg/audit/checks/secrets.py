@@ -1,5 +1,6 @@
 """Secrets that the server was given by design must be random over their whole length: seeds, and weights of a union."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -14,6 +15,8 @@ from secure_kg.audit.statistics import ALARM, byte_histogram, uniform_p
 from secure_kg.federation.config import RunConfig
 
 _SEED_BITS: Final = 256
+_SAME_BYTES: Final = 10
+"""So often one value stands among 32 random bytes with probability 10^-14."""
 _SMALL: Final = np.uint64(1 << 32)
 """A uniform weight is below this with probability 2^-29."""
 
@@ -31,11 +34,36 @@ class Seeds(Check):
     def __init__(self, config: RunConfig, clients: int) -> None:
         super().__init__(config, clients)
         self._seeds: list[bytes] = []
+        self._mask_keys = 0
+        self._padded = Evidence()
 
     def opened(self, total: OpenedSum) -> None:
         self._seeds += total.seeds.values()
+        self._mask_keys += len(total.mask_keys)
+        for what, secrets in (("self-mask seed", total.seeds), ("mask key", total.mask_keys)):
+            for party, secret in secrets.items():
+                if max(Counter(secret).values()) >= _SAME_BYTES:
+                    self._padded.add(f"{what} of client {party}, round {total.round}, {total.purpose}")
 
     def findings(self) -> list[Finding]:
+        return [*self._by_padding(), *self._by_variation()]
+
+    def _by_padding(self) -> list[Finding]:
+        if not self._padded:
+            return []
+        return [
+            Finding(
+                "padded-secrets",
+                "high",
+                "Seeds or mask keys consist largely of one repeated byte",
+                self._padded.told(),
+                f"In a random secret of 32 bytes no byte stands {_SAME_BYTES} times. These are short numbers, padded: "
+                "whoever tries all of them removes the masks. All secrets must come from the operating system's "
+                "random generator at full length.",
+            )
+        ]
+
+    def _by_variation(self) -> list[Finding]:
         if len(self._seeds) < 2:
             return []
         bits = varying_bits(self._seeds)
@@ -59,7 +87,7 @@ class Seeds(Check):
         return len(self._seeds)
 
     def looked_at(self) -> str:
-        return f"{len(self._seeds):,} seeds that the server was given"
+        return f"{len(self._seeds):,} seeds and {self._mask_keys:,} mask keys that the server was given"
 
 
 class Weights(Check):
