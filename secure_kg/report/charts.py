@@ -47,6 +47,7 @@ def column_chart(
     y_ticks = _ticks(0.0, max(sum(values) for _, values in columns))
     step = (_WIDTH - _LEFT - _RIGHT) / len(columns)
     longest = max(len(name) for name, _ in columns)
+    wide = min(step * 0.8, 48.0)
     every = max(1, math.ceil(longest * 11 / step))
     parts = _grid(y_ticks)
     for index, (name, values) in enumerate(columns):
@@ -58,9 +59,9 @@ def column_chart(
                 tag(
                     "rect",
                     class_=f"s{number % SERIES_COLOURS}",
-                    x=f"{left + step * 0.1:.1f}",
+                    x=f"{left + (step - wide) / 2:.1f}",
                     y=f"{high:.1f}",
-                    width=f"{step * 0.8:.1f}",
+                    width=f"{wide:.1f}",
                     height=f"{low - high:.1f}",
                 )
             )
@@ -105,7 +106,7 @@ def legend(entries: Sequence[tuple[str, str]]) -> Html:
 
 def histogram(counts: Sequence[int], label: str, low: str, high: str) -> Html:
     """How often each of many values occurs, from `low` to `high`."""
-    width, height = 256, 64
+    width, height = 384, 80
     step, most = width / max(len(counts), 1), max(counts, default=0) or 1
     shapes = [
         tag("rect", class_="s0", x=f"{step * index:.1f}", y=f"{height - height * count / most:.1f}",
@@ -117,7 +118,7 @@ def histogram(counts: Sequence[int], label: str, low: str, high: str) -> Html:
         width,
         height + 18,
         label,
-        [*shapes, axis, _text(low, 0, height + 15, "start"), _text(high, width, height + 15, "end")],
+        [*shapes, axis, _text(low, 0, height + 16, "start"), _text(high, width, height + 16, "end")],
     )
 
 

@@ -51,4 +51,4 @@ def bytes_per_round(summary: dict[str, Any], evaluations: Sequence[dict[str, Any
         return []
     chart = column_chart(columns, ("to the server", "from the server"), "MB", "round")
     caption = "megabytes per round, mean since the evaluation before; set-up and test not counted"
-    return [tag("h2", "What went over the wire"), figure(chart, caption, "bars")]
+    return [tag("h2", "What went over the wire"), figure(chart, caption, "narrow")]

@@ -1,12 +1,13 @@
 """Markup that cannot be injected: text is escaped where it meets markup, and every element that is opened is closed."""
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final
 
 from secure_kg.report.style import STYLE
 
-_VOID: Final = frozenset({"img", "meta", "br"})
+_VOID: Final = frozenset({"img", "meta", "wbr"})
 
 
 class Html(str):
@@ -52,6 +53,12 @@ def quiet(text: str) -> Html:
     return tag("p", text, class_="quiet")
 
 
+def prose(text: str) -> Html:
+    """Text in which options of commands (--out) stand as code and do not break."""
+    parts = re.split(r"(?<![\w-])(--[a-z][a-z-]*)", text)
+    return join(tag("code", part, class_="option") if number % 2 else part for number, part in enumerate(parts))
+
+
 def cards(entries: Sequence[tuple[str, str]]) -> Html:
     """Figures with what they are, each in a frame."""
     return tag(
@@ -62,7 +69,7 @@ def cards(entries: Sequence[tuple[str, str]]) -> Html:
 
 
 def figure(content: str, caption: str, style: str | None = None) -> Html:
-    return tag("figure", content, tag("figcaption", caption), class_=style)
+    return tag("figure", content, tag("figcaption", prose(caption)), class_=style)
 
 
 def details(title: str, *content: str, opened: bool = False) -> Html:
@@ -111,7 +118,11 @@ def stacked_table(head: Sequence[str], body: Iterable[Sequence[str]], caption: s
 def megabytes(number: float) -> str:
     """With as many digits as it needs to be told from zero."""
     size = number / 1e6
-    return f"{size:,.1f} MB" if size >= 10 else f"{size:.2f} MB" if size >= 0.1 else f"{number / 1e3:,.1f} kB"
+    return f"{size:,.1f} MB" if size >= 10 else f"{size:.2f} MB" if size >= 0.1 else _kilobytes(number)
+
+
+def _kilobytes(number: float) -> str:
+    return f"{number / 1e3:.1f} kB" if number >= 1e3 else f"{number:.0f} B"
 
 
 def counted(number: int, noun: str) -> str:

@@ -19,8 +19,10 @@ html { -webkit-text-size-adjust: 100%; }
 body { margin: 0 auto; max-width: 62rem; padding: 1.5rem 1rem 3rem; background: var(--paper); color: var(--ink);
   font: 16px/1.5 system-ui, sans-serif; overflow-wrap: break-word; }
 h1 { font-size: 1.5rem; line-height: 1.25; margin: 0; } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
-h3 { font-size: 1rem; margin: 0 0 .25rem; } p { margin: .4rem 0; }
-a { color: var(--main); } ul { margin: .4rem 0; padding-left: 1.3rem; } code { font-size: .9em; }
+h3 { font-size: 1rem; margin: 0 0 .25rem; } h4 { font-size: .95rem; margin: .7rem 0 0; } p { margin: .4rem 0; }
+a { color: var(--main); } ul { margin: .4rem 0; padding-left: 1.3rem; }
+code { font-size: .9em; overflow-wrap: anywhere; }
+code.option { white-space: nowrap; }
 .quiet { color: var(--quiet); margin: .2rem 0 0; }
 .warning { border: 2px solid #c62828; border-radius: .5rem; padding: .6rem .8rem; margin: 0 0 1rem; font-weight: 600; }
 .verdict { border-left: .4rem solid var(--main); background: var(--soft); border-radius: .25rem; padding: .7rem .9rem;
@@ -46,7 +48,7 @@ svg { width: 100%; height: auto; display: block; }
 .s8 { fill: var(--s8); background: var(--s8); }
 .public { background: var(--public); } .ciphertext { background: var(--ciphertext); }
 .masked { background: var(--masked); } .aggregate { background: var(--aggregate); } .clear { background: var(--clear); }
-.bars { max-width: 42rem; }
+.bars { max-width: 42rem; } .narrow { max-width: 32rem; }
 .bars dl { display: grid; grid-template-columns: max-content 1fr max-content; gap: .35rem .6rem;
   align-items: center; margin: .3rem 0; font-size: .9rem; }
 .bars dt { text-align: right; color: var(--quiet); } .bars dd { margin: 0; font-variant-numeric: tabular-nums; }
@@ -78,22 +80,23 @@ caption { text-align: left; color: var(--quiet); font-size: .9rem; padding-botto
 th, td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--edge); white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
 .text th, .text td { text-align: left; white-space: normal; vertical-align: top; }
-.stack { font-size: .9rem; } .stack td { overflow-wrap: anywhere; } .stack .keep { white-space: nowrap; }
-.matrix th, .matrix td { text-align: center; padding: .2rem .3rem; font-size: .85rem; }
+.stack { font-size: .9rem; } .rate { display: flex; flex-wrap: wrap; gap: 0 .5rem; align-items: baseline; }
+.rate .score { flex: 1 0 100%; } .rate .quiet { font-size: .85em; margin: 0; }
+.matrix { width: auto; } .matrix th, .matrix td { text-align: center; padding: .2rem .3rem; font-size: .85rem; }
 .matrix th:first-child, .matrix td:first-child { text-align: left;
   position: sticky; left: 0; background: var(--paper); }
 .matrix .in, .matrix .out { display: inline-block; width: .9rem; height: .9rem; border-radius: 2px; font-size: 0;
   vertical-align: middle; border: 1px solid var(--edge); }
 .matrix .in { background: var(--main); border-color: var(--main); }
-.score { display: block; position: relative; height: .6rem; min-width: 5rem;
+.score { display: block; margin: .15rem 0; position: relative; height: .6rem; min-width: 5rem;
   background: var(--edge); border-radius: 2px; }
 .score i { position: absolute; left: 0; top: 0; height: 100%; border-radius: 2px; background: var(--main); }
 .score i.won { background: var(--bad); }
 .score b { position: absolute; top: -.15rem; height: .9rem; width: 2px; background: var(--ink); }
 .pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(16rem, 100%), 1fr)); gap: 1.25rem;
   max-width: 46rem; }
-.pictures img { width: 100%; display: block; image-rendering: pixelated; border: 1px solid var(--edge); }
-.pictures svg { margin-top: .5rem; }
+.pictures img { width: 100%; height: auto; display: block; image-rendering: pixelated; border: 1px solid var(--edge); }
+.pictures figure { max-width: 22rem; } .pictures svg { margin-top: .5rem; }
 details { margin-top: 1.5rem; } summary { cursor: pointer; } pre { overflow-x: auto; font-size: .85rem; }
 @media screen and (max-width: 44rem) {
   .tick { font-size: 17px; }
@@ -102,6 +105,8 @@ details { margin-top: 1.5rem; } summary { cursor: pointer; } pre { overflow-x: a
   .stack caption { display: block; }
   .stack tr { border: 1px solid var(--edge); border-radius: .4rem; padding: .3rem .6rem; margin: .5rem 0; }
   .stack td { border: 0; padding: .1rem 0; display: grid; grid-template-columns: 6.5rem minmax(0, 1fr); gap: .5rem; }
+  .stack td:first-child { display: block; font-weight: 600; } .stack td:first-child::before { content: none; }
+  .stack td > .chip { justify-self: start; }
   .stack td:empty { display: none; }
   .stack td::before { content: attr(data-label); color: var(--quiet); }
 }
