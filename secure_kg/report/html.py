@@ -85,15 +85,15 @@ def chip(text: str, style: str) -> Html:
     return tag("span", text, class_=f"chip {style}")
 
 
-def table(head: Sequence[str], body: Iterable[Sequence[str]], style: str = "", caption: str | None = None) -> Html:
+def table(head: Sequence[str], body: Iterable[Sequence[str]], style: str = "", caption: str = "") -> Html:
     """Figures by default; `text` for words. It scrolls by itself where the page is narrower."""
     columns = tag("thead", tag("tr", *(tag("th", cell, scope="col") for cell in head)))
     lines = tag("tbody", *(tag("tr", *(tag("td", cell) for cell in row)) for row in body))
-    named = [tag("caption", caption)] if caption is not None else []
+    named = [tag("caption", caption)] if caption else []
     return tag("div", tag("table", *named, columns, lines, class_=style or None), class_="scroll")
 
 
-def stacked_table(head: Sequence[str], body: Iterable[Sequence[str]], caption: str) -> Html:
+def stacked_table(head: Sequence[str], body: Iterable[Sequence[str]], caption: str = "") -> Html:
     """A table that becomes one block per line on a narrow screen, each cell with its column's name before it."""
     # The roles say what the elements are anyway; with `display: block` some readers forget it.
     columns = tag("tr", *(tag("th", cell, scope="col", role="columnheader") for cell in head), role="row")
@@ -107,7 +107,7 @@ def stacked_table(head: Sequence[str], body: Iterable[Sequence[str]], caption: s
     )
     return tag(
         "table",
-        tag("caption", caption),
+        *([tag("caption", caption)] if caption else []),
         tag("thead", columns, role="rowgroup"),
         tag("tbody", *lines, role="rowgroup"),
         class_="text stack",

@@ -3,7 +3,7 @@
 from typing import Any
 
 from secure_kg.federation.strategy import STRATEGIES
-from secure_kg.report.html import Html, table
+from secure_kg.report.html import Html, stacked_table
 
 
 def adversary(config: dict[str, Any]) -> str:
@@ -27,7 +27,7 @@ def privacy(summary: dict[str, Any]) -> Html:
     config = summary["config"]
     if STRATEGIES[config["strategy"]].pools:
         everything = ["triples, rows and metrics of every client", "all of them"]
-        return table(("", "whoever ran this learned"), [everything], "text")
+        return stacked_table(("", "whoever ran this learned"), [everything])
     shared = STRATEGIES[config["strategy"]].shared
     learned = {"plain": "every client's", "secagg": "their sums only", "secret": "nothing"}[config["aggregation"]]
     rows = []
@@ -47,7 +47,7 @@ def privacy(summary: dict[str, Any]) -> Html:
     if shared is not None:
         lost = f"at most {summary['max_fixed_point_error']:.1e} per value; {summary['clipped_values']:,} values clipped"
         rows.append(["what fixed-point encoding lost", lost, ""])
-    return table(("", "the server learned", "another client learned"), rows, "text")
+    return stacked_table(("", "the server learned", "another client learned"), rows)
 
 
 def _kept_local(kept: int | None, rows: int, least: int) -> str:

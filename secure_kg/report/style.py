@@ -81,7 +81,8 @@ th, td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(-
 th:first-child, td:first-child { text-align: left; }
 .text th, .text td { text-align: left; white-space: normal; vertical-align: top; }
 .stack { font-size: .9rem; } .rate { display: flex; flex-wrap: wrap; gap: 0 .5rem; align-items: baseline; }
-.rate .score { flex: 1 0 100%; } .rate .quiet { font-size: .85em; margin: 0; }
+.rate .score { flex: 1 0 100%; } .rate .quiet { font-size: .85em; margin: 0; white-space: nowrap; }
+.ledger th:nth-child(7) { width: 32%; }
 .matrix { width: auto; } .matrix th, .matrix td { text-align: center; padding: .2rem .3rem; font-size: .85rem; }
 .matrix th:first-child, .matrix td:first-child { text-align: left;
   position: sticky; left: 0; background: var(--paper); }
@@ -116,6 +117,7 @@ details { margin-top: 1.5rem; } summary { cursor: pointer; } pre { overflow-x: a
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   body { font-size: 10.5pt; max-width: none; padding: 0; } h2, h3, summary { break-after: avoid; }
   .card, .finding, figure, tr { break-inside: avoid; } .scroll { overflow: visible; }
+  .stack { font-size: 8.5pt; } .stack th, .stack td { padding: .15rem .35rem; }
   pre { white-space: pre-wrap; } nav { display: none; }
   details::details-content { content-visibility: visible; display: block; height: auto; }
 }
