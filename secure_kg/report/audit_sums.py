@@ -53,20 +53,20 @@ def sums_section(sums: Sequence[Mapping[str, Any]], clients: int) -> list[Html]:
     if len(everybody) > MOST_COLUMNS:
         return [tag("p", told), _counts(sums, everybody)]
     found = lines(sums)
-    columns = tuple(str(party) for party in everybody)
+    head = ("sum of", *map(str, everybody), "readable")
     body = [[line.name, *(_cell(party in line.contributors) for party in everybody), _read(line)] for line in found]
     shown = table(
-        ("sum of", *columns, "the server reads it"),
+        head,
         body[:MOST_LINES],
         "matrix",
-        "Columns are clients; a filled square: the client's vector is in the sum.",
+        "A filled square: the client is in the sum. Readable: by the server.",
     )
-    rest = [details(f"{len(body) - MOST_LINES} more", table(("sum of", *columns, ""), body[MOST_LINES:], "matrix"))]
+    rest = [details(f"{len(body) - MOST_LINES} more", table(head, body[MOST_LINES:], "matrix"))]
     return [tag("p", told), shown, *(rest if len(body) > MOST_LINES else []), _counts(sums, everybody)]
 
 
 def _cell(inside: bool) -> Html:
-    return tag("span", "yes" if inside else "no", class_="in" if inside else "out")
+    return tag("span", class_="in" if inside else "out", role="img", aria_label="yes" if inside else "no")
 
 
 def _read(line: Line) -> str:

@@ -42,7 +42,7 @@ def document(title: str, *content: str) -> str:
         tag("title", title),
         tag("style", Html(STYLE)),
     )
-    return "<!doctype html>" + tag("html", head, tag("body", *content), lang="en") + "\n"
+    return "<!doctype html>" + tag("html", head, tag("body", tag("main", *content)), lang="en") + "\n"
 
 
 def section(anchor: str, title: str, *content: str) -> Html:

@@ -86,7 +86,7 @@ th:first-child, td:first-child { text-align: left; }
 .matrix { width: auto; } .matrix th, .matrix td { text-align: center; padding: .2rem .3rem; font-size: .85rem; }
 .matrix th:first-child, .matrix td:first-child { text-align: left;
   position: sticky; left: 0; background: var(--paper); }
-.matrix .in, .matrix .out { display: inline-block; width: .9rem; height: .9rem; border-radius: 2px; font-size: 0;
+.matrix .in, .matrix .out { display: inline-block; width: .9rem; height: .9rem; border-radius: 2px;
   vertical-align: middle; border: 1px solid var(--edge); }
 .matrix .in { background: var(--main); border-color: var(--main); }
 .score { display: block; margin: .15rem 0; position: relative; height: .6rem; min-width: 5rem;
