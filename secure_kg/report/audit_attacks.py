@@ -50,7 +50,7 @@ def attack_section(attacks: Sequence[Mapping[str, Any]], not_tried: str) -> list
 def _family(family: Family) -> Html:
     won, tried = family.won, len(family.attacks)
     result = chip(f"{won} of {tried} succeeded", "no" if won else "yes")
-    words = [f"{attack['against']}: {attack['explanation']}" for _, attack in family.attacks]
+    words = [_in_words(percent, attack) for percent, attack in family.attacks]
     return tag(
         "article",
         tag("h3", family.title, " ", result),
@@ -58,6 +58,11 @@ def _family(family: Family) -> Html:
         details("In words", bullets(words)),
         class_="finding " + ("high" if won else ""),
     )
+
+
+def _in_words(percent: int | None, attack: Mapping[str, Any]) -> str:
+    share = f", {percent} % leaked" if percent is not None else ""
+    return f"{attack['against']}{share}: {attack['explanation']}"
 
 
 def _leaked(family: Family, percent: int | None) -> Html:
