@@ -17,6 +17,7 @@ from secure_kg.console import say, table
 from secure_kg.errors import UserError
 from secure_kg.federation.run_folder import write_json, write_whole
 from secure_kg.report.audit_page import audit_page
+from secure_kg.report.audit_view import Upload
 
 _DESCRIPTION = """\
 Read the transcript of a run's server, class everything it observed, check it, attack it, and report.
@@ -96,7 +97,7 @@ def _run(options: argparse.Namespace) -> int:
     told = _with_attacks(told, options)
     record = told.record()
     write_json(options.out / "audit.json", record)
-    write_whole(options.out / "audit.html", audit_page(record).encode())
+    write_whole(options.out / "audit.html", audit_page(record, _upload(told)).encode())
     if options.json == "-":
         say(json.dumps(record, indent=2))
     else:
@@ -122,6 +123,12 @@ def _with_attacks(told: Audit, options: argparse.Namespace) -> Audit:
     if options.truth is None:
         return dataclasses.replace(told, not_attacked="without --truth there is nothing to score attacks by")
     return told
+
+
+def _upload(told: Audit) -> Upload | None:
+    """For the picture of what the server sees."""
+    flow = told.flow
+    return Upload(flow.upload, *flow.upload_of) if flow.upload is not None else None
 
 
 def _show(told: Audit, out: Path) -> None:

@@ -1,16 +1,62 @@
 """`audit.html`: what the server observed, for people who answer for data."""
 
-from html import escape
 from typing import Any
 
+from secure_kg.report.audit_attacks import attack_section
+from secure_kg.report.audit_findings import checks, declared, findings, notes
+from secure_kg.report.audit_ledger import ledger_section, traffic_section
+from secure_kg.report.audit_sums import sums_section
+from secure_kg.report.audit_verdict import verdict_box, verdict_cards
+from secure_kg.report.audit_view import Upload, Words, view_section
+from secure_kg.report.html import Html, document, quiet, section, table, tag
 
-def audit_page(record: dict[str, Any]) -> str:
-    """The page for `audit.json`."""
-    findings = "".join(
-        f"<h3>{escape(one['severity'])}: {escape(one['title'])}</h3><p>{escape(one['explanation'])}</p>"
-        for one in record["findings"]
+
+def audit_page(record: dict[str, Any], upload: Upload | None = None, clear_side: Words | None = None) -> str:
+    """The page for `audit.json`.
+
+    `upload`: rows of one client as the server received them. `clear_side`: the same before masks were added, encoded in
+    the same layout, where the auditor was given it.
+    """
+    sections = [
+        ("findings", "Findings", findings(record["findings"])),
+        ("declared", "What the server may learn by declaration", declared(record["may_learn"])),
+        ("checks", "Checks", checks(record["checks"])),
+        ("attacks", "Attacks", attack_section(record["attacks"], record["attacks_not_tried"])),
+        ("view", "The server's view", view_section(upload, clear_side)),
+        ("ledger", "Ledger: everything the server observed", ledger_section(record["ledger"])),
+        ("traffic", "Bytes by round", traffic_section(record["traffic"])),
+        ("sums", "Who took part in which sum", sums_section(record["sums"], record["settings"]["clients"])),
+        ("notes", "What no audit can give", notes(record["notes"])),
+        ("settings", "Appendix: settings of the run", [_settings(record)]),
+    ]
+    title = f"Audit of {record['run']}"
+    return document(
+        title,
+        tag("h1", title),
+        quiet(_subtitle(record["settings"])),
+        verdict_box(record),
+        verdict_cards(record),
+        _contents([(anchor, name) for anchor, name, _ in sections]),
+        *(section(anchor, name, *content) for anchor, name, content in sections),
     )
+
+
+def _subtitle(settings: dict[str, Any]) -> str:
     return (
-        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
-        f"<title>Audit of {escape(record['run'])}</title></head><body>{findings}</body></html>\n"
+        f"What the server observed: {settings['strategy']}, {settings['aggregation']} sums, {settings['alignment']} "
+        f"alignment, {settings['adversary']} adversary"
     )
+
+
+def _contents(entries: list[tuple[str, str]]) -> Html:
+    links = (tag("li", tag("a", name, href=f"#{anchor}")) for anchor, name in entries)
+    return tag("nav", tag("ol", *links), aria_label="Contents")
+
+
+def _settings(record: dict[str, Any]) -> Html:
+    body = [[name.replace("_", " "), _told(value)] for name, value in record["settings"].items()]
+    return table(("setting", "value"), [*body, ["version of audit.json", str(record["version"])]], "text")
+
+
+def _told(value: object) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)

@@ -1,63 +1,164 @@
-"""Small charts as inline SVG: a line over rounds, bars over names. Text and colours follow the page's style sheet."""
+"""Small charts: lines and columns over rounds as inline SVG, bars over names. Colours follow the page's style sheet."""
 
 import math
 from collections.abc import Sequence
-from html import escape
+from typing import Final
 
-_WIDTH, _HEIGHT = 640, 240
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 16, 14, 34
+from secure_kg.report.html import Html, join, quiet, tag
+
+_WIDTH, _HEIGHT = 480, 230
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 14, 46
+SERIES_COLOURS: Final = 9
+"""How many series the style sheet can tell apart."""
 
 
-def line_chart(points: Sequence[tuple[float, float]], x_label: str, y_label: str, mark: float | None = None) -> str:
+def line_chart(points: Sequence[tuple[float, float]], x_label: str, y_label: str, mark: float | None = None) -> Html:
     """`points` in ascending x; `mark` draws a dashed line at one x."""
     if not points:
-        return "<p class='quiet'>no evaluations</p>"
+        return quiet("no evaluations")
     xs, ys = [x for x, _ in points], [y for _, y in points]
     x_ticks, y_ticks = _ticks(min(0.0, *xs), max(xs)), _ticks(min(ys), max(ys))
     low_x, high_x, low_y, high_y = x_ticks[0], max(x_ticks[-1], max(xs)), y_ticks[0], y_ticks[-1]
 
     def place(x: float, y: float) -> tuple[float, float]:
         across = (x - low_x) / ((high_x - low_x) or 1)
-        up = (y - low_y) / ((high_y - low_y) or 1)
-        return _LEFT + across * (_WIDTH - _LEFT - _RIGHT), _HEIGHT - _BOTTOM - up * (_HEIGHT - _TOP - _BOTTOM)
+        return _LEFT + across * (_WIDTH - _LEFT - _RIGHT), _height_of(y, low_y, high_y)
 
-    parts = []
-    for tick in y_ticks:
-        _, y = place(low_x, tick)
-        parts.append(f"<line class='grid' x1='{_LEFT}' x2='{_WIDTH - _RIGHT}' y1='{y:.1f}' y2='{y:.1f}'/>")
-        parts.append(f"<text class='tick' x='{_LEFT - 6}' y='{y + 4:.1f}' text-anchor='end'>{tick:g}</text>")
+    parts = _grid(y_ticks)
     for tick in x_ticks:
         x, _ = place(tick, low_y)
         if x <= _WIDTH - _RIGHT + 1:
-            parts.append(f"<text class='tick' x='{x:.1f}' y='{_HEIGHT - 16}' text-anchor='middle'>{tick:g}</text>")
+            parts.append(_text(f"{tick:g}", x, _HEIGHT - 26, "middle"))
     if mark is not None:
         x, _ = place(mark, low_y)
-        parts.append(f"<line class='mark' x1='{x:.1f}' x2='{x:.1f}' y1='{_TOP}' y2='{_HEIGHT - _BOTTOM}'/>")
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*point) for point in points))
-    parts.append(f"<polyline class='line' points='{path}'/>")
-    parts += [f"<circle class='dot' cx='{x:.1f}' cy='{y:.1f}' r='2.5'/>" for x, y in (place(*p) for p in points)]
-    middle = _LEFT + (_WIDTH - _LEFT - _RIGHT) / 2
-    parts.append(f"<text class='tick' x='{middle}' y='{_HEIGHT - 2}' text-anchor='middle'>{escape(x_label)}</text>")
-    return _svg(_WIDTH, _HEIGHT, f"{y_label} by {x_label}", parts)
+        parts.append(_line("mark", x, x, _TOP, _HEIGHT - _BOTTOM))
+    placed = [place(*point) for point in points]
+    parts.append(tag("polyline", class_="line", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in placed)))
+    parts += [tag("circle", class_="dot", cx=f"{x:.1f}", cy=f"{y:.1f}", r="2.5") for x, y in placed]
+    return _svg(_WIDTH, _HEIGHT, f"{y_label} by {x_label}", [*parts, _x_title(x_label)])
 
 
-def bar_chart(bars: Sequence[tuple[str, float]], unit: str) -> str:
+def column_chart(
+    columns: Sequence[tuple[str, Sequence[float]]], series: Sequence[str], unit: str, x_label: str
+) -> Html:
+    """One column per name, the values of the series on top of each other in their order."""
+    if not columns:
+        return quiet("nothing to show")
+    y_ticks = _ticks(0.0, max(sum(values) for _, values in columns))
+    step = (_WIDTH - _LEFT - _RIGHT) / len(columns)
+    longest = max(len(name) for name, _ in columns)
+    wide = min(step * 0.8, 48.0)
+    every = max(1, math.ceil(longest * 11 / step))
+    parts = _grid(y_ticks)
+    for index, (name, values) in enumerate(columns):
+        left, base = _LEFT + index * step, 0.0
+        shapes = []
+        for number, value in enumerate(values):
+            low, high = _height_of(base, 0, y_ticks[-1]), _height_of(base + value, 0, y_ticks[-1])
+            shapes.append(
+                tag(
+                    "rect",
+                    class_=f"s{number % SERIES_COLOURS}",
+                    x=f"{left + (step - wide) / 2:.1f}",
+                    y=f"{high:.1f}",
+                    width=f"{wide:.1f}",
+                    height=f"{low - high:.1f}",
+                )
+            )
+            base += value
+        told = ", ".join(f"{value:,.3g} {unit} {what}" for what, value in zip(series, values, strict=True))
+        parts.append(tag("g", tag("title", f"{x_label} {name}: {told}"), *shapes))
+        if index % every == 0:
+            parts.append(_text(name, left + step / 2, _HEIGHT - 26, "middle"))
+    chart = _svg(_WIDTH, _HEIGHT, f"{unit} by {x_label}: {', '.join(series)}", [*parts, _x_title(x_label)])
+    return tag("div", chart, legend([(name, f"s{number}") for number, name in enumerate(series)]))
+
+
+def bar_chart(bars: Sequence[tuple[str, float]], unit: str) -> Html:
     """Horizontal bars, one per name, with their values written beside them."""
-    height = 26 * len(bars) + 6
-    longest = max((value for _, value in bars), default=0.0) or 1.0
+    return stacked_bars([(name, [("s0", value)]) for name, value in bars], unit)
+
+
+def stacked_bars(bars: Sequence[tuple[str, Sequence[tuple[str, float]]]], unit: str) -> Html:
+    """One bar per name, of parts with the colour of a style; the sum is written beside it."""
+    totals = [sum(value for _, value in parts) for _, parts in bars]
+    longest = max(totals, default=0.0) or 1.0
+    lines = [
+        line
+        for (name, parts), total in zip(bars, totals, strict=True)
+        for line in _bar(name, parts, total, longest, unit)
+    ]
+    return tag("div", tag("dl", *lines), class_="bars")
+
+
+def share_bar(parts: Sequence[tuple[str, float]]) -> Html:
+    """One bar over the whole width, divided as the parts are; styles and values."""
+    total = sum(value for _, value in parts) or 1.0
+    return tag(
+        "div", *(_segment(style, value / total) for style, value in parts if value), class_="bar", aria_hidden="true"
+    )
+
+
+def legend(entries: Sequence[tuple[str, str]]) -> Html:
+    """Names with the styles that colour them."""
+    return tag("ul", *(tag("li", tag("i", class_=style), name) for name, style in entries), class_="legend")
+
+
+def histogram(counts: Sequence[int], label: str, low: str, high: str) -> Html:
+    """How often each of many values occurs, from `low` to `high`."""
+    width, height = 384, 80
+    step, most = width / max(len(counts), 1), max(counts, default=0) or 1
+    shapes = [
+        tag("rect", class_="s0", x=f"{step * index:.1f}", y=f"{height - height * count / most:.1f}",
+            width=f"{step:.1f}", height=f"{height * count / most:.1f}")
+        for index, count in enumerate(counts)
+    ]  # fmt: skip
+    axis = _line("grid", 0, width, height, height)
+    return _svg(
+        width,
+        height + 18,
+        label,
+        [*shapes, axis, _text(low, 0, height + 16, "start"), _text(high, width, height + 16, "end")],
+    )
+
+
+def _bar(name: str, parts: Sequence[tuple[str, float]], total: float, longest: float, unit: str) -> list[Html]:
+    whole = total or 1.0
+    inside = [_segment(style, value / whole) for style, value in parts if value]
+    bar = tag("div", *inside, class_="bar", style=f"width:{100 * total / longest:.2f}%", aria_hidden="true")
+    return [tag("dt", name), tag("dd", bar), tag("dd", f"{total:,.2f} {unit}")]
+
+
+def _segment(style: str, share: float) -> Html:
+    return tag("i", class_=style, style=f"width:{100 * share:.2f}%")
+
+
+def _height_of(y: float, low: float, high: float) -> float:
+    return _HEIGHT - _BOTTOM - (y - low) / ((high - low) or 1) * (_HEIGHT - _TOP - _BOTTOM)
+
+
+def _grid(ticks: Sequence[float]) -> list[Html]:
     parts = []
-    for index, (name, value) in enumerate(bars):
-        y = 26 * index + 4
-        width = max(1.0, value / longest * (_WIDTH - 220))
-        parts.append(f"<text class='tick' x='84' y='{y + 14}' text-anchor='end'>{escape(name)}</text>")
-        parts.append(f"<rect class='bar' x='92' y='{y}' width='{width:.1f}' height='18' rx='2'/>")
-        parts.append(f"<text class='tick' x='{98 + width:.1f}' y='{y + 14}'>{value:,.2f} {escape(unit)}</text>")
-    return _svg(_WIDTH, height, "bars: " + ", ".join(name for name, _ in bars), parts)
+    for tick in ticks:
+        y = _height_of(tick, ticks[0], ticks[-1])
+        parts += [_line("grid", _LEFT, _WIDTH - _RIGHT, y, y), _text(f"{tick:g}", _LEFT - 6, y + 4, "end")]
+    return parts
 
 
-def _svg(width: int, height: int, title: str, parts: Sequence[str]) -> str:
-    head = f"<svg viewBox='0 0 {width} {height}' role='img' aria-label='{escape(title, quote=True)}'>"
-    return head + "".join(parts) + "</svg>"
+def _line(style: str, x1: float, x2: float, y1: float, y2: float) -> Html:
+    return tag("line", class_=style, x1=f"{x1:.1f}", x2=f"{x2:.1f}", y1=f"{y1:.1f}", y2=f"{y2:.1f}")
+
+
+def _text(content: str, x: float, y: float, anchor: str) -> Html:
+    return tag("text", content, class_="tick", x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=anchor)
+
+
+def _x_title(label: str) -> Html:
+    return _text(label, _LEFT + (_WIDTH - _LEFT - _RIGHT) / 2, _HEIGHT - 6, "middle")
+
+
+def _svg(width: int, height: int, title: str, parts: Sequence[Html]) -> Html:
+    return tag("svg", join(parts), viewBox=f"0 0 {width} {height}", role="img", aria_label=title)
 
 
 def _ticks(low: float, high: float, wanted: int = 5) -> list[float]:

@@ -5,9 +5,12 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from pages import Page, outward
 
-from secure_kg.report.charts import _ticks, bar_chart, line_chart
+from secure_kg.report.charts import _ticks, bar_chart, column_chart, line_chart
+from secure_kg.report.html import megabytes, prose, tag
 from secure_kg.report.page import run_report
+from secure_kg.report.rounds import MOST_COLUMNS, between_evaluations, by_round
 
 
 def summary(**config: Any) -> dict[str, Any]:
@@ -121,3 +124,91 @@ def test_ticks_cover_the_range() -> None:
         assert ticks[0] <= low
         assert ticks[-1] >= high
         assert 2 <= len(ticks) <= 9
+
+
+def test_the_page_is_well_formed() -> None:
+    shown = summary(dataset="<b>\"'&", transcript=True) | {"peak_memory_mb": 12.0, "cpu_seconds": {"train": 1.0}}
+    shown["dropouts"] = [{"client": 3, "round": 0, "step": "<step>"}]
+    for lines in (LINES, []):
+        page = Page(run_report(shown, lines, "<script>"))
+        assert outward(page) == []
+
+
+def test_bytes_per_round_are_differences_without_the_set_up() -> None:
+    lines = [
+        {"round": 5, "bytes_up": 6_000_000, "bytes_down": 5_000_000},
+        {"round": 5, "bytes_up": 6_000_000, "bytes_down": 5_000_000},
+        {"round": 15, "bytes_up": 26_000_000, "bytes_down": 15_000_000},
+        {"round": 20},
+    ]
+    columns = between_evaluations(lines, {"bytes_up": 1_000_000, "bytes_down": 0})
+    assert columns == [("5", (1.0, 1.0)), ("15", (2.0, 1.0))]
+    assert "What went over the wire" not in run_report(summary(), LINES, "")
+    told = [line | {"valid": {"mrr": 0.1}, "loss": 1.0} for line in lines]
+    page = Page(run_report(summary(), told, ""))
+    assert "What went over the wire" in page.text
+    assert "round 15: 2 MB to the server, 1 MB from the server" in page.text
+
+
+def test_thousands_of_rounds_fit_on_a_page() -> None:
+    lines = [{"round": number, "bytes_up": number * 10**6, "bytes_down": 0} for number in range(1, 1001)]
+    columns = between_evaluations(lines, {})
+    assert len(columns) <= MOST_COLUMNS
+    assert columns[-1] == ("1000", (1.0, 0.0))
+    columns, width = by_round({str(number): {"up": 10**6, "down": 0} for number in range(1000)})
+    assert len(columns) <= MOST_COLUMNS
+    assert columns[0] == (f"0–{width - 1}", (float(width), 0.0))
+    assert sum(up for _, (up, _) in columns) == pytest.approx(1000)
+
+
+def test_seconds_of_each_client_stand_beside_each_other() -> None:
+    shown = summary()
+    one = shown["clients"][0]
+    shown["clients"] = [
+        one | {"client": 1, "seconds": {"train": 3.0, "mask": 0.0, "wait": 1.0}},
+        one | {"client": 2, "seconds": {"train": 1.0, "mask": 0.0, "wait": 1.0}},
+    ]
+    page = Page(run_report(shown, LINES, ""))
+    assert "seconds of each client by phase" in page.text
+    assert "4.00 s" in page.text
+    assert "2.00 s" in page.text
+    widths = page.values("style")
+    assert "width:75.00%" in widths  # training, of client 1's bar
+    assert "width:50.00%" in widths  # client 2's bar, and its halves
+    assert "mask" not in page.text.split("Seconds as a table")[1].split("Results")[0]
+    assert "seconds of each client" not in run_report(summary(), LINES, "")
+
+
+def test_processor_memory_and_the_audit_are_told_where_known() -> None:
+    page = run_report(summary(), LINES, "")
+    for absent in ("of the processor", "peak memory", "launch.audit"):
+        assert absent not in page
+    more = {
+        "cpu_seconds": {"train": 1.25},
+        "peak_memory_mb": {"server": 400.4, "client_mean": None, "client_max": None},
+    }
+    text = Page(run_report(summary() | more | {"transcript": {"file": "t.bin"}}, LINES, "")).text
+    for present in ("seconds of the processor", "1.25 s", "400 MB", "python -m launch.audit RUN --out DIR"):
+        assert present in text
+    assert "largest client" not in text
+
+
+def test_markup_is_escaped_once() -> None:
+    assert tag("p", "a < b", tag("b", "&"), title="'\"") == "<p title='&#x27;&quot;'>a &lt; b<b>&amp;</b></p>"
+    assert tag("img", src=None, alt="") == "<img alt=''>"
+    assert prose("use --max-corrupt, not a--b <i>") == (
+        "use <code class='option'>--max-corrupt</code>, not a--b &lt;i&gt;"
+    )
+    assert [megabytes(number) for number in (0, 999, 1500, 250_000, 12_345_678)] == [
+        "0 B", "999 B", "1.5 kB", "0.25 MB", "12.3 MB",
+    ]  # fmt: skip
+
+
+def test_columns_stand_on_each_other() -> None:
+    chart = ElementTree.fromstring(column_chart([("1", (1.0, 3.0)), ("2", (2.0, 0.0))], ("up", "down"), "MB", "round"))
+    rectangles = [{name: float(shape.get(name, "nan")) for name in ("y", "height")} for shape in chart.iter("rect")]
+    low, high, second, empty = rectangles
+    assert high["height"] == pytest.approx(3 * low["height"], abs=0.2)
+    assert high["y"] + high["height"] == pytest.approx(low["y"], abs=0.2)
+    assert second["height"] == pytest.approx(2 * low["height"], abs=0.2)
+    assert empty["height"] == 0

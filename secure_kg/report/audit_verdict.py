@@ -1,0 +1,60 @@
+"""The head of an audit's page: one sentence, and the figures beside it."""
+
+from typing import Any
+
+from secure_kg.report.html import Html, cards, counted, megabytes, tag
+
+
+def verdict(record: dict[str, Any]) -> tuple[str, str]:
+    """The sentence, and how it is to be taken: good, fair or bad."""
+    high = [finding for finding in record["findings"] if finding["severity"] == "high"]
+    medium = sum(finding["severity"] == "medium" for finding in record["findings"])
+    won = attacks_won(record)
+    if high:
+        read = any(finding["id"].startswith("clear-") for finding in high)
+        why = ": the server read clients' data in clear." if read else f". {high[0]['title']}."
+        return f"{counted(len(high), 'finding')} of severity high{why}" + _attacks(won), "bad"
+    if not record["traffic"]["messages"]:
+        return "The transcript holds no message, so nothing can be said about what the server observed.", "fair"
+    if won:
+        return f"No finding of severity high, but an attack did better than chance.{_attacks(won)}", "bad"
+    if medium:
+        rest = f"{counted(medium, 'finding')} of severity medium should be read."
+        return f"The server read no client's data in clear, and no message was undeclared; {rest}", "fair"
+    return "The server observed nothing beyond what the protocols declare.", "good"
+
+
+def attacks_won(record: dict[str, Any]) -> int:
+    return sum(bool(attack["succeeded"]) for attack in record["attacks"])
+
+
+def verdict_box(record: dict[str, Any]) -> Html:
+    sentence, style = verdict(record)
+    return tag("p", sentence, class_=f"verdict {style}")
+
+
+def verdict_cards(record: dict[str, Any]) -> Html:
+    traffic, tried = record["traffic"], len(record["attacks"])
+    severities = [finding["severity"] for finding in record["findings"]]
+    counts = [(str(severities.count(name)), f"findings, {name}") for name in ("high", "medium", "low", "info")]
+    attacks = (f"{attacks_won(record)} of {tried}", "attacks succeeded") if tried else ("none", "attacks tried")
+    return cards(
+        [
+            (f"{traffic['messages']:,}", "messages"),
+            (megabytes(traffic["bytes_up"]), "received by the server"),
+            (str(rounds(record)), "rounds"),
+            (str(record["settings"]["clients"]), "clients"),
+            *counts,
+            attacks,
+        ]
+    )
+
+
+def rounds(record: dict[str, Any]) -> int:
+    """Rounds in which rows were summed; of a run that shares none, those in which anything was sent."""
+    summed = {one["round"] for one in record["sums"] if one["purpose"] == "rows"}
+    return len(summed or {number for number in record["traffic"]["bytes_by_round"] if number != "0"})
+
+
+def _attacks(won: int) -> str:
+    return f" {counted(won, 'attack')} succeeded." if won else ""
