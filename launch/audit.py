@@ -3,21 +3,27 @@
 import argparse
 import dataclasses
 import json
+import statistics
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from launch.command_line import OneLineParser, require_writable, run_command
 from protocols.identifiers import PartyId
 from protocols.identities import IdentityError, parse_directory
+from secure_kg.attacks.result import AttackResult
+from secure_kg.audit.attacking import ReadSums, attack_run, clear_upload
 from secure_kg.audit.audit import Audit, audit
 from secure_kg.audit.findings import SEVERITIES
+from secure_kg.audit.flow import Flow
 from secure_kg.audit.read import AuditedRun, open_run
 from secure_kg.console import say, table
 from secure_kg.errors import UserError
 from secure_kg.federation.run_folder import write_json, write_whole
+from secure_kg.federation.strategy import STRATEGIES
 from secure_kg.report.audit_page import audit_page
-from secure_kg.report.audit_view import Upload
+from secure_kg.report.audit_view import Upload, Words
 
 _DESCRIPTION = """\
 Read the transcript of a run's server, class everything it observed, check it, attack it, and report.
@@ -93,11 +99,14 @@ def _run(options: argparse.Namespace) -> int:
     receipts = options.receipts
     if receipts is None and (options.run / "clients").is_dir():
         receipts = options.run / "clients"
-    told = audit(run, receipts, _identities(options.keys))
-    told = _with_attacks(told, options)
+    identities, sums = _identities(options.keys), ReadSums()
+    told = audit(run, receipts, identities, when_opened=sums.take)
+    attacked = _attacked(run, told.flow, sums, options)
+    told = dataclasses.replace(told, attacks=attacked.results, not_attacked=attacked.not_tried)
     record = told.record()
+    page = audit_page(record, _upload(told.flow), attacked.clear_side)
     write_json(options.out / "audit.json", record)
-    write_whole(options.out / "audit.html", audit_page(record, _upload(told)).encode())
+    write_whole(options.out / "audit.html", page.encode())
     if options.json == "-":
         say(json.dumps(record, indent=2))
     else:
@@ -119,15 +128,41 @@ def _identities(path: Path | None) -> Mapping[PartyId, bytes] | None:
     return {client.number: bytes.fromhex(client.public) for client in clients}
 
 
-def _with_attacks(told: Audit, options: argparse.Namespace) -> Audit:
+@dataclass(frozen=True, slots=True)
+class _Attacked:
+    """What attacks have shown, and what the pictured upload was before masks were added, where that is known."""
+
+    results: tuple[AttackResult, ...] = ()
+    not_tried: str = ""
+    clear_side: Words | None = None
+
+
+def _attacked(run: AuditedRun, flow: Flow, sums: ReadSums, options: argparse.Namespace) -> _Attacked:
+    shared = STRATEGIES[run.config.strategy].shared
     if options.truth is None:
-        return dataclasses.replace(told, not_attacked="without --truth there is nothing to score attacks by")
-    return told
+        return _Attacked(not_tried="Without --truth there is nothing to score attacks by.")
+    if shared is None:
+        return _Attacked(not_tried="Nothing is shared in this run, so there are no rows to attack.")
+    from launch.trainer import load_graph
+    from secure_kg.attacks.truth import Truth
+
+    def truth_of(client: int) -> Truth:
+        graph = load_graph(run.config, run.clients, client)
+        return Truth.read(run.path, client, graph, shared, options.truth)
+
+    there = [number for number in range(1, run.clients + 1) if (options.truth / str(number)).is_dir()]
+    if options.colluder not in there:
+        raise UserError(f"{options.truth / str(options.colluder)}: the colluding client's folder is not there")
+    truth = {number: truth_of(number) for number in there}
+    quiet = options.json == "-"
+    results = attack_run(run, truth, options.colluder, options.leak, sums, (lambda _: None) if quiet else say)
+    pictured = truth.get(flow.upload_of[0])
+    clear = clear_upload(run, pictured, len(flow.upload)) if pictured is not None and flow.upload is not None else None
+    return _Attacked(tuple(results), "" if results else "No client but the colluding one is there.", clear)
 
 
-def _upload(told: Audit) -> Upload | None:
+def _upload(flow: Flow) -> Upload | None:
     """For the picture of what the server sees."""
-    flow = told.flow
     return Upload(flow.upload, *flow.upload_of) if flow.upload is not None else None
 
 
@@ -135,6 +170,7 @@ def _show(told: Audit, out: Path) -> None:
     run: AuditedRun = told.run
     rows = [[check.status, check.question, check.looked_at] for check in told.checks]
     table(f"Audit of {run.path}", ("", "question", "looked at"), rows)
+    _show_attacks(told.attacks)
     for finding in told.findings:
         say(f"{finding.severity:6}  {finding.title}")
         for line in finding.evidence[:2]:
@@ -142,6 +178,27 @@ def _show(told: Audit, out: Path) -> None:
     counts = {severity: sum(one.severity == severity for one in told.findings) for severity in SEVERITIES}
     say("findings: " + ", ".join(f"{count} {severity}" for severity, count in counts.items()))
     say(f"report: {out / 'audit.html'}, {out / 'audit.json'}")
+
+
+_SHOWN = ("ERR", "TRR", "relations", "precision", "rows", "exact")
+"""Scores that stand for an attack in the table; audit.json has all of them, for every client."""
+
+
+def _show_attacks(attacks: Sequence[AttackResult]) -> None:
+    """One line for each attack, the mean over the clients it was tried on."""
+    by_id: dict[str, list[AttackResult]] = {}
+    for one in attacks:
+        by_id.setdefault(one.id, []).append(one)
+    rows = []
+    for name, results in by_id.items():
+        keys = [key for key in _SHOWN if key in results[0].scores]
+        told = (
+            ", ".join(f"{key} {statistics.mean(getattr(one, of)[key] for one in results):.4f}" for key in keys)
+            for of in ("scores", "chance")
+        )
+        rows.append([name, f"{sum(one.succeeded for one in results)} of {len(results)}", *told])
+    if rows:
+        table("Attacks", ("", "succeeded", "score, mean over clients", "by guessing"), rows)
 
 
 if __name__ == "__main__":
