@@ -42,7 +42,9 @@ def attack_section(attacks: Sequence[Mapping[str, Any]], not_tried: str) -> list
         return [tag("p", prose("No attack was tried" + (f": {not_tried}." if not_tried else ".")))]
     told = (
         "Each bar is the share an attacker got right; the upright mark is what guessing gets. An attack has succeeded "
-        "if it is better than guessing by more than luck and by enough to matter."
+        "if it is better than guessing by more than luck and by enough to matter. ERR, RRR and TRR: the share of the "
+        "client's entities, relations and triples that were named rightly; of nameable: of those only for which the "
+        "attacker had a name at all."
     )
     return [quiet(told), *(_family(family) for family in families(attacks))]
 

@@ -1,13 +1,13 @@
 """Secrets that the server was given by design must be random over their whole length: seeds, and weights of a union."""
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 from scipy import stats
 
 from protocols.psu.table import PeelFailed, peel_in_rounds
+from secure_kg.attacks.weak_seed import bits_in_use
 from secure_kg.audit.checks.base import Check
 from secure_kg.audit.findings import Evidence, Finding
 from secure_kg.audit.opening import OpenedSum
@@ -19,12 +19,6 @@ _SAME_BYTES: Final = 10
 """So often one value stands among 32 random bytes with probability 10^-14."""
 _SMALL: Final = np.uint64(1 << 32)
 """A uniform weight is below this with probability 2^-29."""
-
-
-def varying_bits(seeds: Sequence[bytes]) -> int:
-    """How many bits are not the same in all seeds."""
-    rows = np.frombuffer(b"".join(seeds), dtype=np.uint8).reshape(len(seeds), -1)
-    return int(np.unpackbits(np.bitwise_or.reduce(rows ^ rows[0], axis=0)).sum())
 
 
 class Seeds(Check):
@@ -66,7 +60,7 @@ class Seeds(Check):
     def _by_variation(self) -> list[Finding]:
         if len(self._seeds) < 2:
             return []
-        bits = varying_bits(self._seeds)
+        bits = bits_in_use(self._seeds).varying
         # Of n seeds a random bit is the same in all with probability 2^(1-n), each by itself.
         by_chance = float(stats.binom.sf(_SEED_BITS - bits - 1, _SEED_BITS, 2.0 ** (1 - len(self._seeds))))
         if by_chance >= ALARM:
