@@ -5,6 +5,7 @@ import dataclasses
 import json
 import statistics
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,9 @@ example:
 
 DIR gets audit.html, for people, and audit.json: findings (id, severity, title, evidence), checks, ledger, attacks.
 Exit code 0: no finding of severity high. 3: at least one. 2: a mistake, told in one line."""
+
+
+_SECONDS_BETWEEN_LINES = 5.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -100,7 +104,7 @@ def _run(options: argparse.Namespace) -> int:
     if receipts is None and (options.run / "clients").is_dir():
         receipts = options.run / "clients"
     identities, sums = _identities(options.keys), ReadSums()
-    told = audit(run, receipts, identities, when_opened=sums.take)
+    told = audit(run, receipts, identities, _Progress(quiet=options.json == "-"), sums.take)
     attacked = _attacked(run, told.flow, sums, options)
     told = dataclasses.replace(told, attacks=attacked.results, not_attacked=attacked.not_tried)
     record = told.record()
@@ -126,6 +130,18 @@ def _identities(path: Path | None) -> Mapping[PartyId, bytes] | None:
     except IdentityError as problem:
         raise UserError(f"--keys {path}: {problem}") from None
     return {client.number: bytes.fromhex(client.public) for client in clients}
+
+
+class _Progress:
+    """A line now and then: reading a transcript of gigabytes takes minutes."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet, self._next = quiet, time.monotonic() + _SECONDS_BETWEEN_LINES
+
+    def __call__(self, messages: int) -> None:
+        if not self._quiet and time.monotonic() >= self._next:
+            self._next = time.monotonic() + _SECONDS_BETWEEN_LINES
+            say(f"{messages:,} messages read")
 
 
 @dataclass(frozen=True, slots=True)
