@@ -28,10 +28,22 @@ class Entry:
     declared: Field
     allowed: bool
     """Whether the run's settings let this message pass at all."""
-    messages: int = 0
-    bytes: int = 0
-    rounds: set[int] = field(default_factory=set)
+    rounds: dict[int, list[int]] = field(default_factory=dict)
+    """By round: messages and bytes."""
     parties: set[int] = field(default_factory=set)
+
+    def add(self, number: int, size: int) -> None:
+        counts = self.rounds.setdefault(number, [0, 0])
+        counts[0] += 1
+        counts[1] += size
+
+    @property
+    def messages(self) -> int:
+        return sum(messages for messages, _ in self.rounds.values())
+
+    @property
+    def bytes(self) -> int:
+        return sum(size for _, size in self.rounds.values())
 
     def record(self) -> dict[str, Any]:
         return {
@@ -47,6 +59,10 @@ class Entry:
             "first_round": min(self.rounds, default=0),
             "last_round": max(self.rounds, default=0),
             "rounds": len(self.rounds),
+            "by_round": {
+                str(number): {"messages": messages, "bytes": size}
+                for number, (messages, size) in sorted(self.rounds.items())
+            },
             "clients": sorted(self.parties),
         }
 
@@ -71,9 +87,7 @@ class Ledger:
                     declared = _UNDECLARED if name else Field("public", "that it was sent, and when")
                 entry = Entry(*key, declared, type(message) in self._allowed)
                 self._entries[key] = entry
-            entry.messages += 1
-            entry.bytes += _size(getattr(message, name)) if name else 0
-            entry.rounds.add(observation.round)
+            entry.add(observation.round, _size(getattr(message, name)) if name else 0)
             entry.parties.add(observation.peer)
 
     def opened(self, total: OpenedSum) -> None:
@@ -84,9 +98,7 @@ class Ledger:
         purpose = _family(total.purpose)
         key = "(sum)", "total", "computed", purpose
         entry = self._entries.setdefault(key, Entry(*key, declared, True))
-        entry.messages += 1
-        entry.bytes += total.vector.nbytes
-        entry.rounds.add(total.round)
+        entry.add(total.round, total.vector.nbytes)
         entry.parties |= total.contributors
 
     @property

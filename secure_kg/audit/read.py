@@ -109,6 +109,11 @@ class Recording:
         return None
 
 
+def read(transcript: Path) -> Recording:
+    """The observations in a transcript file, to iterate over: `for one in read(path): ...`."""
+    return Recording(transcript)
+
+
 def _decoded(frame: bytes, session: SessionId | None) -> wire.Envelope:
     """Before its session is known, a transcript holds greetings only."""
     try:
