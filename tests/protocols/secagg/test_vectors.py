@@ -104,7 +104,7 @@ def test_several_sums_of_one_round_are_prepared_before_the_first_is_contributed_
             client.prepare(conversation, task, soon())
         for at in order:
             own = inputs[at][conversation.transport.party].copy()
-            assert client.contribute(conversation, tasks[at], own, soon()) > 0
+            assert client.contribute(conversation, tasks[at], own, soon()).seconds > 0
 
     def serve(server: VectorServer, conversation: Conversation) -> list[VectorTotal]:
         for task in tasks:
