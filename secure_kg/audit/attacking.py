@@ -45,7 +45,7 @@ class ReadSums:
         results = []
         if self._rows:
             results.append(score_lone_holders(lone_rows(self._rows), held))
-        if self._valid:
+        if len({members for members, _ in self._valid}) > 1:  # else there is nothing to subtract
             participation = participation_of([members for members, _ in self._valid], clients)
             totals = np.array([[count] for _, count in self._valid], dtype=np.int64)
             truth = {client - 1: np.array([count], dtype=np.int64) for client, count in valid.items()}

@@ -8,13 +8,14 @@ from typing import Any, Final
 from protocols.identifiers import PartyId
 from secure_kg.attacks.result import AttackResult
 from secure_kg.audit.checks.base import Check
+from secure_kg.audit.checks.completeness import Completeness
 from secure_kg.audit.checks.few_holders import FewHolders
 from secure_kg.audit.checks.integrity import Integrity
 from secure_kg.audit.checks.keys import Keys
 from secure_kg.audit.checks.openings import BothShares, LateVectors
 from secure_kg.audit.checks.participation import Differences
 from secure_kg.audit.checks.reuse import Reuse
-from secure_kg.audit.checks.same_for_all import SameForAll
+from secure_kg.audit.checks.same_for_all import HonestTotals, SameForAll
 from secure_kg.audit.checks.secrets import Seeds, Weights
 from secure_kg.audit.checks.side_channels import Sizes, Times
 from secure_kg.audit.checks.uniformity import Uniformity
@@ -85,6 +86,7 @@ class Audit:
 def checks_for(run: AuditedRun, directory: Mapping[PartyId, bytes] | None) -> list[Check]:
     config, clients = run.config, run.clients
     return [
+        Completeness(config, clients, run.summary),
         Uniformity(config, clients),
         Reuse(config, clients),
         Seeds(config, clients),
@@ -93,6 +95,7 @@ def checks_for(run: AuditedRun, directory: Mapping[PartyId, bytes] | None) -> li
         LateVectors(config, clients),
         Keys(config, clients, directory),
         SameForAll(config, clients),
+        HonestTotals(config, clients),
         FewHolders(config, clients),
         Differences(config, clients),
         Sizes(config, clients),
@@ -118,7 +121,7 @@ def audit(
     union = aligned.union if aligned is not None else None
     for number, recording in enumerate(run.recordings, start=1):
         # A first session finds its union in the transcript; one that goes on with an older alignment does not.
-        opening = Opening(run.config, run.clients, union if number > 1 else None)
+        opening = Opening(run.config, run.clients, union if number > 1 else None, directory)
         for check in checks:
             check.begin_session()
         for observation in recording:

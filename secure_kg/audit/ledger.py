@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from protocols import wire
+from protocols.psu import names as union_names
 from secure_kg.audit.declarations import Field, allowed_kinds, field_of
 from secure_kg.audit.findings import Finding
 from secure_kg.audit.opening import OpenedSum
@@ -110,8 +111,10 @@ class Ledger:
 
 
 def _of_sum(total: OpenedSum) -> Field:
-    if total.layout is None and total.attempt is None:
+    if not total.read_by_server:
         return Field("masked", "the total of a sum that only clients can read")
+    if total.purpose == union_names.PURPOSE:
+        return Field("aggregate", "the names of the union, not who holds them")
     if total.attempt is not None:
         return Field("aggregate", "the tags of all names, without names and without holders")
     if total.purpose == "rows":

@@ -5,6 +5,7 @@ digest of the rows sent before) is in the transcript or in the run's settings: s
 did. A sum that cannot be computed again is told with the reason.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,7 +35,7 @@ from protocols.secagg.messages import (
 )
 from protocols.secagg.replay import RecordedSum, open_again
 from protocols.secagg.sums import vector_task
-from protocols.secagg.terms import Terms, setup_transcript
+from protocols.secagg.terms import Terms, check_signed, setup_transcript
 from protocols.secagg.vectors import VectorTask, parameters_for
 from protocols.sums import SumLayout, SumTask
 from protocols.totals import SumTotal
@@ -73,6 +74,16 @@ class OpenedSum:
     """Mask keys of clients that dropped out, which the server was given."""
     problem: str = ""
     """Why it could not be computed again."""
+    finished: bool = True
+    """Whether everybody who was asked has helped to open it."""
+    signatures: int = 0
+    """How many were checked against pinned identities: on mask keys, and on survivors."""
+    false_signatures: tuple[str, ...] = ()
+
+    @property
+    def read_by_server(self) -> bool:
+        """Whether its total tells the server something: numbers, or tags, or names."""
+        return self.layout is not None or self.attempt is not None or self.purpose == union_names.PURPOSE
 
 
 @dataclass(slots=True)
@@ -88,9 +99,18 @@ class _Running:
 class Opening:
     """One session. `observe` each of its messages in order; sums that are complete come back, the rest from `end`."""
 
-    def __init__(self, config: RunConfig, clients: int, union: Union | None = None) -> None:
-        """`union`: of an earlier session of the same run, whose alignment a later one goes on with."""
-        self._config = config
+    def __init__(
+        self,
+        config: RunConfig,
+        clients: int,
+        union: Union | None = None,
+        identities: Mapping[PartyId, bytes] | None = None,
+    ) -> None:
+        """`union`: of an earlier session of the same run, whose alignment a later one goes on with.
+
+        `identities`: the clients' pinned ones, to check signatures by.
+        """
+        self._config, self._identities = config, identities
         self._clients = tuple(PartyId(number) for number in range(1, clients + 1))
         self._strategy = STRATEGIES[config.strategy]
         self._session: SessionId | None = None
@@ -224,7 +244,7 @@ class Opening:
             return OpenedSum(number, purpose, frozenset(running.clear), 0, total, running.layout)
         who = frozenset(int(party) for party in recorded.contributors)
         if task is None or self._session is None:
-            return OpenedSum(number, purpose, who, 0, None, problem=running.problem or "no session")
+            return OpenedSum(number, purpose, who, 0, None, problem=running.problem or "no session", finished=False)
         config = self._config
         parameters = parameters_for(
             len(task.participants), len(self._clients), config.threat_model, config.min_participants
@@ -246,7 +266,10 @@ class Opening:
             if layout is not None:
                 layout.decode(opened.vector)  # refuses what cannot be a sum of these contributions
         except ProtocolError as problem:
-            return OpenedSum(number, purpose, who, parameters.threshold, None, problem=str(problem))
+            return OpenedSum(
+                number, purpose, who, parameters.threshold, None, problem=str(problem), finished=recorded.answered
+            )
+        checked, wrong = self._verified(terms, recorded)
         return OpenedSum(
             number,
             purpose,
@@ -257,4 +280,26 @@ class Opening:
             running.attempt,
             {int(party): seed for party, seed in opened.seeds.items()},
             {int(party): secret for party, secret in opened.mask_keys.items()},
+            signatures=checked,
+            false_signatures=tuple(wrong),
         )
+
+    def _verified(self, terms: Terms, recorded: RecordedSum) -> tuple[int, list[str]]:
+        """How many signatures of this sum were checked, and which of them are false."""
+        if self._identities is None or self._config.adversary != "active":
+            return 0, []
+        survivors = recorded.contributors
+        signed = [
+            *((terms.advert_statement(party, one.mask_key), one.signature) for party, one in recorded.adverts.items()),
+            *(
+                (terms.survivors_statement(party, survivors), one.signature)
+                for party, one in recorded.signatures.items()
+            ),
+        ]
+        wrong = []
+        for statement, signature in signed:
+            try:
+                check_signed(self._identities, statement, signature)
+            except ProtocolError as problem:
+                wrong.append(f"round {terms.round}, {terms.purpose}: {problem}")
+        return len(signed), wrong

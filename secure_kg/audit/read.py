@@ -148,6 +148,8 @@ def open_run(path: Path) -> AuditedRun:
         text = (path / "config.toml").read_text(encoding="utf-8")
     except OSError:
         raise UserError(f"{path}: no config.toml there, so it is no run folder") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path / 'config.toml'}: not a text file") from None
     config = RunConfig.from_toml(text, str(path / "config.toml"))
     transcripts = sorted(path.glob("transcript-*.bin"), key=_start)
     if not transcripts:

@@ -31,20 +31,21 @@ class SumsSeen(Check):
     def findings(self) -> list[Finding]:
         odd, given_up = Evidence(), Evidence()
         for total in self.sums:
-            if not total.problem:
-                continue
-            line = f"round {total.round}, {total.purpose}: {total.problem}"
-            (given_up if (total.round, total.purpose) in self._abandoned else odd).add(line)
+            if total.problem:
+                ended = (total.round, total.purpose) in self._abandoned or not total.finished
+                (given_up if ended else odd).add(f"round {total.round}, {total.purpose}: {total.problem}")
         found = []
         if odd:
             found.append(
                 Finding(
                     "sum-not-reproduced",
-                    "medium",
-                    "Sums could not be computed again from the transcript",
+                    "high",
+                    "Sums do not follow from the messages of their clients",
                     odd.told(),
-                    "An auditor repeats the server's work from the recorded messages and the public settings. Where "
-                    "that fails, the parties did something else than the settings say, or the record is not whole.",
+                    "An auditor repeats the server's work from the recorded messages and the public settings. Here "
+                    "that fails: the parties did something else than the settings say, with other masks, keys or "
+                    "vectors than the protocol has, or the record was changed. Nothing is known about what these "
+                    "uploads hide.",
                 )
             )
         if given_up:
@@ -54,7 +55,8 @@ class SumsSeen(Check):
                     "info",
                     "Some sums ended without a result",
                     given_up.told(),
-                    "Too few clients were left, or one of them refused. Nothing was opened.",
+                    "Too few clients were left, one of them refused, or the record ends in the middle. Nothing was "
+                    "opened.",
                 )
             )
         return found
@@ -74,7 +76,7 @@ class SumsSeen(Check):
                 "purpose": total.purpose,
                 "contributors": sorted(total.contributors),
                 "threshold": total.threshold,
-                "read_by_server": total.layout is not None,
+                "read_by_server": total.read_by_server,
                 "problem": total.problem,
             }
             for total in self.sums

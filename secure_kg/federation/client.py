@@ -137,7 +137,7 @@ class FederationClient:
             try:
                 round_id, message = self._conversation.receive_any(SERVER, self._done, self._deadline())
                 if isinstance(message, Goodbye):
-                    self._keep_receipt()
+                    self._keep_receipt(final=True)
                     return message.complete
                 self._handle(round_id, message)
             except LeftOut:
@@ -172,9 +172,9 @@ class FederationClient:
                     f"the server sent {type(message).__name__} of round {round_id} after round {self._done}"
                 )
 
-    def _keep_receipt(self) -> None:
+    def _keep_receipt(self, *, final: bool) -> None:
         if self._receipt is not None:
-            write_receipt(self._folder, self._conversation.session, self._receipt)
+            write_receipt(self._folder, self._conversation.session, self._receipt, final)
 
     def _evaluation_due(self, round_id: RoundId) -> bool:
         """By this client's own settings: asked at will, it would give the same figures over ever other clients."""
@@ -389,7 +389,7 @@ class FederationClient:
         }
         shared = self._rows.state() if self._rows is not None else {}
         checkpoint.save_part(self._folder, round_id, _numpy(model | best) | shared, record)
-        self._keep_receipt()
+        self._keep_receipt(final=False)
         self._conversation.send(SERVER, Saved(), round_id)
 
     def _restore(self) -> None:

@@ -34,6 +34,7 @@ def seal_record(tap: Tap, seal: Seal) -> dict[str, Any]:
     return {"file": tap.path.name, "frames": seal.records, "last_link": seal.link.hex()}
 
 
-def write_receipt(client_folder: Path, session: SessionId, receipt: Receipt) -> None:
+def write_receipt(client_folder: Path, session: SessionId, receipt: Receipt, final: bool) -> None:
+    """Written at every checkpoint, and at the end. `final`: nothing more will pass in this session."""
     hashes = {"sent": receipt.hashes["sent"], "received": receipt.hashes["received"]}
-    write_json(receipt_path(client_folder, session), {"session": session.hex(), **hashes})
+    write_json(receipt_path(client_folder, session), {"session": session.hex(), "final": final, **hashes})

@@ -21,7 +21,8 @@ class Integrity:
         self._run, self._receipts = run, receipts
         self._hashes: dict[tuple[int, str], list[str]] = {}
         self._frames = self._compared = self._matched = 0
-        self._damaged, self._unfinished, self._differs, self._missing = Evidence(), Evidence(), Evidence(), Evidence()
+        self._damaged, self._unfinished, self._differs = Evidence(), Evidence(), Evidence()
+        self._missing, self._unread = Evidence(), Evidence()
 
     def observe(self, observation: Observation) -> None:
         self._frames += 1
@@ -60,22 +61,32 @@ class Integrity:
             try:
                 receipt = read_json(path)
                 sent, got = ([str(one) for one in receipt[way]] for way in ("sent", "received"))
+                final = receipt["final"] is True
             except (UserError, KeyError, TypeError):
                 self._missing.add(f"{path.name} of client {number} cannot be read")
                 continue
             self._compared += 1
-            for theirs, ours, what in ((sent, "received", "sent"), (got, "sent", "received")):
-                self._compare(number, theirs, self._hashes.get((number, ours), []), what, recording)
+            name = recording.path.name
+            received, told = self._hashes.get((number, "received"), []), self._hashes.get((number, "sent"), [])
+            self._compare_frames(name, number, "sent", sent, received)
+            self._compare_frames(name, number, "received", got, told)
+            # A client can have got nothing that the server has not sent. What it sent may not have been read any more.
+            if len(got) > len(told):
+                self._differs.add(f"{name} lacks {len(got) - len(told)} frames that client {number} received")
+            if len(sent) > len(received):
+                self._unread.add(f"{name} lacks {len(sent) - len(received)} frames that client {number} sent")
+            # A receipt that is not final is from the last checkpoint: what came later is not in it.
+            if final and len(received) > len(sent):
+                self._differs.add(f"{name} has {len(received) - len(sent)} frames that client {number} did not send")
+            if final and len(told) > len(got):
+                self._differs.add(f"{name} has {len(told) - len(got)} frames that client {number} did not receive")
 
-    def _compare(self, number: int, theirs: list[str], ours: list[str], what: str, recording: Recording) -> None:
-        """A receipt is written now and then: frames after its last line, or that never arrived, are no difference."""
+    def _compare_frames(self, name: str, number: int, what: str, theirs: list[str], ours: list[str]) -> None:
         common = min(len(theirs), len(ours))
         self._matched += common
         if theirs[:common] != ours[:common]:
             first = next(index for index in range(common) if theirs[index] != ours[index])
-            self._differs.add(f"{recording.path.name}: frame {first + 1} that client {number} {what} is another one")
-        elif what == "sent" and len(ours) > len(theirs) + 1 and recording.seal is not None:
-            self._differs.add(f"{recording.path.name}: {len(ours) - len(theirs)} frames client {number} did not send")
+            self._differs.add(f"{name}: frame {first + 1} that client {number} {what} is another one")
 
     def findings(self) -> list[Finding]:
         found = []
@@ -112,6 +123,17 @@ class Integrity:
                     self._unfinished.told(),
                     "The job was ended by force while it was recorded, or the end was cut off. What was recorded "
                     "until then is sound; what came later is not known.",
+                )
+            )
+        if self._unread:
+            found.append(
+                Finding(
+                    "messages-not-recorded",
+                    "medium",
+                    "Clients sent messages that are not in the transcript",
+                    self._unread.told(),
+                    "The server may have stopped listening to a client that it had left out, or ended before it read "
+                    "them; or they were taken out of the record.",
                 )
             )
         if self._missing and self._receipts is not None:

@@ -8,6 +8,7 @@ from protocols.secagg.messages import AdvertiseChannel, AdvertiseKeys, ChannelDi
 from protocols.secagg.terms import channel_statement, check_signed
 from secure_kg.audit.checks.base import Check
 from secure_kg.audit.findings import Evidence, Finding
+from secure_kg.audit.opening import OpenedSum
 from secure_kg.audit.read import Observation
 from secure_kg.federation.config import RunConfig
 from secure_kg.federation.messages import Welcome
@@ -72,8 +73,24 @@ class Keys(Check):
         except ProtocolError as problem:
             self._false.add(str(problem))
 
+    def opened(self, total: OpenedSum) -> None:
+        self._verified += total.signatures
+        for line in total.false_signatures:
+            self._false.add(line)
+
     def findings(self) -> list[Finding]:
         found = []
+        if self.config.adversary == "active" and self._directory is None and self._signatures:
+            found.append(
+                Finding(
+                    "signatures-not-verified",
+                    "medium",
+                    "Signatures are there, and nobody has checked them",
+                    (f"{self._signatures} signed keys",),
+                    "Without the clients' key directory (--keys directory.toml) an auditor cannot tell whose "
+                    "signatures these are.",
+                )
+            )
         if self._replaced:
             found.append(
                 Finding(
@@ -126,5 +143,5 @@ class Keys(Check):
         return self._keys
 
     def looked_at(self) -> str:
-        checked = f", {self._verified:,} checked against pinned identities" if self._verified else ""
+        checked = f"; {self._verified:,} signatures checked against pinned identities" if self._verified else ""
         return f"{self._keys:,} keys, {self._signatures:,} of them signed{checked}"

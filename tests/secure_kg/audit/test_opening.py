@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from audited_runs import audited, audited_config, ids, observed
+from audited_runs import audited, audited_config, edited, ids, observed, replacing, with_fields
 from dying_clients import VICTIM, dying_after
 from federation_in_threads import nations, run_federation
 
@@ -96,9 +96,20 @@ def test_an_active_setting_is_computed_again_with_its_signatures(tmp_path: Path)
     assert ids(found, "high", "medium") == set()
     assert not any(total.problem for total in found.sums.sums)
     (keys,) = (check for check in found.checks if check.id == "identity-keys")
-    assert "4 checked against pinned identities" in keys.looked_at
+    sums = len(found.sums.sums)
+    assert f"{4 + 8 * sums} signatures checked" in keys.looked_at  # channels; mask keys and survivors of every sum
+    assert "signatures-not-verified" in ids(audit(open_run(run)), "medium")
     swapped = {**pinned, 1: pinned[2], 2: pinned[1]}
     assert "signature-false" in ids(audit(open_run(run), None, swapped), "high")
+    garbled = edited(
+        run,
+        tmp_path / "garbled",
+        replacing(
+            lambda one: one.kind in ("AdvertiseKeys", "SurvivorSignature") and one.peer == 2,
+            lambda one: with_fields(one.message, signature=bytes(64)),
+        ),
+    )
+    assert "signature-false" in ids(audit(open_run(garbled), None, pinned), "high")
 
 
 @pytest.mark.parametrize("messages", [8, 9, 10, 11, 12, 13, 14, 15, 18, 22, 25], ids=str)

@@ -1,6 +1,7 @@
 """Secure runs have no findings of weight, plain ones have many, and each thing done wrong is found by its own check."""
 
 import dataclasses
+import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from audited_runs import audited, edited, ids, observed, recorded_run, replacing
 
 from protocols.plain.union import ClearNames
 from protocols.secagg.messages import AdvertiseKeys, KeyDirectory, MaskedInput, Survivors, UnmaskShares
+from protocols.totals import SumTotal
 from secure_kg.audit.read import Observation
 from secure_kg.federation.messages import SharedRows
 
@@ -125,7 +127,7 @@ def test_both_shares_of_a_client_are_found(secagg_run: Path, tmp_path: Path) -> 
     )
     found = audited(run)
     assert "both-shares" in ids(found, "high")
-    assert "sum-not-reproduced" in ids(found, "medium")
+    assert "sum-not-reproduced" in ids(found, "high")
 
 
 @pytest.mark.parametrize("opened", [True, False])
@@ -235,4 +237,93 @@ def test_a_wrong_upload_is_no_sum_that_follows(secagg_run: Path, tmp_path: Path)
         replacing(lambda one: is_upload(one, 3, 2), lambda one: with_fields(one.message, vector=noise)),
     )
     found = audited(run)
-    assert ids(found, "high", "medium") == {"sum-not-reproduced"}
+    assert ids(found, "high", "medium") == {"sum-not-reproduced", "false-totals"}
+
+
+@pytest.mark.parametrize("said_newest", [0, 99])
+def test_a_model_of_ones_own_is_found_whatever_round_it_claims(
+    secagg_run: Path, tmp_path: Path, said_newest: int
+) -> None:
+    def change(one: Observation) -> object:
+        assert isinstance(one.message, SharedRows)
+        averaged = one.message.averaged.copy()
+        averaged[0] += said_newest
+        return with_fields(one.message, rows=one.message.rows + np.float32(0.5), averaged=averaged)
+
+    run = edited(
+        secagg_run,
+        tmp_path / "run",
+        replacing(lambda one: isinstance(one.message, SharedRows) and one.peer == 4 and one.round == 2, change),
+    )
+    assert {"different-global-models", "false-totals"} & ids(audited(run), "high")
+
+
+def test_a_false_model_for_everybody_is_found(secagg_run: Path, tmp_path: Path) -> None:
+    def change(one: Observation) -> object:
+        assert isinstance(one.message, SharedRows)
+        return with_fields(one.message, rows=one.message.rows + np.float32(0.5))
+
+    run = edited(
+        secagg_run,
+        tmp_path / "run",
+        replacing(lambda one: isinstance(one.message, SharedRows) and one.round == 2, change),
+    )
+    assert "false-totals" in ids(audited(run), "high")
+
+
+def test_a_false_total_under_secret_sums_is_found(secret_run: Path, tmp_path: Path) -> None:
+    def change(one: Observation) -> object:
+        assert isinstance(one.message, SumTotal)
+        return with_fields(one.message, vector=one.message.vector + np.uint32(1))
+
+    run = edited(
+        secret_run,
+        tmp_path / "run",
+        replacing(lambda one: isinstance(one.message, SumTotal) and one.message.of_round == 2, change),
+    )
+    assert "false-totals" in ids(audited(run), "high")
+
+
+def test_names_that_the_server_was_told_are_in_the_ledger(tmp_path: Path) -> None:
+    found = audited(recorded_run(tmp_path / "run", reveal_names=True))
+    assert ids(found, "high", "medium") == set()
+    (names,) = (one for one in found.ledger.entries if one.purpose == "union names" and one.direction == "computed")
+    assert names.declared.field_class == "aggregate"
+    told = {total["purpose"]: total["read_by_server"] for total in found.sums.record()}
+    assert told["union/0"]
+    assert told["union names"]
+    assert not told["holders"]
+
+
+def test_settings_other_than_those_agreed_on_are_found(secagg_run: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(secagg_run, tmp_path / "run"))
+    text = (run / "config.toml").read_text(encoding="utf-8")
+    (run / "config.toml").write_text(text.replace("min_holders = 2", "min_holders = 1"), encoding="utf-8")
+    assert "settings-differ" in ids(audited(run), "high")
+
+
+@pytest.mark.parametrize("kept", [0, 4, 40, 120])
+def test_a_shortened_record_is_not_a_clean_one(secagg_run: Path, tmp_path: Path, kept: int) -> None:
+    """Whoever rewrites the chain can cut a transcript anywhere; the run's own summary speaks against it."""
+    run = edited(secagg_run, tmp_path / "run", lambda observations: list(observations)[:kept])
+    shutil.copy(secagg_run / "summary.json", run)
+    found = ids(audited(run), "high")
+    assert "record-incomplete" in found
+    assert ("nothing-recorded" in found) == (kept < 100)
+
+
+def test_a_round_taken_out_is_found_even_without_a_summary(secagg_run: Path, tmp_path: Path) -> None:
+    run = edited(secagg_run, tmp_path / "run", lambda observations: [one for one in observations if one.round != 2])
+    assert "record-incomplete" in ids(audited(run), "high")
+
+
+def test_a_stranger_is_found(secagg_run: Path, tmp_path: Path) -> None:
+    run = edited(
+        secagg_run,
+        tmp_path / "run",
+        lambda observations: [
+            *observations,
+            dataclasses.replace(next(one for one in observations if one.kind == "Ready"), peer=99),
+        ],
+    )
+    assert "strange-party" in ids(audited(run), "high")

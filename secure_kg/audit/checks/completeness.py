@@ -1,0 +1,118 @@
+"""Is the conversation whole? Every round, evaluation and result that the run had must stand in the record."""
+
+from typing import Any
+
+from protocols.conversation import Abandon
+from protocols.plain.sums import ClearInput
+from protocols.secagg.messages import MaskedInput
+from secure_kg.audit.checks.base import Check
+from secure_kg.audit.findings import Evidence, Finding
+from secure_kg.audit.read import Observation
+from secure_kg.federation.config import RunConfig
+from secure_kg.federation.messages import Goodbye, TrainRound, Welcome
+from secure_kg.federation.strategy import STRATEGIES
+
+
+class Completeness(Check):
+    id = "whole-conversation"
+    question = "Does the record lack rounds, evaluations or results, or have messages of strangers?"
+
+    def __init__(self, config: RunConfig, clients: int, summary: dict[str, Any] | None) -> None:
+        """`summary`: of a run that came to its end."""
+        super().__init__(config, clients)
+        self._summary = summary
+        self._shares = STRATEGIES[config.strategy].shared is not None
+        self._trained: set[int] = set()
+        self._uploads: set[tuple[int, str]] = set()
+        self._strangers = Evidence()
+        self._farewell = False
+        self._digest = b""
+
+    def begin_session(self) -> None:
+        self._farewell = False
+
+    def observe(self, observation: Observation) -> None:
+        if not 1 <= observation.peer <= self.clients:
+            self._strangers.add(f"{observation.kind} {observation.direction}, party {observation.peer}")
+        match observation.message:
+            case Welcome(digest=digest):
+                self._digest = digest
+            case TrainRound():
+                self._trained.add(observation.round)
+            case MaskedInput(purpose=purpose) | ClearInput(purpose=purpose) | Abandon(purpose=purpose):
+                self._uploads.add((observation.round, purpose))
+            case Goodbye():
+                self._farewell = True
+
+    @property
+    def seen(self) -> int:
+        return len(self._trained)
+
+    def _missing(self) -> Evidence:
+        """By what the run says of itself; of a run without an end, by the rounds that come after."""
+        missing, complete = Evidence(), self._summary is not None
+        last = int(self._summary["rounds"]) if self._summary is not None else max(self._trained, default=0)
+        for number in range(1, last + 1):
+            if number not in self._trained:
+                missing.add(f"round {number} is not there")
+            elif self._shares and (number, "rows") not in self._uploads and (complete or number < last):
+                missing.add(f"round {number}: nobody contributed rows")
+        every = self.config.eval_every
+        due = [number for number in range(1, last + 1) if number % every == 0]
+        for number in due[:-1] if not complete else due:
+            if (number, "valid") not in self._uploads:
+                missing.add(f"round {number}: no validation results")
+        if complete and not any(purpose == "test" for _, purpose in self._uploads):
+            missing.add("no test results")
+        if complete and not self._farewell:
+            missing.add("no goodbye at the end")
+        return missing
+
+    def findings(self) -> list[Finding]:
+        found, missing = [], self._missing()
+        if missing:
+            found.append(
+                Finding(
+                    "record-incomplete",
+                    "high",
+                    "The record lacks parts of the run",
+                    missing.told(),
+                    "The run had these steps, by its own summary or by what comes after them. What the server saw in "
+                    "them is not known, so a clean report says nothing about it.",
+                )
+            )
+        if not self._trained:
+            found.append(
+                Finding(
+                    "nothing-recorded",
+                    "high",
+                    "The record holds no round at all",
+                    (),
+                    "There is nothing here by which the server could be judged.",
+                )
+            )
+        if self._strangers:
+            found.append(
+                Finding(
+                    "strange-party",
+                    "high",
+                    "Messages of parties that the run does not have",
+                    self._strangers.told(),
+                    f"The run has clients 1 to {self.clients}.",
+                )
+            )
+        if self._digest and self._digest != self.config.digest():
+            found.append(
+                Finding(
+                    "settings-differ",
+                    "high",
+                    "The settings in config.toml are not those that the parties agreed on",
+                    ("the fingerprint in the last greeting is another one",),
+                    "All parties compare a fingerprint of their settings when they begin. This file has others, so "
+                    "what it declares is not what the run did.",
+                )
+            )
+        return found
+
+    def looked_at(self) -> str:
+        return f"{len(self._trained):,} rounds, {len(self._uploads):,} kinds of uploads"
