@@ -44,6 +44,8 @@ DIR gets audit.html, for people, and audit.json: findings (id, severity, title, 
 Exit code 0: no finding of severity high. 3: at least one. 2: a mistake, told in one line."""
 
 
+MODEL = "model.safetensors"
+"""What a client has at its end; one that dropped out has none, and is not attacked."""
 _SECONDS_BETWEEN_LINES = 5.0
 
 
@@ -166,15 +168,15 @@ def _attacked(run: AuditedRun, flow: Flow, sums: ReadSums, options: argparse.Nam
         graph = load_graph(run.config, run.clients, client)
         return Truth.read(run.path, client, graph, shared, options.truth)
 
-    there = [number for number in range(1, run.clients + 1) if (options.truth / str(number)).is_dir()]
-    if options.colluder not in there:
-        raise UserError(f"{options.truth / str(options.colluder)}: the colluding client's folder is not there")
+    there = [number for number in range(1, run.clients + 1) if (options.truth / str(number) / MODEL).is_file()]
+    if options.colluder not in there:  # so it is with one that has dropped out
+        raise UserError(f"{options.truth / str(options.colluder) / MODEL}: the colluding client's model is not there")
     truth = {number: truth_of(number) for number in there}
     quiet = options.json == "-"
     results = attack_run(run, truth, options.colluder, options.leak, sums, (lambda _: None) if quiet else say)
     pictured = truth.get(flow.upload_of[0])
     clear = clear_upload(run, pictured, len(flow.upload)) if pictured is not None and flow.upload is not None else None
-    return _Attacked(tuple(results), "" if results else "No client but the colluding one is there.", clear)
+    return _Attacked(tuple(results), "" if results else "No client but the colluding one has left a model.", clear)
 
 
 def _upload(flow: Flow) -> Upload | None:
