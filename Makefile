@@ -11,7 +11,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 help:
 	@echo "make demo    set up .venv once, then train FedR on UMLS, 1 server and 5 clients: private union, secure sums"
 	@echo "make test    set up .venv once, then run all tests"
-	@echo "make lint    ruff and mypy --strict"
+	@echo "make lint    ruff, and mypy --strict on all packages"
 	@echo "make bench   what secure and secret aggregation cost next to their plain twin (BENCH='--dataset ...' for options)"
 	@echo "make clean   remove .venv, caches and demo runs"
 
@@ -35,7 +35,7 @@ test: setup
 
 lint: setup
 	$(BIN)/ruff check .
-	$(BIN)/mypy --strict protocols
+	$(BIN)/mypy --strict protocols secure_kg launch benchmarks
 
 bench: setup
 	$(BIN)/python -m benchmarks.overhead $(BENCH)

@@ -15,6 +15,10 @@ trainers' inner loops are compiled. The ratio of a round is to the plain
 round of the same number; reported are the median and an interval for it. What was spent waiting for a client that had
 fallen silent is told apart and not part of any ratio. In a round with a dropout one client less trains to the end.
 
+In the JSON, bytes_up of a setting is what all clients together send in one training round, the median of the rounds
+counted, and bytes_ratio is exactly that over plain's bytes_up. run_bytes_up is of the whole run, with set-up and
+evaluation.
+
 Everything after -- goes to the training jobs as it is.
 """
 
@@ -138,6 +142,8 @@ def _check(options: argparse.Namespace) -> None:
         raise UserError("--settings must contain plain: all ratios are to it")
     room = max(0, (options.rounds - _FIRST_SILENCE + 1) // _ROUNDS_PER_SILENCE)
     possible = room if options.clients >= _LEAST_CLIENTS_FOR_DROPOUTS else 0
+    if options.dropouts is not None and options.dropouts < 0:
+        raise UserError(f"--dropouts {options.dropouts}: must not be negative")
     asked = bool(set(options.settings or ()) & set(WITH_DROPOUTS))
     if options.dropouts is None:
         options.dropouts = 1 if asked else min(1, possible)
@@ -237,11 +243,11 @@ def silent_rounds(dropouts: int, rounds: int) -> frozenset[int]:
 
 def show(report: dict[str, Any]) -> None:
     settings = report["settings"]
-    names = ["round_seconds", "ratio_to_plain", "cpu_ratio_to_plain", "round_bytes_up", "bytes_ratio"]
-    names += ("setup_seconds", "setup_bytes_up", "waited_in_vain_seconds", "mrr")
+    names = ["round_seconds", "ratio_to_plain", "cpu_ratio_to_plain", "bytes_up", "bytes_ratio"]
+    names += ("client_bytes_ratio", "run_bytes_up", "setup_seconds", "setup_bytes_up", "waited_in_vain_seconds", "mrr")
     rows: list[list[str | int]] = [[name, *(_text(report[setting][name]) for setting in settings)] for name in names]
     for party in ("server", "client_mean", "client_max"):
-        for name in ("round_cpu_seconds", "messages_up", "messages_down", "peak_memory_mb"):
+        for name in ("round_cpu_seconds", "run_messages_up", "run_messages_down", "peak_memory_mb"):
             values = (report[setting]["parties"][party][name] for setting in settings)
             rows.append([f"{party} {name}", *map(_text, values)])
     for phase in report[PLAIN]["cpu_seconds"]:

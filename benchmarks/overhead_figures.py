@@ -27,11 +27,16 @@ def counted_rounds(turns: Sequence[Turn], with_dropouts: bool) -> dict[int, Turn
 
 
 def setting_figures(job: Job, plain: Job) -> dict[str, Any]:
-    """One setting next to the plain one, round by round. `round_seconds` is None if no round counts."""
+    """One setting next to the plain one, round by round. Figures of a round are None if no round counts.
+
+    `bytes_up` and `bytes_down` are of one round and all clients together, `run_...` of the whole run.
+    """
     summary = job.summary()
     counted = counted_rounds(job.turns, job.silence is not None)
     twins = rounds_of(plain.turns)
     pairs = [(turn, twins[number]) for number, turn in sorted(counted.items()) if number in twins]
+    turns = [turn for turn, _ in pairs]
+    bytes_up, plain_bytes_up = _bytes(turns, "bytes_up"), _bytes(list(twins.values()), "bytes_up")
     by_work = {turn.work: turn for turn in job.turns}
     return {
         "rounds_counted": len(pairs),
@@ -39,11 +44,12 @@ def setting_figures(job: Job, plain: Job) -> dict[str, Any]:
         **_ratios("ratio", [turn.working_seconds / twin.working_seconds for turn, twin in pairs]),
         # Whoever waits in vain looks for messages meanwhile, and that is no work.
         **_ratios("cpu_ratio", [_cpu(turn) / _cpu(twin) for turn, twin in pairs if not turn.dropouts]),
-        "bytes_up": int(summary["bytes_up"]),
-        "bytes_down": int(summary["bytes_down"]),
-        "round_bytes_up": _median(turn.total("bytes_up") for turn, _ in pairs),
-        "round_bytes_down": _median(turn.total("bytes_down") for turn, _ in pairs),
-        "bytes_ratio": _median(_most_up(turn) / _most_up(twin) for turn, twin in pairs),
+        "bytes_up": bytes_up,
+        "bytes_down": _bytes(turns, "bytes_down"),
+        "bytes_ratio": bytes_up / plain_bytes_up if bytes_up is not None and plain_bytes_up else None,
+        "client_bytes_ratio": _median(_most_up(turn) / _most_up(twin) for turn, twin in pairs),
+        "run_bytes_up": int(summary["bytes_up"]),
+        "run_bytes_down": int(summary["bytes_down"]),
         "setup_seconds": by_work["set-up"].seconds,
         "setup_bytes_up": int(by_work["set-up"].total("bytes_up")),
         "setup_bytes_down": int(by_work["set-up"].total("bytes_down")),
@@ -53,7 +59,7 @@ def setting_figures(job: Job, plain: Job) -> dict[str, Any]:
         "mrr": summary["mrr"],
         "seconds": summary["seconds"],
         "cpu_seconds": summary["cpu_seconds"],
-        "round_traffic": _round_traffic([turn for turn, _ in pairs]),
+        "round_traffic": _round_traffic(turns),
         "parties": _parties(job, summary, list(rounds_of(job.turns).values())),
         "rounds": [_round_record(turn) for turn in job.turns if turn.work == "round"],
     }
@@ -91,6 +97,11 @@ def _median(values: Any) -> float | None:
     return statistics.median(found) if found else None
 
 
+def _bytes(turns: Sequence[Turn], kind: str) -> int | None:
+    """Of all clients together in one round: the median, and of two middle rounds the smaller."""
+    return statistics.median_low(int(turn.total(kind)) for turn in turns) if turns else None
+
+
 def _cpu(turn: Turn) -> float:
     """Of all processes of the federation."""
     return turn.server_cpu_seconds + sum(turn.client_cpu_seconds.values())
@@ -121,10 +132,10 @@ def _parties(job: Job, summary: Mapping[str, Any], rounds: Sequence[Turn]) -> di
         "seconds": summary["seconds_server"],
         "cpu_seconds": summary["cpu_seconds_server"],
         "round_cpu_seconds": _median(turn.server_cpu_seconds for turn in rounds),
-        "bytes_up": sum(client["bytes_up"] for client in clients),
-        "bytes_down": sum(client["bytes_down"] for client in clients),
-        "messages_up": sum(turn.total("messages_up") for turn in job.turns),
-        "messages_down": sum(turn.total("messages_down") for turn in job.turns),
+        "run_bytes_up": sum(client["bytes_up"] for client in clients),
+        "run_bytes_down": sum(client["bytes_down"] for client in clients),
+        "run_messages_up": sum(turn.total("messages_up") for turn in job.turns),
+        "run_messages_down": sum(turn.total("messages_down") for turn in job.turns),
         "peak_memory_mb": summary["peak_memory_mb"]["server"],
     }
     return {
@@ -142,10 +153,10 @@ def _of_clients(
     return {
         **{clock: {phase: of([client[clock][phase] for client in clients]) for phase in PHASES} for clock in _CLOCKS},
         "round_cpu_seconds": of(per_client) if per_client else None,
-        "bytes_up": of([client["bytes_up"] for client in clients]),
-        "bytes_down": of([client["bytes_down"] for client in clients]),
-        "messages_up": of([client["messages_sent"] for client in clients]),
-        "messages_down": of([client["messages_received"] for client in clients]),
+        "run_bytes_up": of([client["bytes_up"] for client in clients]),
+        "run_bytes_down": of([client["bytes_down"] for client in clients]),
+        "run_messages_up": of([client["messages_sent"] for client in clients]),
+        "run_messages_down": of([client["messages_received"] for client in clients]),
         "peak_memory_mb": of([client["peak_memory_mb"] for client in clients]),
     }
 

@@ -49,7 +49,7 @@ def measure(options: argparse.Namespace, quiet: bool) -> dict[str, Any]:
 def measure_point(point: Point, repeat: int = 3) -> dict[str, Any]:
     figures = {name: _figures(name, point, repeat) for name in _AGGREGATIONS}
     for values in figures.values():
-        values["bytes_ratio"] = values["round_bytes_up"] / figures["plain"]["round_bytes_up"]
+        values["bytes_ratio"] = values["client_bytes_up"] / figures["plain"]["client_bytes_up"]
     return dataclasses.asdict(point) | figures
 
 
@@ -59,8 +59,8 @@ def _figures(aggregation: Aggregation, point: Point, repeat: int) -> dict[str, A
     counted = Uploads(aggregation, point.clients, 1, point.rows, point.dim).round()
     seconds = [spent / repeat for spent in done.client_cpu_seconds.values()]
     return {
-        "round_bytes_up": sum(counted.values()),
-        "round_bytes_up_measured": _sent(done),
+        "client_bytes_up": sum(counted.values()),
+        "client_bytes_up_measured": _sent(done),
         "steps": counted,
         "client_cpu_seconds": statistics.fmean(seconds),
         "client_cpu_seconds_max": max(seconds),
@@ -82,7 +82,7 @@ def show(report: dict[str, Any]) -> None:
                 [
                     point[report["sweep"]],
                     name,
-                    figures["round_bytes_up"],
+                    figures["client_bytes_up"],
                     f"{figures['bytes_ratio']:.5f}",
                     f"{figures['client_cpu_seconds']:.4f}",
                     f"{figures['server_cpu_seconds']:.4f}",

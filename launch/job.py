@@ -6,7 +6,8 @@ exit code 2. The server prints the line and ends all ranks with `MPI_Abort`: a r
 the process manager, which kills them with a banner and an exit code of its own.
 
 At the end, if everybody is there, all finalize MPI together. Otherwise that would wait for the missing for ever: the
-clients leave without, and the server ends the job with `MPI_Abort` and exit code 0.
+clients leave without, and the server ends the job with `MPI_Abort` and exit code 0. It does the same if somebody is
+lost after the goodbye; if that happens while all are finalizing, the supervisors end the job.
 """
 
 import os
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 MIN_RANKS = 3
 _GRACE_SECONDS = 30.0
+_SECONDS_TO_GATHER = 15.0
 _SECONDS_TO_FORWARD = 0.3  # mpirun reads the ranks' output through pipes and drops what it has not read when a job ends
 
 
@@ -117,7 +119,7 @@ def run_rank(plan: Plan) -> int:
     except UserError as problem:
         if serving:
             fail(str(problem))
-        _finalize()
+        _finalize(2)
         return 2 if serving else 0
     # A client's message may wait for a server that is adding up; the server's for a client that is there.
     send_seconds = plan.config.send_seconds if serving else plan.config.deadline
@@ -125,7 +127,7 @@ def run_rank(plan: Plan) -> int:
         complete = _serve(plan, transport) if serving else _take_part(plan, transport, clients=world.Get_size() - 1)
         transport.flush(Deadline.after(_GRACE_SECONDS if complete else _SECONDS_TO_FORWARD))
     if complete:
-        _finalize()
+        _finalize(0)
     elif serving:
         _end_all(0)
     else:
@@ -133,9 +135,20 @@ def run_rank(plan: Plan) -> int:
     return 0
 
 
-def _finalize() -> None:
+def _finalize(code: int) -> None:
+    """All ranks together, at the end of a job with exit code `code`."""
     from mpi4py import MPI
 
+    from protocols.transport.mpi import Backoff
+
+    world = MPI.COMM_WORLD
+    serving = world.Get_rank() == SERVER
+    everybody, backoff, deadline = world.Ibarrier(), Backoff(), Deadline.after(_SECONDS_TO_GATHER)
+    while not everybody.Test():
+        if serving and deadline.expired:  # clients wait for the server, which may have a report to write
+            _end_all(code)
+        backoff.sleep(_SECONDS_TO_GATHER)
+    supervisor.report_finishing(code)
     MPI.Finalize()
     supervisor.report_finished()
 

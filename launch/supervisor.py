@@ -6,6 +6,8 @@ job, and the parent becomes this file, without the rank's environment, so that w
 its worker. What the parent does when the worker ends:
 
     the worker finished MPI                        exit with its code
+    it ended while all were finishing MPI          end the job, with the code that all had agreed on: everything is done
+                                                   and said, and the others would wait for this rank without end
     a client died or left after MPI was up         wait: the process manager hears nothing and the others go on, until
                                                    the server ends the job with MPI_Abort
     it ended before MPI was up, in good order      exit with its code (a mistake on the command line, say)
@@ -23,8 +25,10 @@ import sys
 import time
 
 _PR_SET_PDEATHSIG = 1
-_INITIALISED, _FINISHED = b"1", b"F"
+_INITIALISED, _FINISHING, _FINISHED = b"I", b"f", b"F"
 _SECONDS_FOR_LAST_LINES = 0.25  # the process manager drops what it has not read from a process that is gone
+_SECONDS_TO_FINISH = 15.0
+_SECONDS_TO_BE_ENDED = 10.0
 
 _status_pipe: int | None = None
 
@@ -38,9 +42,11 @@ def stand_by(rank: int) -> None:
     if worker:
         os.close(write_end)
         os.set_inheritable(read_end, True)
+        manager = os.environ.get("PMI_FD", "-1")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PMI", "MPI", "HYD"))}
         own_file = os.path.abspath(__file__)
-        os.execve(sys.executable, [sys.executable, "-I", "-S", own_file, str(worker), str(read_end), str(rank)], kept)
+        arguments = [own_file, str(worker), str(read_end), str(rank), manager]
+        os.execve(sys.executable, [sys.executable, "-I", "-S", *arguments], kept)
     os.close(read_end)
     _status_pipe = write_end
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # an interrupt ends the job; it is no exception to be reported
@@ -58,9 +64,21 @@ def report_initialised() -> None:
     _report(_INITIALISED)
 
 
+def report_finishing(code: int) -> None:
+    """Everybody is about to finalise MPI, and the job is to end with `code`, of one digit.
+
+    From now on this process has only so long to live: finalising waits for the others inside of MPI, where nothing but
+    the kernel can end it.
+    """
+    _report(_FINISHING + str(code).encode())
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, _SECONDS_TO_FINISH)
+
+
 def report_finished() -> None:
     """MPI was finalised together with everybody else."""
     _report(_FINISHED)
+    signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _report(status: bytes) -> None:
@@ -68,8 +86,11 @@ def _report(status: bytes) -> None:
         os.write(_status_pipe, status)
 
 
-def supervise(worker: int, status_pipe: int, rank: int) -> int:
-    """Wait for the worker and give back the exit code, unless there is reason to wait on or to die."""
+def supervise(worker: int, status_pipe: int, rank: int, manager: int) -> int:
+    """Wait for the worker and give back the exit code, unless there is reason to wait on or to die.
+
+    `manager`: the connection to the process manager, or -1.
+    """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     _, ended = os.waitpid(worker, 0)
     reports = b""
@@ -78,10 +99,29 @@ def supervise(worker: int, status_pipe: int, rank: int) -> int:
     code = os.waitstatus_to_exitcode(ended)
     if _FINISHED in reports or (_INITIALISED not in reports and code >= 0):
         return max(code, 0)
+    if _FINISHING in reports:
+        agreed = int(reports.partition(_FINISHING)[2][:1])
+        _end_job(manager, agreed)
+        return agreed
     if rank == 0 or _INITIALISED not in reports:
         _die_by_signal()
     while True:
         signal.pause()
+
+
+def _end_job(manager: int, code: int) -> None:
+    """As MPI_Abort does it: one line to the process manager (PMI-1, as MPICH's Hydra speaks it).
+
+    Returns if that is in vain: the manager has hung up because this rank had taken its leave in good order, or it is
+    another one. Then this process's end must do.
+    """
+    time.sleep(_SECONDS_FOR_LAST_LINES)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    try:
+        os.write(manager, f"cmd=abort exitcode={code}\n".encode())
+    except OSError:
+        return
+    time.sleep(_SECONDS_TO_BE_ENDED)
 
 
 def _die_by_signal() -> None:
@@ -92,4 +132,4 @@ def _die_by_signal() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(supervise(*(int(argument) for argument in sys.argv[1:4])))
+    sys.exit(supervise(*(int(argument) for argument in sys.argv[1:5])))

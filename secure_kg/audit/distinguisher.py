@@ -35,6 +35,8 @@ LARGEST: Final = 0.8
 FEWEST: Final = 16
 """Samples of each kind below which even a perfect classifier could not be believed."""
 TREES: Final = 200
+_MISSING: Final = -2.0
+"""Stands for a feature that a view does not have. Counts, shares and correlations are all from -1 up."""
 
 TOLD_APART: Final = "told apart"
 NOT_TOLD_APART: Final = "not told apart"
@@ -126,5 +128,5 @@ def _features(experiment: Experiment, make: Callable[[], View], samples: int, pr
 
 
 def _matrix(rows: Sequence[Features], names: Sequence[str]) -> npt.NDArray[np.float64]:
-    """A feature that a view does not have is -1, which none of them ever is."""
-    return np.array([[row.get(name, -1.0) for name in names] for row in rows])
+    """A feature that a view does not have is `_MISSING`."""
+    return np.array([[row.get(name, _MISSING) for name in names] for row in rows])

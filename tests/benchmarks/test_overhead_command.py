@@ -27,13 +27,15 @@ def test_measures_real_runs_side_by_side(tmp_path: Path, capsys: pytest.CaptureF
     for setting in report["settings"]:
         figures = report[setting]
         assert figures["round_seconds"] > 0
-        assert figures["bytes_up"] > 0
+        assert {one["bytes_up"] for one in figures["rounds"][2:]} == {figures["bytes_up"]}  # each round costs the same
+        assert figures["bytes_ratio"] == figures["bytes_up"] / report["plain"]["bytes_up"]
+        assert figures["run_bytes_up"] > 2 * figures["bytes_up"] + figures["setup_bytes_up"]
         assert len(figures["ratios"]) == figures["rounds_counted"] == 2  # of rounds 3 and 4
         assert figures["seconds"].keys() == figures["cpu_seconds"].keys()
         for party in ("server", "client_mean", "client_max"):
             assert figures["parties"][party]["peak_memory_mb"] > 10
-            assert figures["parties"][party]["messages_up"] > 0
-            assert figures["ratios_to_plain"][party]["bytes_up"] >= 1
+            assert figures["parties"][party]["run_messages_up"] > 0
+            assert figures["ratios_to_plain"][party]["run_bytes_up"] >= 1
     assert report["plain"]["ratios"] == [1.0, 1.0]
     for setting in ("secagg", "secret"):
         assert report["plain"]["seconds"]["mask"] == 0 < report[setting]["seconds"]["mask"]
@@ -52,6 +54,10 @@ def test_a_client_falls_silent_and_comes_back(capsys: pytest.CaptureFixture[str]
     assert [dropout["client"] for dropout in figures["dropouts"]] == [4]
     assert figures["waited_in_vain_seconds"] > 0
     assert len(figures["ratios"]) == figures["rounds_counted"] <= 1  # none if it fell silent between count and sum
+    if figures["rounds_counted"]:
+        assert (
+            figures["bytes_ratio"] == figures["bytes_up"] / report["plain"]["bytes_up"] < figures["client_bytes_ratio"]
+        )
 
 
 @pytest.mark.parametrize(
@@ -77,6 +83,16 @@ def test_a_mistake_gets_one_line(options: list[str], capsys: pytest.CaptureFixtu
     errors = capsys.readouterr().err.splitlines()
     assert len(errors) == 1
     assert errors[0].startswith("error: ")
+
+
+def test_a_negative_number_of_dropouts_is_called_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert overhead.main(["--dropouts", "-1"]) == 2
+    assert capsys.readouterr().err == "error: --dropouts -1: must not be negative\n"
+
+
+def test_help_says_what_bytes_are_of(capsys: pytest.CaptureFixture[str]) -> None:
+    assert overhead.main(["--help"]) == 0
+    assert "run_bytes_up is of the whole run" in capsys.readouterr().out
 
 
 @pytest.mark.mpi
@@ -130,6 +146,6 @@ def test_a_sweep_counts_what_is_sent(
     assert [point["clients"] for point in report["points"]] == [2, 3]
     for point in report["points"]:
         for setting in ("plain", "secagg", "secret"):
-            assert point[setting]["round_bytes_up"] == point[setting]["round_bytes_up_measured"]
+            assert point[setting]["client_bytes_up"] == point[setting]["client_bytes_up_measured"]
             assert point[setting]["client_cpu_seconds"] > 0
     assert "bytes up per client" in capsys.readouterr().out

@@ -6,8 +6,15 @@ from pathlib import Path
 import pytest
 
 from benchmarks import real_or_ideal
-from benchmarks.real_or_ideal import CONTROLS, main
-from secure_kg.audit.distinguisher import TOLD_APART, Distinction, exact_interval
+from benchmarks.real_or_ideal import CONTROLS, LEAST_SAMPLES, main
+from secure_kg.audit.distinguisher import (
+    ERROR,
+    NOT_TOLD_APART,
+    TOLD_APART,
+    TOO_FEW,
+    Distinction,
+    exact_interval,
+)
 from secure_kg.audit.experiments import PROTOCOLS
 
 
@@ -40,6 +47,28 @@ def test_a_verdict_that_is_not_expected_gives_exit_code_1(
     assert "told apart by some feature" in shown
 
 
+def test_a_verdict_of_too_few_samples_is_counted_apart(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    undecided = Distinction(60, 36, 60, *exact_interval(36, 60, 5e-5), ("some feature",))
+    assert undecided.verdict == TOO_FEW
+    monkeypatch.setattr(real_or_ideal, "compare", lambda *arguments: undecided)
+    assert main(["--protocol", "group-key"]) == 1
+    shown = capsys.readouterr().out
+    assert "1 verdict is inconclusive" in shown
+    assert "not as expected" not in shown
+    assert main(["--protocol", "group-key", "--json", "-"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert (report["inconclusive"], report["as_expected"]) == (1, False)
+
+
+def test_the_least_number_of_samples_is_enough_for_guessing() -> None:
+    """Half right, and 2.5 standard deviations off, on as many judged views as the halves of both kinds have."""
+    for right in (LEAST_SAMPLES // 2, LEAST_SAMPLES // 2 - 12, LEAST_SAMPLES // 2 + 12):
+        lower, upper = exact_interval(right, LEAST_SAMPLES, ERROR)
+        assert Distinction(LEAST_SAMPLES, right, LEAST_SAMPLES, lower, upper, ()).verdict == NOT_TOLD_APART
+
+
 def test_a_control_that_is_not_caught_gives_exit_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(real_or_ideal, "compare", lambda *arguments: judged(100))
     assert main(["--protocol", "holders"]) == 1
@@ -59,7 +88,8 @@ def test_json_alone_on_standard_output(monkeypatch: pytest.MonkeyPatch, capsys: 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["--samples", "3"], "--samples must be at least 16"),
+        (["--samples", "3"], "--samples must be at least 100"),
+        (["--samples", "99"], "--samples must be at least 100"),
         (["--seed", "-1"], "--seed must not be negative"),
         (["--protocol", "plain"], "invalid choice"),
         (["--json", "/dev/null/x.json"], "cannot be written"),

@@ -112,3 +112,8 @@ def test_too_few_views_are_refused() -> None:
         distinguish([{}] * 5, [{}] * 5, seed=0)
     with pytest.raises(ValueError, match="real"):
         distinguish([{}] * 20, [{}] * 21, seed=0)
+
+
+def test_a_missing_feature_is_not_taken_for_a_correlation_of_minus_one() -> None:
+    there, missing = [{"correlation": -1.0}] * SAMPLES, [Features()] * SAMPLES
+    assert distinguish(there, missing, seed=0).verdict == TOLD_APART
