@@ -145,6 +145,7 @@ def _check(options: argparse.Namespace) -> None:
     if options.dropouts is not None and options.dropouts < 0:
         raise UserError(f"--dropouts {options.dropouts}: must not be negative")
     asked = bool(set(options.settings or ()) & set(WITH_DROPOUTS))
+    by_default = options.settings is None and options.dropouts is None
     if options.dropouts is None:
         options.dropouts = 1 if asked else min(1, possible)
     if not int(asked) <= options.dropouts <= possible:
@@ -155,17 +156,28 @@ def _check(options: argparse.Namespace) -> None:
     without = () if options.dropouts else WITH_DROPOUTS
     options.settings = [name for name in SETTINGS if name in (options.settings or SETTINGS) and name not in without]
     if not options.sweep:
-        _check_memory(options)
+        _check_memory(options, by_default)
 
 
-def _check_memory(options: argparse.Namespace) -> None:
-    needed = len(options.settings) * (_GB_PER_SERVER + options.clients * _GB_PER_CLIENT)
+def _check_memory(options: argparse.Namespace, by_default: bool) -> None:
+    """`by_default`: nobody has asked for the settings with dropouts, so they may be left out."""
     there = options.memory_gb if options.memory_gb is not None else _free_gb()
+    if by_default and there is not None and _needed_gb(options) > there:
+        options.dropouts, options.settings = 0, [name for name in options.settings if name not in WITH_DROPOUTS]
+        if options.json != "-":
+            say(f"without dropouts: there is no room in memory for more than {len(options.settings)} jobs")
+    needed = _needed_gb(options)
     if there is not None and needed > there:
         raise UserError(
             f"{len(options.settings)} jobs of {options.clients + 1} processes may take {needed:.1f} GB, of which "
             f"{there:.1f} are free: measure fewer with --settings, or say otherwise with --memory-gb"
         )
+
+
+def _needed_gb(options: argparse.Namespace) -> float:
+    """At most; of small graphs it is less."""
+    per_job = _GB_PER_SERVER + int(options.clients) * _GB_PER_CLIENT
+    return len(options.settings) * per_job
 
 
 def _free_gb() -> float | None:

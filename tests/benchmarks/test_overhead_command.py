@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import overhead, overhead_sweep
+from secure_kg.errors import UserError
 
 SMALL = ["--dataset", "nations", "--dim", "16", "--grace", "2"]
 
@@ -149,3 +150,15 @@ def test_a_sweep_counts_what_is_sent(
             assert point[setting]["client_bytes_up"] == point[setting]["client_bytes_up_measured"]
             assert point[setting]["client_cpu_seconds"] > 0
     assert "bytes up per client" in capsys.readouterr().out
+
+
+def test_where_memory_is_short_the_settings_with_dropouts_are_left_out_unless_asked_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = overhead._parser().parse_args(["--clients", "5", "--memory-gb", "12"])
+    overhead._check(options)
+    assert options.settings == ["plain", "secagg", "secret"]
+    assert "without dropouts" in capsys.readouterr().out
+    for asked in (["--dropouts", "1"], ["--settings", "plain", "secagg", "secret", "secagg_dropout", "secret_dropout"]):
+        with pytest.raises(UserError, match="GB"):
+            overhead._check(overhead._parser().parse_args(["--clients", "5", "--memory-gb", "12", *asked]))
