@@ -112,7 +112,7 @@ def test_an_active_setting_is_computed_again_with_its_signatures(tmp_path: Path)
     assert "signature-false" in ids(audit(open_run(garbled), None, pinned), "high")
 
 
-@pytest.mark.parametrize("messages", [8, 9, 10, 11, 12, 13, 14, 15, 18, 22, 25], ids=str)
+@pytest.mark.parametrize("messages", [9, 11, 13, 14, 22], ids=str)
 def test_a_run_in_which_a_client_dies_is_audited(
     tmp_path: Path, messages: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
