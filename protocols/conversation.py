@@ -84,9 +84,10 @@ class Abandon(wire.Message, frozen=True):
 class Conversation:
     """Typed send and receive within one session."""
 
-    def __init__(self, transport: Transport, session: SessionId) -> None:
+    def __init__(self, transport: Transport, session: SessionId, greeting: bytes = b"") -> None:
+        """`greeting`: digest of what the server told everybody as it opened the session. Keys are bound to it."""
         self.transport = transport
-        self.session = session
+        self.session, self.greeting = session, greeting
         self.late_messages = 0
         self._given_up: set[tuple[RoundId, str]] = set()
 
