@@ -26,6 +26,7 @@ from protocols.errors import (
     PeerLost,
     PeerMisbehaved,
     SumAbandoned,
+    SumRefused,
     UnexpectedMessage,
 )
 from protocols.identifiers import SERVER, PartyId, RoundId, SessionId
@@ -253,8 +254,9 @@ class Conversation:
                 continue
             if isinstance(message, Abandon) and envelope.round == round_id:
                 self._given_up.add((round_id, message.purpose))
-                who = "" if sender == SERVER else f"{party_names([sender])}: "
-                raise SumAbandoned(who + _printable(message.reason))
+                if sender == SERVER:
+                    raise SumAbandoned(_printable(message.reason))
+                raise SumRefused(f"{party_names([sender])}: {_printable(message.reason)}")
             if envelope.round > round_id or not isinstance(message, expected):
                 raise UnexpectedMessage(
                     f"{party_names([sender])} sent {type(message).__name__} of round {envelope.round} "

@@ -78,7 +78,8 @@ class ServerOutcome:
     """None where only clients can read sums, as is `test`, and `rows_kept_local`."""
     test: ClientMetrics | None
     test_clients: int
-    """How many clients' results are in `test`."""
+    """How many clients' results are in the test sum; 0 if clients did not help to open it, because it would show the
+    difference to one they opened before."""
     union_size: int
     rows_kept_local: int | None
     """Rows of the union that were averaged in no round, because too few clients hold them."""
@@ -412,7 +413,7 @@ class FederationServer:
         with self._transport.phase(last, "finish"):
             self._people.tell(self._clients, Finish())
         result = self._sums.add_up(self._metric_task(last, "test"))
-        if result is None:
+        if result is None and not self._sums.refused:
             raise UserError(f"no test result: {self._ledger.last_reason}")
         if isinstance(result, SumTotal):
             self._send_total(last, result)
@@ -425,7 +426,7 @@ class FederationServer:
             best_round=self._stopping.best_round,
             valid_mrr=self._stopping.best_mrr if readable else None,
             test=metrics_of(result.total) if isinstance(result, Collected) else None,
-            test_clients=len(result.contributors),
+            test_clients=len(result.contributors) if result is not None else 0,
             union_size=table.union.size if table is not None else 0,
             rows_kept_local=None if isinstance(table, SealedTable) else _never_averaged(table),
             dropouts=ledger.dropouts,

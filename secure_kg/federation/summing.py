@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from protocols.conversation import MAX_REASON, Abandon
-from protocols.errors import SumAbandoned
+from protocols.errors import SumAbandoned, SumRefused
 from protocols.holders import PURPOSE as HOLDERS
 from protocols.holders import CountTask
 from protocols.identifiers import PartyId
@@ -34,6 +34,8 @@ class Summing:
         self._config, self._people, self._ledger, self._report = config, people, ledger, report
         self._sums = ledger.sums = twins.sum_server(config, session)
         self._holders = twins.holder_server(config, session)
+        self.refused = False
+        """Whether a client did not help to open the last sum that was given up."""
 
     def add_up(
         self,
@@ -68,6 +70,7 @@ class Summing:
         return result
 
     def _give_up(self, task: SumTask, purpose: str, problem: SumAbandoned) -> None:
+        self.refused = isinstance(problem, SumRefused)
         self._ledger.abandon(int(task.round), purpose, str(problem))
         self._report(f"round {task.round}: the sum of {purpose} was given up: {problem}")
         self._people.tell(task.participants, Abandon(purpose, str(problem)[:MAX_REASON]))
