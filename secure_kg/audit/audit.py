@@ -26,6 +26,7 @@ from secure_kg.audit.ledger import Ledger
 from secure_kg.audit.notes import notes_record
 from secure_kg.audit.opening import OpenedSum, Opening
 from secure_kg.audit.read import AuditedRun
+from secure_kg.audit.receipts import load_receipts
 from secure_kg.audit.sums_seen import SumsSeen
 from secure_kg.federation.alignment import load_aligned
 
@@ -112,11 +113,12 @@ def audit(
 ) -> Audit:
     """Everything but the attacks.
 
+    `receipts`: the folder with the clients' folders, if the auditor has them; `directory`: their pinned identities.
     `progress` is told how many messages have gone by, `when_opened` of every sum, as the server could read it.
     """
     ledger, flow, sums = Ledger(run.config), Flow(), SumsSeen(run.config, run.clients)
     checks: list[Check] = [sums, *checks_for(run, directory)]
-    integrity = Integrity(run, receipts)
+    integrity = Integrity(run, load_receipts(run, receipts, directory) if receipts is not None else None)
     aligned = load_aligned(run.path / "server")
     union = aligned.union if aligned is not None else None
     for number, recording in enumerate(run.recordings, start=1):
@@ -137,6 +139,7 @@ def audit(
             _tell(total, checks, ledger, when_opened)
         union = opening.union or union
         integrity.end_session(recording, last=number == len(run.recordings))
+    integrity.end_run()
     results = [integrity.result(), *(check.result() for check in checks)]
     findings = [*ledger.findings(), *(finding for result in results for finding in result.findings)]
     return Audit(run, tuple(worst_first(findings)), tuple(results), ledger, sums, flow)

@@ -22,6 +22,7 @@ from protocols.errors import LeftOut, PeerMisbehaved, ProtocolError, SumAbandone
 from protocols.holders import CountTask, Holders
 from protocols.identifiers import NO_SESSION, SERVER, SETUP, PartyId, RoundId, SessionId
 from protocols.psu import names as union_names
+from protocols.receipts import Head
 from protocols.secagg.openings import Openings
 from protocols.secagg.terms import Credentials
 from protocols.secret_aggregation import SecretSumClient
@@ -29,7 +30,6 @@ from protocols.sums import Contribution, ContributionReport, MayOpen, SumTask
 from protocols.totals import SumTotal
 from protocols.transport.base import Transport
 from protocols.transport.deadline import Deadline
-from protocols.transport.tap import Receipt
 from protocols.unions import Positions
 from secure_kg.data.graph import ClientGraph, Part
 from secure_kg.data.soundness import faults
@@ -62,7 +62,7 @@ from secure_kg.federation.metric_sum import ClientMetrics, metric_contribution, 
 from secure_kg.federation.own_count import OwnCount
 from secure_kg.federation.own_rows import OwnRows
 from secure_kg.federation.peak_memory import peak_memory_mb
-from secure_kg.federation.recording import write_receipt
+from secure_kg.federation.recording import ReceiptKeeper
 from secure_kg.federation.row_sum import row_layout
 from secure_kg.federation.run_folder import write_json
 from secure_kg.federation.sampling import participants
@@ -102,15 +102,17 @@ class FederationClient:
         self._saved_by: tuple[int, ...] = ()
         self._aligned = b""
         self._rows: OwnRows | None = None
-        self._receipt: Receipt | None = None
+        self._receipt: ReceiptKeeper | None = None
         if config.transcript:
-            self._receipt = Receipt()
+            self._receipt = ReceiptKeeper()
             transport.attach(self._receipt)
 
     def say_failed(self, reason: str) -> None:
         """Tell the server that this client cannot go on. The reason must name places, never contents."""
         self._conversation.send(SERVER, Failed(reason[:MAX_REASON]), self._done)
         self._transport.flush(Deadline.after(_SECONDS_TO_SAY_SO))  # a server that no longer listens must not hold us
+        if self._receipt is not None:
+            self._receipt.stop(self._done)
 
     def greet(self) -> str:
         """Join the session; returns the name the server gave the run."""
@@ -132,15 +134,27 @@ class FederationClient:
         `credentials`: its signing key and the others' pinned identities, against an active server.
         """
         self._graph, self._trainer, self._folder = graph, trainer, folder
+        if self._receipt is None:
+            return self._take_part(folder, credentials)
+        head = Head(self._conversation.session, self._transport.party, self._config.digest())
+        self._receipt.open(folder, head, credentials.sign if credentials is not None else None)
+        try:
+            return self._take_part(folder, credentials)
+        finally:
+            self._receipt.stop(self._done)
+
+    def _take_part(self, folder: Path, credentials: Credentials | None) -> bool:
         self._judge = Judge(self._config.patience, folder)
         self._states = States(state_key(folder))
         openings = Openings(read_openings(folder), lambda opening: append_opening(folder, opening))
         self._conversation.send(SERVER, Ready(), SETUP)
         self._open_session(credentials, openings)
+        self._keep_receipt()
         self._align()
         if self._done:
             self._restore()
         while True:
+            self._keep_receipt()
             try:
                 round_id, message = self._conversation.receive_any(SERVER, self._done, self._deadline())
                 if isinstance(message, Goodbye):
@@ -177,9 +191,9 @@ class FederationClient:
                     f"the server sent {type(message).__name__} of round {round_id} after round {self._done}"
                 )
 
-    def _keep_receipt(self, *, final: bool) -> None:
+    def _keep_receipt(self, *, final: bool = False) -> None:
         if self._receipt is not None:
-            write_receipt(self._folder, self._conversation.session, self._receipt, final)
+            self._receipt.keep(self._done, final=final)
 
     def _take_rows(self, round_id: RoundId, message: SharedRows | SumTotal | LentTable, rows: OwnRows) -> None:
         """News of the shared rows, in the one form that this run's sums have."""
@@ -430,7 +444,6 @@ class FederationClient:
         }
         shared = self._rows.state() if self._rows is not None else {}
         checkpoint.save_part(self._folder, round_id, _numpy(model | best) | shared, record)
-        self._keep_receipt(final=False)
         self._conversation.send(SERVER, Saved(), round_id)
 
     def _restore(self) -> None:

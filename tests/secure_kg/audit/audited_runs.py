@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,7 @@ def edited(run: Path, out: Path, edit: Edit) -> Path:
         frame = wire.encode(one.message, under, RoundId(one.round))
         tap.write(one.direction, PartyId(one.peer), RoundId(one.round), one.phase, bytes(frame))
     tap.close()
-    for kept in (out / "summary.json", *out.glob("clients/*/receipt-*.json")):
+    for kept in (out / "summary.json", *out.glob("clients/*/receipt-*.jsonl")):
         kept.unlink(missing_ok=True)
     return out
 
@@ -78,9 +78,9 @@ def with_fields(message: wire.Message, **changes: Any) -> wire.Message:
     return type(message)(**{**values, **changes})
 
 
-def audited(run: Path) -> Audit:
+def audited(run: Path, directory: Mapping[PartyId, bytes] | None = None) -> Audit:
     opened = open_run(run)
-    found = audit(opened, run / "clients")
+    found = audit(opened, run / "clients", directory)
     json.dumps(found.record(), allow_nan=False)
     return found
 
