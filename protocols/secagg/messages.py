@@ -69,7 +69,7 @@ class ChannelDirectory(wire.Message, frozen=True):
         _require_parties(self.signatures, 0, SIGNATURE_BYTES)
 
 
-@wire.message(0x0112)
+@wire.message(0x011B)
 class AdvertiseKeys(wire.Message, frozen=True):
     """Client to server: the public half of the key this one sum's pairwise masks come from.
 
@@ -88,7 +88,7 @@ class AdvertiseKeys(wire.Message, frozen=True):
         _require_signature(self.signature)
 
 
-@wire.message(0x0113)
+@wire.message(0x011C)
 class KeyDirectory(wire.Message, frozen=True):
     """Server to client: the mask keys and states of those of its neighbours that advertised one."""
 

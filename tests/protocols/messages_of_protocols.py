@@ -24,6 +24,7 @@ from protocols.psu.attempts import UnionPlaces
 from protocols.secagg.messages import (
     PEERS_BYTES,
     SEALED_SHARES_BYTES,
+    STATE_BYTES,
     AdvertiseChannel,
     AdvertiseKeys,
     ChannelDirectory,
@@ -53,6 +54,7 @@ _SIGNATURE_OR_NONE = st.just(b"") | _SIGNATURE
 _SEALED = _by_client(_exactly(SEALED_SHARES_BYTES))
 _SHARES = _by_client(_exactly(SHARE_BYTES))
 _SEALED_KEY = _exactly(KEY_BYTES + OVERHEAD_BYTES)
+_STATE_OR_NONE = st.sampled_from([b"", bytes(STATE_BYTES), bytes(range(STATE_BYTES))])
 _PARTY = st.integers(1, 2**64 - 1)
 _PURPOSE = st.text(max_size=MAX_PURPOSE)
 _REASON = st.text(max_size=MAX_REASON)
@@ -75,6 +77,13 @@ def _unmask_shares(purpose: str, mask_key_shares: dict[int, bytes], seed_shares:
     return UnmaskShares(purpose, mask_key_shares, others)
 
 
+def _key_directory(
+    purpose: str, mask_keys: dict[int, bytes], state: bytes, signatures: dict[int, bytes]
+) -> KeyDirectory:
+    """A state for every key."""
+    return KeyDirectory(purpose, mask_keys, dict.fromkeys(mask_keys, state), signatures)
+
+
 def _union_places(purpose: str, places: npt.NDArray[np.uint32], more: int) -> UnionPlaces:
     """A size beyond every place, and none without places."""
     size = int(places.max()) % 2**29 + 1 + more if len(places) else 0
@@ -89,8 +98,8 @@ STRATEGIES: dict[type[wire.Message], st.SearchStrategy[wire.Message]] = {
     Abandon: st.builds(Abandon, _PURPOSE, _REASON),
     AdvertiseChannel: st.builds(AdvertiseChannel, _KEY, _SIGNATURE_OR_NONE),
     ChannelDirectory: st.builds(ChannelDirectory, _by_client(_KEY), _by_client(_SIGNATURE_OR_NONE)),
-    AdvertiseKeys: st.builds(AdvertiseKeys, _PURPOSE, _KEY, _SIGNATURE_OR_NONE),
-    KeyDirectory: st.builds(KeyDirectory, _PURPOSE, _by_client(_KEY), _by_client(_SIGNATURE_OR_NONE)),
+    AdvertiseKeys: st.builds(AdvertiseKeys, _PURPOSE, _KEY, _STATE_OR_NONE, _SIGNATURE_OR_NONE),
+    KeyDirectory: st.builds(_key_directory, _PURPOSE, _by_client(_KEY), _STATE_OR_NONE, _by_client(_SIGNATURE_OR_NONE)),
     ShareKeys: st.builds(ShareKeys, _PURPOSE, _SEALED, _KEY),
     EncryptedShares: st.builds(EncryptedShares, _PURPOSE, _SEALED),
     MaskedInput: st.builds(MaskedInput, _PURPOSE, _vector("<u4", "<u8"), _exactly(PEERS_BYTES)),

@@ -170,7 +170,7 @@ def test_a_flag_is_refused(flags: int) -> None:
 
 
 # 0x0101 to 0x0103 were the messages of a masked sum that could lose nobody; numbers are not reused.
-@pytest.mark.parametrize("kind", [0, 0x0006, 0x0101, 0x0102, 0x0103, 0x010F, 0x011B, 0x7777, 0xFFFF])
+@pytest.mark.parametrize("kind", [0, 0x0006, 0x0101, 0x0102, 0x0103, 0x010F, 0x011D, 0x7777, 0xFFFF])
 def test_an_unknown_kind_is_refused(kind: int) -> None:
     refused(frame(Failed, BODY, kind=kind), "unknown kind")
 
@@ -367,15 +367,19 @@ LONG = "p" * 65
         (ChannelDirectory, [{-1: KEY}, {}]),
         (ChannelDirectory, [{1: KEY}, {1: b"s"}]),
         (ChannelDirectory, [{1: KEY}, {0: b""}]),
-        (AdvertiseKeys, [LONG, KEY, b""]),
-        (AdvertiseKeys, ["p", KEY[:31], b""]),
-        (AdvertiseKeys, ["p", KEY + b"k", b""]),
-        (AdvertiseKeys, ["p", KEY, b"s"]),
-        (KeyDirectory, [LONG, {}, {}]),
-        (KeyDirectory, ["p", {1: KEY, 2: b""}, {}]),
-        (KeyDirectory, ["p", {0: KEY}, {}]),
-        (KeyDirectory, ["p", {1: KEY}, {1: SIGNATURE[:63]}]),
-        (KeyDirectory, ["p", {1: KEY}, {-1: SIGNATURE}]),
+        (AdvertiseKeys, [LONG, KEY, b"", b""]),
+        (AdvertiseKeys, ["p", KEY[:31], b"", b""]),
+        (AdvertiseKeys, ["p", KEY + b"k", b"", b""]),
+        (AdvertiseKeys, ["p", KEY, b"state", b""]),
+        (AdvertiseKeys, ["p", KEY, b"", b"s"]),
+        (KeyDirectory, [LONG, {}, {}, {}]),
+        (KeyDirectory, ["p", {1: KEY, 2: b""}, {1: b"", 2: b""}, {}]),
+        (KeyDirectory, ["p", {0: KEY}, {0: b""}, {}]),
+        (KeyDirectory, ["p", {1: KEY}, {1: b""}, {1: SIGNATURE[:63]}]),
+        (KeyDirectory, ["p", {1: KEY}, {1: b"state"}, {}]),
+        (KeyDirectory, ["p", {1: KEY}, {}, {}]),
+        (KeyDirectory, ["p", {}, {1: KEY}, {}]),
+        (KeyDirectory, ["p", {1: KEY}, {1: b""}, {-1: SIGNATURE}]),
         (ShareKeys, [LONG, {}, KEY]),
         (ShareKeys, ["p", {1: SEALED[:-1]}, KEY]),
         (ShareKeys, ["p", {1: SEALED + b"e"}, KEY]),
@@ -473,8 +477,9 @@ Around = tuple[bytes, bytes]
 MAPS: list[tuple[type[wire.Message], str, Around, int]] = [
     (ChannelDirectory, "channel_keys", (b"\x92", b"\x80"), 32),
     (ChannelDirectory, "signatures", (b"\x92\x80", b""), 64),
-    (KeyDirectory, "mask_keys", (b"\x93\xa1p", b"\x80"), 32),
-    (KeyDirectory, "signatures", (b"\x93\xa1p\x80", b""), 64),
+    (KeyDirectory, "mask_keys", (b"\x94\xa1p", b"\x80"), 32),
+    (KeyDirectory, "states", (b"\x94\xa1p", b"\x80"), 32),
+    (KeyDirectory, "signatures", (b"\x94\xa1p\x80\x80", b""), 64),
     (ShareKeys, "sealed", (b"\x93\xa1p", short_bytes(KEY)), SEALED_SHARES_BYTES),
     (EncryptedShares, "sealed", (b"\x92\xa1p", b""), SEALED_SHARES_BYTES),
     (SignedSurvivors, "signatures", (b"\x92\xa1p", b""), 64),
@@ -490,6 +495,8 @@ every_map = pytest.mark.parametrize(
 
 
 def with_map(message_type: type[wire.Message], around: Around, packed: bytes) -> bytes:
+    if message_type is KeyDirectory and around[1]:  # keys and states are of the same clients
+        packed += packed
     return frame(message_type, around[0] + packed + around[1])
 
 
@@ -567,8 +574,8 @@ def test_the_order_and_the_size_of_the_keys_are_free(
         (Failed, ["x" * 501]),
         (Abandon, [LONG, "x"]),
         (AdvertiseChannel, [KEY[:31], b""]),
-        (AdvertiseKeys, ["p", KEY, b"s"]),
-        (KeyDirectory, ["p", {0: KEY}, {}]),
+        (AdvertiseKeys, ["p", KEY, b"", b"s"]),
+        (KeyDirectory, ["p", {0: KEY}, {0: b""}, {}]),
         (ShareKeys, ["p", {1: b"clear"}, KEY]),
         (MaskedInput, ["p", np.zeros(1), PEERS]),
         (MaskedInput, ["p", [1, 2], PEERS]),
