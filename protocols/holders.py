@@ -234,7 +234,8 @@ def _regular(matrices: FieldArray) -> npt.NDArray[np.bool_]:
             left[0, :, unled], left[pivot, :, unled] = left[pivot, :, unled], left[0, :, unled]
         lead, first, column = left[0, 0], left[None, 0, 1:], left[1:, :1]
         left = _FIELD.subtract(_FIELD.multiply(left[1:, 1:], lead), _FIELD.multiply(column, first))
-    return regular & (left[0, 0] != 0)
+    regular &= left[0, 0] != 0
+    return regular
 
 
 def _checksum(entries: FieldArray, task: CountTask, key: GroupKey) -> np.uint64:

@@ -207,7 +207,7 @@ def all_of(prime: int, *shape: int) -> npt.NDArray[np.int64]:
     """[n, ...]: every array of this shape over the field of `prime` elements."""
     size = prod(shape)
     digits = np.arange(prime**size)[:, None] // prime ** np.arange(size) % prime
-    return digits.reshape(-1, *shape)
+    return digits.reshape(len(digits), *shape)
 
 
 def rest_distribution(prime: int, size: int, others: int) -> npt.NDArray[np.float64]:
