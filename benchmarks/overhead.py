@@ -40,6 +40,7 @@ from launch.command_line import OneLineParser, require_writable, run_command
 from launch.environment import mpirun_command
 from secure_kg.console import fail, say, table
 from secure_kg.errors import UserError
+from secure_kg.federation.config import RunConfig
 from secure_kg.federation.run_folder import write_json
 
 SETTINGS: Final = ("plain", "secagg", "secret", "secagg_dropout", "secret_dropout")
@@ -238,7 +239,10 @@ def _job(options: argparse.Namespace, setting: str, scratch: Path) -> Job:
     aggregation, out = setting.removesuffix("_dropout"), scratch / setting
     arguments = ["--dataset", options.dataset, "--model", options.model, "--dim", str(options.dim)]
     arguments += ["--seed", str(options.seed), "--rounds", str(options.rounds), "--eval-every", str(options.rounds)]
-    arguments += ["--checkpoint-every", "0", "--grace", str(options.grace), *options.training]
+    # All settings keep the same rows local: the twins are to differ in nothing but how they add up.
+    least = RunConfig(clients=options.clients).least_holders
+    arguments += ["--checkpoint-every", "0", "--grace", str(options.grace), "--min-holders", str(least)]
+    arguments += options.training
     arguments += ["--aggregation", aggregation, "--alignment", "plain" if aggregation == PLAIN else "psu"]
     command = mpirun_command(_LAUNCHERS[options.strategy], options.clients + 1, [*arguments, "--out", str(out)])
     silence = Silence(options.clients, silent_rounds(options.dropouts, options.rounds))

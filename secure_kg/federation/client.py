@@ -278,7 +278,7 @@ class FederationClient:
 
     def _count_task(self, round_id: RoundId, rows: OwnRows) -> CountTask | None:
         """None if rows of any number of holders may be added up."""
-        positions, least = rows.positions, self._config.min_holders
+        positions, least = rows.positions, self._config.least_holders
         if least < 2:
             return None
         return CountTask(round_id, self._participants(round_id), positions.union_size, positions.digest, least)
