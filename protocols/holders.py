@@ -218,24 +218,24 @@ def enough_holders(rest: FieldArray, task: CountTask) -> npt.NDArray[np.bool_]:
     size, rows = task.least - 1, rest.shape[1]
     matrices = rest.reshape(size, size, rows)
     step = max(1, _BLOCK // task.entries_per_row)
-    found = [_regular(matrices[..., start : start + step]) for start in range(0, rows, step)]
+    found = [regular(matrices[..., start : start + step]) for start in range(0, rows, step)]
     return np.concatenate(found) if found else np.zeros(0, dtype=np.bool_)
 
 
-def _regular(matrices: FieldArray) -> npt.NDArray[np.bool_]:
+def regular(matrices: FieldArray) -> npt.NDArray[np.bool_]:
     """[n]: which of the matrices [k, k, n] have an inverse. Elimination of all at once, without divisions."""
     left = matrices.copy()
-    regular: npt.NDArray[np.bool_] = np.ones(left.shape[-1], dtype=np.bool_)
+    found: npt.NDArray[np.bool_] = np.ones(left.shape[-1], dtype=np.bool_)
     while len(left) > 1:
         if len(unled := np.flatnonzero(left[0, 0] == 0)):  # another row is to lead
             candidates = left[:, 0, unled] != 0
-            regular[unled] &= candidates.any(axis=0)
+            found[unled] &= candidates.any(axis=0)
             pivot = candidates.argmax(axis=0)
             left[0, :, unled], left[pivot, :, unled] = left[pivot, :, unled], left[0, :, unled]
         lead, first, column = left[0, 0], left[None, 0, 1:], left[1:, :1]
         left = _FIELD.subtract(_FIELD.multiply(left[1:, 1:], lead), _FIELD.multiply(column, first))
-    regular &= left[0, 0] != 0
-    return regular
+    found &= left[0, 0] != 0
+    return found
 
 
 def _checksum(entries: FieldArray, task: CountTask, key: GroupKey) -> np.uint64:
@@ -271,9 +271,7 @@ class SecretHolderClient(HolderClient):
             enough = enough_holders(self._rest(open_total(self._key, vectors, total), held, own, task), task)
         return Holders(enough, frozenset(PartyId(party) for party in total.contributors))
 
-    def _rest(
-        self, total: GroupVector, held: npt.NDArray[np.int64], own: FieldArray, task: CountTask
-    ) -> FieldArray:
+    def _rest(self, total: GroupVector, held: npt.NDArray[np.int64], own: FieldArray, task: CountTask) -> FieldArray:
         return rest_of_rows(total, held, own, task, self._key)
 
 

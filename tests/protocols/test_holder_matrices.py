@@ -101,8 +101,8 @@ def determinant(matrix: Matrix) -> int:
     return found % MODULUS
 
 
-def regular(matrices: Iterable[Matrix]) -> list[bool]:
-    return holders._regular(np.moveaxis(np.array(matrices, dtype="<u8"), 0, -1)).tolist()
+def judged(matrices: Iterable[Matrix]) -> list[bool]:
+    return holders.regular(np.moveaxis(np.array(matrices, dtype="<u8"), 0, -1)).tolist()
 
 
 @st.composite
@@ -126,7 +126,7 @@ def matrices(draw: st.DrawFn) -> list[Matrix]:
 def test_matrices_have_an_inverse_if_their_determinant_is_not_zero(drawn: list[Matrix]) -> None:
     given_them = np.moveaxis(np.array(drawn, dtype="<u8"), 0, -1)
     before = given_them.copy()
-    assert holders._regular(given_them).tolist() == [determinant(matrix) != 0 for matrix in drawn]
+    assert holders.regular(given_them).tolist() == [determinant(matrix) != 0 for matrix in drawn]
     assert np.array_equal(given_them, before)
 
 
@@ -135,7 +135,7 @@ def test_every_matrix_of_zeros_and_ones_is_judged_right() -> None:
         bits = (np.arange(number)[:, None] >> np.arange(size * size)) & 1
         every: list[Matrix] = bits.reshape(number, size, size).tolist()
         expected = [determinant(matrix) != 0 for matrix in every]
-        assert regular(every) == expected
+        assert judged(every) == expected
         assert 0 < sum(expected) < number
 
 
@@ -146,8 +146,8 @@ def test_permutations_of_a_diagonal_are_regular_and_no_matrices_at_all_are_no_pr
             [[7 * (column == place) for column in range(size)] for place in order]
             for order in permutations(range(size))
         ]
-        assert regular(every) == [True] * len(every)
-        assert holders._regular(np.zeros((size, size, 0), dtype="<u8")).shape == (0,)
+        assert judged(every) == [True] * len(every)
+        assert holders.regular(np.zeros((size, size, 0), dtype="<u8")).shape == (0,)
 
 
 @pytest.mark.parametrize("least", [2, 3, 5])

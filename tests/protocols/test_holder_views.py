@@ -186,7 +186,7 @@ def test_for_a_larger_bound_the_number_of_others_shows_where_they_are_too_few(le
         for seen, number in ((count.left(ONE), others), (count.opened(), 1 + others)):
             for rank in range(1, least):
                 upper_left = seen.reshape(size, size, 20)[:rank, :rank]
-                assert set(holders._regular(upper_left).tolist()) == {rank <= number}
+                assert set(holders.regular(upper_left).tolist()) == {rank <= number}
 
 
 def test_several_clients_together_see_what_one_of_them_would_see_of_the_others() -> None:
@@ -196,7 +196,7 @@ def test_several_clients_together_see_what_one_of_them_would_see_of_the_others()
         held = {party: set(range(20)) if party <= 2 + others else set[int]() for party in parties}
         count = Count(held, task_of(20, parties, least=3))
         left = FIELD.subtract(count.left(ONE), count.own[TWO]).reshape(2, 2, 20)
-        assert set(holders._regular(left).tolist()) == {others >= 2}
+        assert set(holders.regular(left).tolist()) == {others >= 2}
         assert set((left[0, 0] != 0).tolist()) == {others >= 1}
 
 
