@@ -1,10 +1,11 @@
 """Can the server's view be told from a simulated one? `python -m benchmarks.real_or_ideal --help`.
 
 For every protocol there is a simulator that writes what the server sees from what the server is allowed to learn,
-without any client's input (protocols/ideal). This command holds real sessions on fixed inputs, has as many views
-simulated, and trains a classifier that knows all inputs to tell one from the other. Of a secure protocol it must be
-right half of the time. The same test is then made with protocols that are broken on purpose
-(benchmarks/insecure_variants.py): these it must catch.
+without any client's input (protocols/ideal), and for the count of holders one that writes what a client sees
+(holders-client). This command holds real sessions on fixed inputs, has as many views simulated, and trains a classifier
+that knows all inputs to tell one from the other. Of a secure protocol it must be right half of the time. The same test
+is then made with protocols that are broken on purpose (benchmarks/insecure_variants.py, benchmarks/insecure_counts.py):
+these it must catch.
 
 accuracy    of the classifier on views it was not trained on; 0.5 is guessing
 interval    exact (Clopper-Pearson): it misses the classifier's true accuracy once in 20,000 times at most
