@@ -7,7 +7,8 @@ uniform element, its weight). The entries are a secret sum (`protocols.secret_ag
 subtracts its own matrix. At least k others hold the row if what is left, the rest, is regular.
 
 Parties:     n >= 2 clients that share a group key, 1 server.
-Adversary:   the server, semi-honest, or active with signed channels. Clients, semi-honest, alone or several of them.
+Adversary:   the server, active with signed channels, with no client on its side. Or semi-honest clients, one or several,
+             with a semi-honest server or without.
 Reveals:     to the server who has contributed. To a client, of each row, min(m, k), where m contributors other than
              itself hold the row: of its own rows, and by position of all others. For k = 1 this is whether anybody else
              does. Several clients together see the same of the contributors other than themselves. Nothing else, but
@@ -15,7 +16,7 @@ Reveals:     to the server who has contributed. To a client, of each row, min(m,
 Assumes:     what `protocols.secret_aggregation` assumes.
 Not covered: clients that lie about what they hold. One that claims a row counts as a holder; one that adds a regular
              matrix of its own counts as any number of holders. So the bound is a claim against semi-honest clients. A
-             client on the server's side: it can tell the server the factors of the check (below), and an active server
+             client on the side of an active server: it can tell the server the factors of the check (below), which
              then makes a holder believe what it likes. What answers over different clients tell: if somebody else held
              a row last time and nobody does without client 3, it was client 3. Where participants are sampled, enough
              rounds tell a client in this way who holds a row, its own or another by position. Sums of rows tell the
@@ -26,8 +27,9 @@ Deviations:  none.
 Why the rest shows min(m, k) alone. With m others it is U V^T, where U and V are uniform k x m matrices. For k = 1 it is
 a sum of m uniform elements: zero for m = 0, and uniform for every other m. For k >= 2:
     m < k    The rank is m at most, so the rest is never regular: no row of too few passes. U and V both have rank m but
-             for a probability of 2 / (p^(k-m) (p - 1)) at most. The rest is then a uniform matrix of rank m, since its
-             distribution does not change under multiplication by regular matrices from either side.
+             for a probability of 2 / (p^(k-m) (p - 1)) at most. The rest is then a uniform matrix of rank m: its
+             distribution does not change under multiplication by regular matrices from either side, and these take any
+             matrix of rank m to any other.
     m >= k   U has rank k but for a probability of 1 / (p^(m-k) (p - 1)) at most. The map V -> U V^T is then onto, so
              that V makes the rest exactly uniform among all k x k matrices, whatever m is. A uniform one is singular
              with probability 1 / (p - 1) at most. So a row of enough holders is taken for one of too few with
