@@ -7,8 +7,8 @@ uniform element, its weight). The entries are a secret sum (`protocols.secret_ag
 subtracts its own matrix. At least k others hold the row if what is left, the rest, is regular.
 
 Parties:     n >= 2 clients that share a group key, 1 server.
-Adversary:   the server, active with signed channels, with no client on its side. Or semi-honest clients, one or several,
-             with a semi-honest server or without.
+Adversary:   the server alone, semi-honest, or active with signed channels. Or semi-honest clients, one or several, with
+             a semi-honest server or without.
 Reveals:     to the server who has contributed. To a client, of each row, min(m, k), where m contributors other than
              itself hold the row: of its own rows, and by position of all others. For k = 1 this is whether anybody else
              does. Several clients together see the same of the contributors other than themselves. Nothing else, but
