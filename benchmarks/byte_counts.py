@@ -12,7 +12,7 @@ from typing import Literal
 from protocols import byte_counts
 from protocols.byte_counts import MaskedSum
 from protocols.identifiers import PartyId
-from secure_kg.federation.config import Aggregation
+from secure_kg.federation.config import Aggregation, RunConfig
 from secure_kg.federation.metric_sum import metric_layout
 from secure_kg.federation.row_sum import row_layout
 
@@ -31,17 +31,22 @@ class Uploads:
     width: int
     """Of a shared row."""
     ring_bits: Literal[32, 64] = 32
-    min_holders: int = 2
+    min_holders: int | None = None
+    """None: that of a run without the option."""
     signed: bool = False
 
     @property
     def neighbours(self) -> frozenset[PartyId]:
         return frozenset(PartyId(number) for number in range(1, self.clients + 1) if number != self.party)
 
+    @property
+    def least_holders(self) -> int:
+        return RunConfig(aggregation=self.aggregation, clients=self.clients, min_holders=self.min_holders).least_holders
+
     def round(self) -> dict[str, int]:
         """A training round: the count of holders, unless any number of them will do, and the sum of rows."""
         layout = row_layout(self.rows, self.width, _NO_LIMIT, self.clients, self.ring_bits)
-        counted = self._count() if self.min_holders > 1 else {}
+        counted = self._count() if self.least_holders > 1 else {}
         return counted | self._sum("rows", layout.entries, self.ring_bits // 8)
 
     def evaluation(self, number: int) -> dict[str, int]:
@@ -65,7 +70,7 @@ class Uploads:
     def _count(self) -> dict[str, int]:
         if self.aggregation == "plain":
             return byte_counts.clear_count(self.rows)
-        party, least = PartyId(self.party), self.min_holders
+        party, least = PartyId(self.party), self.least_holders
         return byte_counts.secret_count(self.rows, party, self.neighbours, least, self.signed).bytes_up()
 
     def _sum(self, purpose: str, entries: int, entry_bytes: int) -> dict[str, int]:

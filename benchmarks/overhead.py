@@ -238,7 +238,8 @@ def _job(options: argparse.Namespace, setting: str, scratch: Path) -> Job:
     aggregation, out = setting.removesuffix("_dropout"), scratch / setting
     arguments = ["--dataset", options.dataset, "--model", options.model, "--dim", str(options.dim)]
     arguments += ["--seed", str(options.seed), "--rounds", str(options.rounds), "--eval-every", str(options.rounds)]
-    arguments += ["--checkpoint-every", "0", "--grace", str(options.grace), *options.training]
+    arguments += ["--checkpoint-every", "0", "--grace", str(options.grace)]
+    arguments += options.training
     arguments += ["--aggregation", aggregation, "--alignment", "plain" if aggregation == PLAIN else "psu"]
     command = mpirun_command(_LAUNCHERS[options.strategy], options.clients + 1, [*arguments, "--out", str(out)])
     silence = Silence(options.clients, silent_rounds(options.dropouts, options.rounds))

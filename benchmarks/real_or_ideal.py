@@ -1,10 +1,11 @@
 """Can the server's view be told from a simulated one? `python -m benchmarks.real_or_ideal --help`.
 
 For every protocol there is a simulator that writes what the server sees from what the server is allowed to learn,
-without any client's input (protocols/ideal). This command holds real sessions on fixed inputs, has as many views
-simulated, and trains a classifier that knows all inputs to tell one from the other. Of a secure protocol it must be
-right half of the time. The same test is then made with protocols that are broken on purpose
-(benchmarks/insecure_variants.py): these it must catch.
+without any client's input (protocols/ideal), and for the count of holders one that writes what a client sees
+(holders-client). This command holds real sessions on fixed inputs, has as many views simulated, and trains a classifier
+that knows all inputs to tell one from the other. Of a secure protocol it must be right half of the time. The same test
+is then made with protocols that are broken on purpose (benchmarks/insecure_variants.py, benchmarks/insecure_counts.py):
+these it must catch.
 
 accuracy    of the classifier on views it was not trained on; 0.5 is guessing
 interval    exact (Clopper-Pearson): it misses the classifier's true accuracy once in 20,000 times at most
@@ -25,15 +26,17 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.insecure_counts import COUNT_VARIANTS, insecure_count
 from benchmarks.insecure_variants import insecure
 from benchmarks.masked_sum_timing import Teller
 from launch.command_line import OneLineParser, require_writable, run_command
+from secure_kg.audit.client_views import CLIENT_PROTOCOLS, ClientExperiment
 from secure_kg.audit.distinguisher import (
     ERROR,
     NOT_TOLD_APART,
@@ -44,7 +47,7 @@ from secure_kg.audit.distinguisher import (
     real_features,
     simulated_features,
 )
-from secure_kg.audit.experiments import PLAIN_TWINS, PROTOCOLS
+from secure_kg.audit.experiments import PLAIN_TWINS, PROTOCOLS, Experiment
 from secure_kg.console import say, table
 from secure_kg.errors import UserError
 from secure_kg.federation.run_folder import write_json
@@ -54,6 +57,10 @@ LEAST_SAMPLES: Final = 100
 """Of so many, half right gives an interval from 0.30 to 0.70, and guessing stays below 0.8 in 988 of 1,000 cases."""
 CONTROL_SAMPLES: Final = 24
 """A variant is caught on nearly every view, or it is not caught at all."""
+
+
+EXPERIMENTS: Final[Mapping[str, Callable[[int], Experiment | ClientExperiment]]] = {**PROTOCOLS, **CLIENT_PROTOCOLS}
+"""Of every protocol what the server sees, and of some what a client sees."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,12 @@ class Comparison:
     @property
     def expected(self) -> str:
         return NOT_TOLD_APART if self.variant is None else TOLD_APART
+
+    def broken(self) -> AbstractContextManager[None]:
+        """While the real sessions of this comparison are held."""
+        if self.variant is None:
+            return nullcontext()
+        return insecure_count(self.variant) if self.variant in COUNT_VARIANTS else insecure(self.variant)
 
 
 CONTROLS: Final = (
@@ -80,6 +93,9 @@ CONTROLS: Final = (
     Comparison("psu", "unit-weights"),
     Comparison("psu-names", "unit-weights"),
 )
+"""Broken protocols, in what the server sees of them."""
+CLIENT_CONTROLS: Final = tuple(Comparison("holders-client", variant) for variant in COUNT_VARIANTS)
+"""Broken protocols, in what a client sees of them."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -117,9 +133,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--protocol",
         action="append",
-        choices=list(PROTOCOLS),
+        choices=list(EXPERIMENTS),
         metavar="P",
-        help=f"one of {', '.join(PROTOCOLS)}, with its controls; may be given several times [all]",
+        help=f"one of {', '.join(EXPERIMENTS)}, with its controls; may be given several times [all]",
     )
     parser.add_argument(
         "--samples",
@@ -135,9 +151,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    chosen = options.protocol or list(PROTOCOLS)
-    comparisons = [Comparison(protocol) for protocol in PROTOCOLS if protocol in chosen]
-    comparisons += [control for control in CONTROLS if control.protocol in chosen]
+    chosen = options.protocol or list(EXPERIMENTS)
+    comparisons = [Comparison(protocol) for protocol in EXPERIMENTS if protocol in chosen]
+    comparisons += [control for control in (*CONTROLS, *CLIENT_CONTROLS) if control.protocol in chosen]
     tell, results = Teller(quiet=options.json == "-"), []
     for comparison in comparisons:
         samples = options.samples if comparison.variant is None else CONTROL_SAMPLES
@@ -155,11 +171,10 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 def compare(comparison: Comparison, samples: int, seed: int, tell: Teller) -> Distinction:
     """One test."""
-    make = PLAIN_TWINS if comparison.variant == "plain-twin" else PROTOCOLS
-    experiment = make[comparison.protocol](seed)
+    experiment = (PLAIN_TWINS if comparison.variant == "plain-twin" else EXPERIMENTS)[comparison.protocol](seed)
     name = comparison.protocol + (f", {comparison.variant}" if comparison.variant else "")
     # What the server can compute is computed by the rules of the protocol that was run, broken or not.
-    with insecure(comparison.variant) if comparison.variant else nullcontext():
+    with comparison.broken():
         real = real_features(experiment, samples, lambda done: tell(f"{name}: {done} of {samples} real sessions"))
     simulated = simulated_features(experiment, samples, lambda done: tell(f"{name}: {done} of {samples} simulated"))
     return distinguish(real, simulated, seed)

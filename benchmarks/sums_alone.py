@@ -51,7 +51,7 @@ def sums_alone(config: RunConfig, clients: int, rows: int, width: int, repeat: i
     rounds = [RoundId(number) for number in range(1, repeat + 2)]
 
     def tasks(round_id: RoundId) -> tuple[CountTask, SumTask]:
-        counting = CountTask(round_id, parties, rows, _UNION, config.min_holders)
+        counting = CountTask(round_id, parties, rows, _UNION, config.least_holders)
         return counting, SumTask(round_id, "rows", parties, layout, _UNION)
 
     def serve() -> None:

@@ -44,7 +44,8 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "reveal_names": "let the server learn the names of the union (FedR's own functionality), not who holds them",
         "union_bound": "how many names the first attempt of the private set union has room for [relations 1024, "
         "entities 16384]; a larger union takes another attempt",
-        "min_holders": "a row that fewer clients hold among those drawn in a round stays with them; 1: no row does",
+        "min_holders": "a row that fewer clients hold among those drawn in a round stays with them [two more than "
+        "--max-corrupt of all clients are: 3 of 5 clients, 4 of 10]; 1: no row does",
         "rounds": "at most this many rounds; in the first one clients that share rows only agree on first rows",
         "client_fraction": "share of the clients that is drawn for each round",
         "eval_every": "rank the validation parts every so many rounds",
@@ -226,8 +227,9 @@ def _resumed(folder: Path, given: dict[str, Any]) -> RunConfig:
     local = {"checkpoint_every", "transcript", "device", "deadline", "grace", "client_data", "keys"}
     changeable = {"rounds", "patience", *local}
     for name, value in given.items():
-        if name not in changeable and flat[name] != value:
-            raise UserError(f"{flag(name)} {value}: the run in {folder} was started with {flat[name]}")
+        started_with = saved.least_holders if name == "min_holders" else flat[name]
+        if name not in changeable and started_with != value:
+            raise UserError(f"{flag(name)} {value}: the run in {folder} was started with {started_with}")
     return _config({**flat, **given})
 
 

@@ -74,10 +74,18 @@ def _say_privacy(summary: dict[str, Any]) -> None:
         case _:
             say(f"aggregation was secret: the server added up what only clients can read, {trust}; {lost}")
     kept, least = summary["rows_kept_local"], config["min_holders"]
-    if kept is not None and least > 1:
-        say(f"kept local: {kept} of {summary['shared_rows']} rows, held by fewer than {least} clients in every round")
-    elif least < 2:
+    if least < 2:
         say("rows of single holders were added up too (--min-holders 1): the sum of one is that client's own row")
+    elif kept is None:
+        say(f"kept local: rows held by fewer than {least} clients")
+    else:
+        say(f"kept local: {kept} of {summary['shared_rows']} rows, held by fewer than {least} clients in every round")
+    safe = summary.get("corrupt_clients", 0) + 2  # summaries of earlier versions do not say
+    if config["aggregation"] != "plain" and 2 <= least < safe:
+        say(
+            f"but a row of {least} holders may open to the server together with corrupt clients, of whom --max-corrupt "
+            f"declares {safe - 2}: --min-holders {safe} hides it"
+        )
     if config["alignment"] == "plain":
         say(f"alignment was plain: the server saw every client's {shared} names")
     elif config["reveal_names"]:

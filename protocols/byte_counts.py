@@ -123,7 +123,7 @@ def secret_count(
     rows: int, party: PartyId, neighbours: frozenset[PartyId], least: int = 2, signed: bool = False
 ) -> MaskedSum:
     """`protocols.holders`: so many entries per row as the bound needs, and the check."""
-    return MaskedSum(HOLDERS, rows * (2 * least - 3) + 1, FIELD_BYTES, party, neighbours, signed=signed)
+    return MaskedSum(HOLDERS, rows * (least - 1) ** 2 + 1, FIELD_BYTES, party, neighbours, signed=signed)
 
 
 def clear_names(names: Collection[str]) -> int:

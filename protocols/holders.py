@@ -1,31 +1,40 @@
 """Whether enough clients hold a row: found out right before rows are added up, so that no row of too few is.
 
 A row that one client holds is not hidden by adding it up. Clients therefore ask first, and contribute to a row only if
-at least `least` of them hold it. For each row it holds, a client draws a weight r and a point y, uniform in the field
-of p = 2^61 - 1 elements, and adds r y^j to the row's j-th entry, for j = 0 ... 2 least - 4. The entries are a secret
-sum (`protocols.secret_aggregation`). From a row's total a holder subtracts what it has added itself; what is left are
-the power sums of the other holders. With k = least - 1, there are at least k of them if the k x k Hankel matrix of the
-power sums is regular. With fewer it never is: it is the sum of as many matrices of rank one as there are other holders.
-(With more it is singular with probability k^2 / p at most, and the row then stays local.) For `least` = 2 there is one
-entry per row: what is left is the sum of the others' weights, zero if there are none.
+at least `least` of them hold it. Let k = least - 1. For each row it holds, a client draws u and v, uniform vectors of k
+elements of the field of p = 2^61 - 1 elements, and adds the matrix u v^T to the row's k^2 entries (for k = 1 one
+uniform element, its weight). The entries are a secret sum (`protocols.secret_aggregation`). From a row's total a holder
+subtracts its own matrix. At least k others hold the row if what is left, the rest, is regular.
 
 Parties:     n >= 2 clients that share a group key, 1 server.
-Adversary:   the server, semi-honest, or active with signed channels. No client on its side.
-Reveals:     to the server who has contributed. To a client, for each row that it holds itself, whether `least` - 1
-             others do; for each other row, by position, whether any contributor does. (In a union somebody holds every
-             row: nobody does if its holders are away.) Whatever else it sees is uniform, however many the holders are.
-             This is for `least` = 2, the usual case. For more, how many hold a row, its own or another by position,
-             shows where they are too few; where they are enough, it shows power sums with fewer entries than there are
-             weights and points behind them, and how close to uniform these are is not proved here.
+Adversary:   the server alone, semi-honest, or active with signed channels. Or semi-honest clients, one or several, with
+             a semi-honest server or without.
+Reveals:     to the server who has contributed. To a client, of each row, min(m, k), where m contributors other than
+             itself hold the row: of its own rows, and by position of all others. For k = 1 this is whether anybody else
+             does. Several clients together see the same of the contributors other than themselves. Nothing else, but
+             for a statistical distance of 2^-60 per row at most (exactly nothing for k = 1); the proof is below.
 Assumes:     what `protocols.secret_aggregation` assumes.
-Not covered: clients that lie about what they hold: one that claims a row makes its only holder contribute to it. A
-             client on the server's side: it can tell the server the factors of the check (below), and an active server
+Not covered: clients that lie about what they hold. One that claims a row counts as a holder; one that adds a regular
+             matrix of its own counts as any number of holders. So the bound is a claim against semi-honest clients. A
+             client on the side of an active server: it can tell the server the factors of the check (below), which
              then makes a holder believe what it likes. What answers over different clients tell: if somebody else held
              a row last time and nobody does without client 3, it was client 3. Where participants are sampled, enough
              rounds tell a client in this way who holds a row, its own or another by position. Sums of rows tell the
              same. Denial of service: a client that contributes here and then stays away costs the round's sum.
-Reference:   none; FedR and FedE add up rows whoever holds them. Power sums and Hankel matrices: Prony, 1795.
+Reference:   none; FedR and FedE add up rows whoever holds them.
 Deviations:  none.
+
+Why the rest shows min(m, k) alone. With m others it is U V^T, where U and V are uniform k x m matrices. For k = 1 it is
+a sum of m uniform elements: zero for m = 0, and uniform for every other m. For k >= 2:
+    m < k    The rank is m at most, so the rest is never regular: no row of too few passes. U and V both have rank m but
+             for a probability of 2 / (p^(k-m) (p - 1)) at most. The rest is then a uniform matrix of rank m: its
+             distribution does not change under multiplication by regular matrices from either side, and these take any
+             matrix of rank m to any other.
+    m >= k   U has rank k but for a probability of 1 / (p^(m-k) (p - 1)) at most. The map V -> U V^T is then onto, so
+             that V makes the rest exactly uniform among all k x k matrices, whatever m is. A uniform one is singular
+             with probability 1 / (p - 1) at most. So a row of enough holders is taken for one of too few with
+             probability 2 / (p - 1) < 2^-59 at most, and then stays local.
+A client that does not hold the row, or several clients that subtract all they have added, are in the same position.
 
 The check. A server that can change a total makes a lone holder believe in others. So there is one more entry: with
 random factors f_i that only clients know, each client adds the sum of f_i times its i-th entry. A total t with check d
@@ -64,6 +73,8 @@ from protocols.transport.deadline import Deadline
 
 PURPOSE: Final = "holders"
 _FIELD: Final = PrimeField()
+_BLOCK: Final = 1 << 14
+"""So many elements are worked on at a time: they and what is computed from them stay in the processor's cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +95,8 @@ class CountTask:
 
     @property
     def entries_per_row(self) -> int:
-        return 2 * self.least - 3
+        """One matrix."""
+        return (self.least - 1) ** 2
 
     @property
     def entries(self) -> int:
@@ -172,12 +184,13 @@ def require_positions(held: npt.NDArray[np.int64], task: CountTask) -> None:
 
 
 def own_entries(rows: int, task: CountTask) -> FieldArray:
-    """What a client adds for each of its rows [entries per row, rows]: r, r y, r y^2, ..."""
-    weights, points = _FIELD.uniform((2, rows))
-    entries = [weights]
-    while len(entries) < task.entries_per_row:
-        entries.append(_FIELD.multiply(entries[-1], points))
-    return np.stack(entries)
+    """What a client adds for each of its rows [entries per row, rows]: a matrix of rank one, row by row."""
+    size = task.least - 1
+    if size == 1:
+        return _FIELD.uniform((1, rows))
+    left, right = _FIELD.uniform((2, size, rows))
+    entries = [_FIELD.multiply(one, right) for one in left]
+    return np.concatenate(entries)
 
 
 def held_vector(held: npt.NDArray[np.int64], own: FieldArray, task: CountTask, key: GroupKey) -> FieldArray:
@@ -189,44 +202,50 @@ def held_vector(held: npt.NDArray[np.int64], own: FieldArray, task: CountTask, k
     return vector
 
 
-def enough_holders(
+def rest_of_rows(
     total: GroupVector, held: npt.NDArray[np.int64], own: FieldArray, task: CountTask, key: GroupKey
-) -> npt.NDArray[np.bool_]:
-    """[held]: from an opened total, for which rows enough others have added something.
+) -> FieldArray:
+    """[entries per row, held]: from an opened total, what the others have added to the rows at `held`.
 
     `PeerMisbehaved` unless the total is that of what the contributors have sent.
     """
     words = total.astype(np.uint64, copy=False)
     if _checksum(words[:-1], task, key) != words[-1]:
         raise PeerMisbehaved("the total of the holders is not that of what the clients have sent")
-    others = _FIELD.subtract(words[:-1].reshape(task.entries_per_row, task.union_size)[:, held], own)
-    size = task.least - 1
-    hankel = others[np.add.outer(np.arange(size), np.arange(size))]
-    return _regular(np.moveaxis(hankel, -1, 0))
+    return _FIELD.subtract(words[:-1].reshape(task.entries_per_row, task.union_size)[:, held], own)
 
 
-def _regular(matrices: FieldArray) -> npt.NDArray[np.bool_]:
-    """[n]: which of the matrices [n, k, k] have an inverse. Elimination of all at once, without divisions."""
-    matrices = matrices.copy()
-    count, size, _ = matrices.shape
-    each, regular = np.arange(count), np.ones(count, dtype=np.bool_)
-    for column in range(size):
-        candidates = matrices[:, column:, column] != 0
-        regular &= candidates.any(axis=1)
-        pivot = column + candidates.argmax(axis=1)
-        matrices[each, column], matrices[each, pivot] = matrices[each, pivot], matrices[each, column]
-        first = matrices[:, column]
-        for row in range(column + 1, size):
-            other = matrices[:, row].copy()
-            factor, lead = first[:, column, None], other[:, column, None]
-            matrices[:, row] = _FIELD.subtract(_FIELD.multiply(other, factor), _FIELD.multiply(first, lead))
-    return regular
+def enough_holders(rest: FieldArray, task: CountTask) -> npt.NDArray[np.bool_]:
+    """[held]: for which rows enough others have added something."""
+    size, rows = task.least - 1, rest.shape[1]
+    matrices = rest.reshape(size, size, rows)
+    step = max(1, _BLOCK // task.entries_per_row)
+    found = [regular(matrices[..., start : start + step]) for start in range(0, rows, step)]
+    return np.concatenate(found) if found else np.zeros(0, dtype=np.bool_)
+
+
+def regular(matrices: FieldArray) -> npt.NDArray[np.bool_]:
+    """[n]: which of the matrices [k, k, n] have an inverse. Elimination of all at once, without divisions."""
+    left = matrices.copy()
+    found: npt.NDArray[np.bool_] = np.ones(left.shape[-1], dtype=np.bool_)
+    while len(left) > 1:
+        if len(unled := np.flatnonzero(left[0, 0] == 0)):  # another row is to lead
+            candidates = left[:, 0, unled] != 0
+            found[unled] &= candidates.any(axis=0)
+            pivot = candidates.argmax(axis=0)
+            left[0, :, unled], left[pivot, :, unled] = left[pivot, :, unled], left[0, :, unled]
+        lead, first, column = left[0, 0], left[None, 0, 1:], left[1:, :1]
+        left = _FIELD.subtract(_FIELD.multiply(left[1:, 1:], lead), _FIELD.multiply(column, first))
+    found &= left[0, 0] != 0
+    return found
 
 
 def _checksum(entries: FieldArray, task: CountTask, key: GroupKey) -> np.uint64:
     factors: FieldArray = np.zeros(task.entries, dtype=_FIELD.dtype)
     combine_keystreams(factors, _FIELD, [key.derive("holder check", task.round, binding=task.terms)])
-    return np.uint64(_FIELD.sum(_FIELD.multiply(factors, entries)))
+    blocks = [slice(start, start + _BLOCK) for start in range(0, task.entries, _BLOCK)]
+    sums = [_FIELD.sum(_FIELD.multiply(factors[block], entries[block])) for block in blocks]
+    return np.uint64(_FIELD.sum(np.array(sums, dtype=_FIELD.dtype)))
 
 
 class SecretHolderClient(HolderClient):
@@ -251,8 +270,11 @@ class SecretHolderClient(HolderClient):
         if me not in total.contributors:
             raise PeerMisbehaved("a count without this client, which has contributed to it")
         with self.spent.measure():
-            enough = enough_holders(open_total(self._key, vectors, total), held, own, task, self._key)
+            enough = enough_holders(self._rest(open_total(self._key, vectors, total), held, own, task), task)
         return Holders(enough, frozenset(PartyId(party) for party in total.contributors))
+
+    def _rest(self, total: GroupVector, held: npt.NDArray[np.int64], own: FieldArray, task: CountTask) -> FieldArray:
+        return rest_of_rows(total, held, own, task, self._key)
 
 
 class SecretHolderServer(HolderServer):

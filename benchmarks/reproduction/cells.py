@@ -13,6 +13,7 @@ from secure_kg.federation.config import flag
 
 _FUSED_FROM: Final = ("fede", "local")
 _SMALL_SUM_DROPOUT: Final = 0.2  # the usual declaration leaves sums of five among ten clients no honest pair
+_HOLDERS: Final = 2  # of a row that is added up: the papers add up every row, and of one holder no sum hides anything
 
 # Many clients on few cores are slow, and none of them is dead: nobody is to be left out of a figure for that.
 _PATIENT: Final = {"deadline": 7200, "grace": 600}
@@ -131,6 +132,7 @@ def _settings(request: Request, cell: Cell) -> dict[str, Any]:
         settings["allow_leaky_split"] = True
     if cell.strategy != "entire":  # where all triples lie together nothing is shared, aligned or summed in secret
         settings |= {"strategy": cell.strategy, "aggregation": request.aggregation, "alignment": "psu"}
+        settings["min_holders"] = _HOLDERS
         fraction = request.table.client_fraction(cell.strategy, cell.clients)
         if fraction < 1:
             settings |= {"client_fraction": fraction, "max_dropout": _SMALL_SUM_DROPOUT}

@@ -1,7 +1,7 @@
 """The server's view of counting holders (`protocols.holders`), written from who took part.
 
-A count is a secret sum of weights and their check, so its view is that of a secret sum of as many field elements
-(`secret_sum`). Which rows a client holds enters nothing but the vector, and that not the length of it.
+A count is a secret sum of random matrices and their check, so its view is that of a secret sum of as many field
+elements (`secret_sum`). Which rows a client holds enters nothing but the vector, and that not the length of it.
 """
 
 from protocols.holders import CountTask, vector_task

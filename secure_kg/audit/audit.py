@@ -67,7 +67,7 @@ class Audit:
                 "aggregation": config.aggregation,
                 "adversary": config.adversary,
                 "clients": self.run.clients,
-                "min_holders": config.min_holders,
+                "min_holders": config.least_holders,
                 "client_fraction": config.client_fraction,
                 "reveal_names": config.reveal_names,
             },

@@ -194,7 +194,7 @@ def allowed_kinds(config: RunConfig) -> frozenset[type[wire.Message]]:
         kinds |= {totals.SumTotal, federation.Judged}
     if shared:
         kinds |= {federation.Aligned}
-        if config.min_holders > 1:
+        if config.least_holders > 1:
             kinds |= {totals.SumTotal}
         if config.aggregation != "secret":
             kinds |= {federation.SharedRows}

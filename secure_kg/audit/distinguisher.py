@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protocols.ideal.views import View
+from secure_kg.audit.client_views import ClientExperiment
 from secure_kg.audit.experiments import Experiment
 from secure_kg.audit.view_features import Features, features_of
 from secure_kg.errors import UserError
@@ -109,20 +110,35 @@ def exact_interval(right: int, judged: int, error: float) -> tuple[float, float]
     return lower, upper
 
 
-def real_features(experiment: Experiment, samples: int, progress: Progress = lambda done: None) -> list[Features]:
+def real_features(
+    experiment: Experiment | ClientExperiment, samples: int, progress: Progress = lambda done: None
+) -> list[Features]:
     """Of as many sessions, each held anew."""
-    return _features(experiment, experiment.session.view, samples, progress)
+    if isinstance(experiment, ClientExperiment):
+        return _features(experiment.real, samples, progress)
+    return _features(_of_views(experiment, experiment.session.view), samples, progress)
 
 
-def simulated_features(experiment: Experiment, samples: int, progress: Progress = lambda done: None) -> list[Features]:
-    return _features(experiment, experiment.simulate, samples, progress)
+def simulated_features(
+    experiment: Experiment | ClientExperiment, samples: int, progress: Progress = lambda done: None
+) -> list[Features]:
+    if isinstance(experiment, ClientExperiment):
+        return _features(experiment.simulated, samples, progress)
+    return _features(_of_views(experiment, experiment.simulate), samples, progress)
 
 
-def _features(experiment: Experiment, make: Callable[[], View], samples: int, progress: Progress) -> list[Features]:
+def _of_views(experiment: Experiment, make: Callable[[], View]) -> Callable[[], Features]:
+    def features() -> Features:
+        view = make()
+        return features_of(view, experiment.known(view))
+
+    return features
+
+
+def _features(make: Callable[[], Features], samples: int, progress: Progress) -> list[Features]:
     found = []
     for number in range(samples):
-        view = make()
-        found.append(features_of(view, experiment.known(view)))
+        found.append(make())
         progress(number + 1)
     return found
 

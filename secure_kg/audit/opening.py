@@ -205,7 +205,7 @@ class Opening:
         if purpose == HOLDERS:
             if config.aggregation == "plain":
                 return _Running(None, SumLayout(0, union.size, 1.0, 1, len(chosen), 32), None)
-            counting = CountTask(round_id, chosen, union.size, union.digest, config.min_holders)
+            counting = CountTask(round_id, chosen, union.size, union.digest, config.least_holders)
             return _Running(holders_task(counting), None, None)
         if purpose == union_names.PURPOSE:
             return _Running(union_names.names_task(self._clients, union.size, union.digest), None, None)

@@ -204,7 +204,7 @@ class FederationClient:
             case SumTotal() if 0 < message.of_round <= round_id:
                 task = SumTask(RoundId(message.of_round), "rows", self._participants(message.of_round), rows.layout)
                 opened = self._reader().open(task, message)
-                rows.take_sum(message, opened, self._config.min_holders)
+                rows.take_sum(message, opened, self._config.least_holders)
             case LentTable() if secret and self._session is not None:
                 content = self._session.vectors.session.open_from(
                     PartyId(message.by), f"table/{round_id}", message.sealed
@@ -320,7 +320,7 @@ class FederationClient:
 
     def _count_task(self, round_id: RoundId, rows: OwnRows) -> CountTask | None:
         """None if rows of any number of holders may be added up."""
-        positions, least = rows.positions, self._config.min_holders
+        positions, least = rows.positions, self._config.least_holders
         if least < 2:
             return None
         return CountTask(round_id, self._participants(round_id), positions.union_size, positions.digest, least)

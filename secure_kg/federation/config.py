@@ -52,7 +52,8 @@ class RunConfig:
     reveal_names: bool = False
     union_bound: int | None = None
     """None: what the strategy usually needs."""
-    min_holders: int = 2
+    min_holders: int | None = None
+    """None: two more than clients are declared corrupt (`least_holders`)."""
     rounds: int = 300
     client_fraction: float = 1.0
     eval_every: int = 5
@@ -89,7 +90,7 @@ class RunConfig:
         pools = STRATEGIES[self.strategy].pools
         for name, usual in _LEAST.items():
             least = 1 if pools else usual  # pooled, there is one party, and nothing that a sum of two would hide
-            if getattr(self, name) < least:
+            if (value := getattr(self, name)) is not None and value < least:
                 raise UserError(f"{flag(name)} must be at least {least}")
         for name in ("seed", "checkpoint_every"):
             if getattr(self, name) < 0:
@@ -129,6 +130,28 @@ class RunConfig:
         return self.union_bound if self.union_bound is not None else STRATEGIES[self.strategy].union_bound
 
     @property
+    def corrupt_clients(self) -> int:
+        """How many of all clients are declared to be on the server's side. The plain twin keeps to the same bound."""
+        return 0 if self.clients is None else self.threat_model.corrupt_of(self.clients)
+
+    @property
+    def least_holders(self) -> int:
+        """How many holders a row must have to be added up.
+
+        Unless told otherwise so many that two of them are honest: of a row with one honest holder the server and the
+        corrupt ones know all but that holder's part, and subtract it.
+        """
+        return self.corrupt_clients + 2 if self.min_holders is None else self.min_holders
+
+    def too_few_drawn(self, drawn: int) -> str:
+        """Why no row can be added up if so many clients are drawn for a round, in one line."""
+        change = "lower --max-corrupt, or give --min-holders" if self.min_holders is None else "lower --min-holders"
+        return (
+            f"--min-holders {self.least_holders}: only {drawn} clients take part in a round; "
+            f"raise --client-fraction or {change}"
+        )
+
+    @property
     def send_seconds(self) -> float:
         """How long the server waits for a client to take an earlier message before it sends the next one.
 
@@ -164,6 +187,7 @@ class RunConfig:
     def digest(self) -> bytes:
         """A fingerprint of everything the parties of a job must agree on."""
         agreed = {name: value for name, value in dataclasses.asdict(self).items() if name not in _LOCAL_FIELDS}
+        agreed["min_holders"] = self.least_holders  # said aloud or not
         return hashlib.sha256(json.dumps(agreed, sort_keys=True).encode()).digest()
 
     def to_toml(self) -> str:

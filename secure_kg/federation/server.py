@@ -180,8 +180,8 @@ class FederationServer:
         config, clients = self._config, len(self._clients)
         if config.min_participants > clients:
             raise UserError(f"--min-participants {config.min_participants}: there are only {clients} clients")
-        if self._strategy.shared and config.min_holders > (drawn := len(self._chosen(RoundId(1)))):
-            raise UserError(f"--min-holders {config.min_holders}: only {drawn} clients take part in a round")
+        if self._strategy.shared and config.least_holders > (drawn := len(self._chosen(RoundId(1)))):
+            raise UserError(config.too_few_drawn(drawn))
         try:
             row_layout(1, 1, config.clip, clients, config.ring_bits)
         except EncodingOverflow as problem:
@@ -319,7 +319,7 @@ class FederationServer:
         config, union = self._config, table.union
         layout = row_layout(union.size, table.width, config.clip, len(self._clients), config.ring_bits)
         task = SumTask(round_id, "rows", chosen, layout)
-        least, counting = config.min_holders, None
+        least, counting = config.least_holders, None
         if least > 1:
             counting = CountTask(round_id, chosen, union.size, union.digest, least)
         if round_id == AGREEING_ROUND:  # no epochs: how quick it was must not become what a round is expected to take

@@ -19,6 +19,7 @@ from secure_kg.federation.stopwatch import PHASES
 # Summaries of earlier versions lack these and are comparable all the same.
 _LATER_KEYS: Final = frozenset(
     {"leaky_split", "metrics", "split_blemishes", "transcript", "cpu_seconds", "cpu_seconds_server", "peak_memory_mb"}
+    | {"corrupt_clients"}
 )
 
 
@@ -63,7 +64,9 @@ def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> d
         "max_fixed_point_error": max((result["max_fixed_point_error"] for result in clients), default=0.0),
         "clipped_values": sum(result["clipped_values"] for result in clients),
         "transcript": outcome.transcript,
-        "config": {name: value for name, value in dataclasses.asdict(config).items() if value is not None},
+        "corrupt_clients": config.corrupt_clients,
+        "config": {name: value for name, value in dataclasses.asdict(config).items() if value is not None}
+        | {"min_holders": config.least_holders},
     }
 
 

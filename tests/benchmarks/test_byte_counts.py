@@ -166,9 +166,10 @@ def test_the_documented_formula_is_the_count(clients: int, rows: int, dim: int) 
     masked = byte_counts.MaskedSum("rows", rows_of_table, w, PartyId(1), neighbours).bytes_up()
     assert masked_rows == sum(masked.values())
     assert "58 + 4 m" in text
-    assert "339 + 154 k + 8 m" in text
+    assert "339 + 154 k + 8 m (h − 1)²" in text
     many = 4 * rows  # rows enough for a count of 64 kB
     if 4 * many >= 1 << 16:
         assert 58 + 4 * many == sum(byte_counts.clear_count(many).values())
-        counted = byte_counts.secret_count(many, PartyId(1), neighbours).bytes_up()
-        assert 339 + 154 * k + longer + 8 * many == sum(counted.values())
+        for least in (2, 3, 5):
+            counted = byte_counts.secret_count(many, PartyId(1), neighbours, least).bytes_up()
+            assert 339 + 154 * k + longer + 8 * many * (least - 1) ** 2 == sum(counted.values())

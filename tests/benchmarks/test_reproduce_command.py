@@ -46,7 +46,8 @@ def test_the_whole_of_fedrs_table_2() -> None:
     for part in (
         "-m launch.fedr_secagg --preset paper",
         f"--dataset {Path('data').absolute() / 'ddb14'} --by triples --strategy local --aggregation secagg",
-        "--alignment psu --model TransE --dim 128 --local-epochs 3 --lr 0.001 --batch-size 512 --negatives 256",
+        "--alignment psu --min-holders 2 --model TransE --dim 128 --local-epochs 3 --lr 0.001 --batch-size 512",
+        "--batch-size 512 --negatives 256",
         "--margin 10.0 --temperature 1.0 --corrupt tail --rounds 300 --eval-every 5 --patience 5 --seed 0",
         f"--out {Path('runs').absolute() / 'ddb14-c5-transe-local-secagg-seed0'}",
     ):

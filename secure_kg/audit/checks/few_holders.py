@@ -15,7 +15,7 @@ class FewHolders(Check):
     def __init__(self, config: RunConfig, clients: int) -> None:
         super().__init__(config, clients)
         self._rows = self._sums = 0
-        self._least = max(2, config.min_holders)
+        self._least = max(2, config.least_holders)
         self._single, self._few = Evidence(), Evidence()
 
     def opened(self, total: OpenedSum) -> None:

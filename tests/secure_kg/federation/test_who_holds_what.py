@@ -11,6 +11,7 @@ import torch
 from federation_in_threads import Vanished, nations, relation_rows, run_federation, small_config
 from transcripts import seen_by_server, vectors_in
 
+from launch.results import show_results
 from protocols import holders
 from protocols.identifiers import PartyId, RoundId
 from protocols.plain.sums import ClearInput
@@ -36,7 +37,9 @@ from secure_kg.federation.config import RunConfig
 from secure_kg.federation.first_rows import first_rows, private_seed
 from secure_kg.federation.messages import SharedRows
 from secure_kg.federation.row_sum import row_layout
+from secure_kg.federation.run_folder import RunFolder
 from secure_kg.federation.sampling import participants
+from secure_kg.federation.summary import summarise
 from secure_kg.models.shapes import initial_range
 from secure_kg.training.trainer import LocalTrainer
 
@@ -200,6 +203,29 @@ def test_a_bound_that_no_row_can_meet_is_refused(tmp_path: Path) -> None:
     run = run_federation(small_config(min_holders=4), nations(3), tmp_path / "run")
     assert isinstance(run.server_error, UserError)
     assert "--min-holders 4: only 3 clients take part in a round" in str(run.server_error)
+
+
+def test_so_few_drawn_that_the_usual_bound_cannot_be_met_are_refused(tmp_path: Path) -> None:
+    """Of 8 clients 2 may be corrupt, and with 3 of them drawn no row has 4 holders."""
+    run = run_federation(small_config(clients=8, client_fraction=0.375), nations(8), tmp_path / "run")
+    assert isinstance(run.server_error, UserError)
+    assert str(run.server_error).startswith("--min-holders 4: only 3 clients take part in a round; raise --client-fra")
+
+
+@pytest.mark.parametrize(("least", "kept"), [(None, 3), (2, 2)])
+def test_by_default_a_row_of_an_honest_and_a_corrupt_holder_stays_local(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], least: int | None, kept: int
+) -> None:
+    """Four clients, of whom one may be corrupt. The run says which bound it had, and what a lower one opens."""
+    config = small_config(clients=4, rounds=2, min_holders=least)
+    outcome = run_federation(config, nations(4), tmp_path / "run").done()
+    summary = summarise(config, outcome, RunFolder(tmp_path / "run"))
+    assert (summary["config"]["min_holders"], summary["corrupt_clients"]) == (kept, 1)
+    show_results(summary, tmp_path / "run")
+    said = capsys.readouterr().out
+    assert f"held by fewer than {kept} clients in every round" in said
+    warning = "but a row of 2 holders may open to the server together with corrupt clients"
+    assert (warning in said.replace("\n", " ")) == (least == 2)
 
 
 def test_nobody_else_can_compute_a_clients_first_rows(tmp_path: Path) -> None:
