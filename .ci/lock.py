@@ -40,7 +40,7 @@ TITLES = {
     "requirements.lock": """Everything that `make setup` installs, except torch and the project itself.
 # torch has no hash: its CPU and CUDA builds are different files of one version, and which of them an installation gets
 # depends on the machine. constraints.txt pins its version.""",
-    "requirements-cuda.lock": "What the CUDA build of torch needs in addition; `make setup` installs it with that build.",
+    "requirements-cuda.lock": "What the CUDA build of torch needs in addition. `make setup` installs it if need be.",
 }
 
 
@@ -50,9 +50,9 @@ def resolve(uv: str) -> list[str]:
         more, never = Path(scratch, "more.in"), Path(scratch, "never.txt")
         more.write_text("\n".join(MORE) + "\n")
         never.write_text("".join(f"{name} ; python_version < '3'\n" for name in NOT_INSTALLED))
-        options = "--quiet --no-config --universal --python-version 3.11 --fork-strategy fewest --only-binary :all:".split()
-        options += "--generate-hashes --no-header --no-annotate --no-emit-index-url".split()
-        options += ["--constraint", "constraints.txt", "--override", str(never)]
+        options = ["--quiet", "--no-config", "--universal", "--python-version", "3.11", "--fork-strategy", "fewest"]
+        options += ["--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url"]
+        options += ["--only-binary", ":all:", "--constraint", "constraints.txt", "--override", str(never)]
         command = [uv, "pip", "compile", *options, "--extra", "dev", "--extra", "mpc", "pyproject.toml", str(more)]
         done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
     blocks: list[str] = []
