@@ -57,13 +57,17 @@ def unmet() -> list[str]:
     return wrong
 
 
+def import_used() -> None:
+    for module in USED:
+        importlib.import_module(module)
+    importlib.import_module("protocols.crypten_import").load_crypten()
+
+
 def check() -> None:
     wrong = unmet()
     if wrong:
         sys.exit("error: " + "; ".join(wrong))
-    for module in USED:
-        importlib.import_module(module)
-    importlib.import_module("protocols.crypten_import").load_crypten()
+    import_used()
 
 
 def main(step: str) -> None:
