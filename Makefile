@@ -6,26 +6,40 @@ STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench clean
+.PHONY: help setup lock demo test lint bench clean
 
 help:
 	@echo "make demo    set up .venv once, then train FedR on UMLS, 1 server and 5 clients: private union, secure sums"
 	@echo "make test    set up .venv once, then run all tests"
 	@echo "make lint    ruff, and mypy --strict on all packages"
 	@echo "make bench   what secure and secret aggregation cost next to their plain twin (BENCH='--dataset ...' for options)"
+	@echo "make lock    write the lock files again from pyproject.toml and constraints.txt"
 	@echo "make clean   remove .venv, caches and demo runs"
 
 setup: $(STAMP)
 
-# torch first and alone: it decides which build every later package sees. CrypTen last and without its dependency list.
-$(STAMP): pyproject.toml constraints.txt
+# Every package by hash, as a wheel (nothing is built here but the project) and without dependencies (the lock has them).
+# torch by version; the reason is in requirements.lock. pip's settings decide which build of it is installed.
+LOCKED := install --quiet --no-deps --only-binary :all:
+
+$(STAMP): pyproject.toml constraints.txt requirements.lock requirements-cuda.lock .ci/installed.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "error: secure-kg needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --quiet -c constraints.txt torch
-	$(PIP) install --quiet -c constraints.txt -e '.[paillier,mpc,dev]'
-	$(PIP) install --quiet -c constraints.txt --no-deps crypten
-	@touch $@
+	$(PIP) $(LOCKED) --require-hashes -r requirements.lock
+	$(PIP) $(LOCKED) -c constraints.txt torch
+	if $(BIN)/python .ci/installed.py needs-cuda; then \
+		$(PIP) $(LOCKED) --require-hashes -r requirements-cuda.lock; fi
+	$(BIN)/python .ci/installed.py trim
+	$(PIP) install --quiet --no-deps --no-build-isolation -e .
+	$(BIN)/python .ci/installed.py check
+	@sha256sum requirements.lock > $@
+
+# uv, by hash, in a folder of its own. It reads package indexes and constraints.txt, and writes both lock files.
+lock:
+	$(PYTHON) -m venv build/lock
+	build/lock/bin/python -m pip $(LOCKED) --require-hashes -r .ci/uv.txt
+	build/lock/bin/python .ci/lock.py build/lock/bin/uv
 
 demo: setup
 	$(BIN)/python -m launch.fedr_secagg
