@@ -153,8 +153,14 @@ def insecure(variant: str) -> Iterator[None]:
     """Whatever runs in this process meanwhile is broken in the way `variant` says."""
     if variant not in VARIANTS:
         raise UserError(f"'{variant}' is no insecure variant: {', '.join(VARIANTS)}")
+    with substituted(VARIANTS[variant]):
+        yield
+
+
+@contextmanager
+def substituted(substitutions: Substitutions) -> Iterator[None]:
     with ExitStack() as undo:
-        for place, name, replacement in VARIANTS[variant]:
+        for place, name, replacement in substitutions:
             undo.callback(setattr, place, name, getattr(place, name))
             setattr(place, name, replacement)
         yield

@@ -26,14 +26,16 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.insecure_variants import insecure
+from benchmarks.insecure_aborts import ABORTS
+from benchmarks.insecure_variants import insecure, substituted
 from benchmarks.masked_sum_timing import Teller
 from launch.command_line import OneLineParser, require_writable, run_command
+from secure_kg.audit.cheated_experiments import CHEATED
 from secure_kg.audit.distinguisher import (
     ERROR,
     NOT_TOLD_APART,
@@ -79,7 +81,12 @@ CONTROLS: Final = (
     Comparison("psu", "plain-twin"),
     Comparison("psu", "unit-weights"),
     Comparison("psu-names", "unit-weights"),
+    Comparison("cheated-keys", "late-checks"),
+    Comparison("cheated-survivors", "unchecked-survivors"),
+    Comparison("cheated-survivors", "telling-abort"),
 )
+EXPERIMENTS: Final = PROTOCOLS | CHEATED
+"""Every comparison in which nothing may be told apart."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -117,9 +124,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--protocol",
         action="append",
-        choices=list(PROTOCOLS),
+        choices=list(EXPERIMENTS),
         metavar="P",
-        help=f"one of {', '.join(PROTOCOLS)}, with its controls; may be given several times [all]",
+        help=f"one of {', '.join(EXPERIMENTS)}, with its controls; may be given several times [all]",
     )
     parser.add_argument(
         "--samples",
@@ -135,8 +142,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    chosen = options.protocol or list(PROTOCOLS)
-    comparisons = [Comparison(protocol) for protocol in PROTOCOLS if protocol in chosen]
+    chosen = options.protocol or list(EXPERIMENTS)
+    comparisons = [Comparison(protocol) for protocol in EXPERIMENTS if protocol in chosen]
     comparisons += [control for control in CONTROLS if control.protocol in chosen]
     tell, results = Teller(quiet=options.json == "-"), []
     for comparison in comparisons:
@@ -155,14 +162,21 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 def compare(comparison: Comparison, samples: int, seed: int, tell: Teller) -> Distinction:
     """One test."""
-    make = PLAIN_TWINS if comparison.variant == "plain-twin" else PROTOCOLS
+    make = PLAIN_TWINS if comparison.variant == "plain-twin" else EXPERIMENTS
     experiment = make[comparison.protocol](seed)
     name = comparison.protocol + (f", {comparison.variant}" if comparison.variant else "")
     # What the server can compute is computed by the rules of the protocol that was run, broken or not.
-    with insecure(comparison.variant) if comparison.variant else nullcontext():
+    with broken(comparison.variant):
         real = real_features(experiment, samples, lambda done: tell(f"{name}: {done} of {samples} real sessions"))
     simulated = simulated_features(experiment, samples, lambda done: tell(f"{name}: {done} of {samples} simulated"))
     return distinguish(real, simulated, seed)
+
+
+def broken(variant: str | None) -> AbstractContextManager[None]:
+    """Whatever runs meanwhile is broken as `variant` says, or sound."""
+    if variant is None:
+        return nullcontext()
+    return substituted(ABORTS[variant]) if variant in ABORTS else insecure(variant)
 
 
 def _entry(comparison: Comparison, result: Distinction, seconds: float) -> dict[str, Any]:

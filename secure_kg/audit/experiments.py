@@ -66,6 +66,8 @@ class KnownSum:
     """Over the survivors, where the server is meant to read it."""
     weights: Reader | None = None
     """How to read, from a total, the weights under which names stand in it."""
+    model: ThreatModel = MODEL
+    """What the clients declare of their server."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +85,9 @@ def group_keys(seed: int) -> Experiment:
 
 
 def masked_sums(seed: int) -> Experiment:
-    sums = _sums(seed)
+    sums = fixed_sums(seed)
     known = [
-        KnownSum(vector_task(task), _encoded(inputs), _total(inputs, silent))
+        KnownSum(vector_task(task), encoded(inputs), total_of(inputs, silent))
         for (task, inputs), silent in zip(sums, _silences(), strict=True)
     ]
 
@@ -102,11 +104,11 @@ def masked_sums(seed: int) -> Experiment:
 
 def plain_sums(seed: int) -> Experiment:
     """The twin in clear, held against the simulator of the masked sum."""
-    return replace(masked_sums(seed), name="secagg", session=SumSession.plain(_parties(), _sums(seed)))
+    return replace(masked_sums(seed), name="secagg", session=SumSession.plain(_parties(), fixed_sums(seed)))
 
 
 def secret_sums(seed: int) -> Experiment:
-    sums = _sums(seed)
+    sums = fixed_sums(seed)
 
     def simulate() -> View:
         simulated, _ = _with_group_key()
@@ -115,7 +117,7 @@ def secret_sums(seed: int) -> Experiment:
         return simulated.view()
 
     session = replace(SumSession.secret(_parties(), sums), falls=_falls(PURPOSE))
-    known = [KnownSum(vector_task(task), _encoded(inputs)) for task, inputs in sums]
+    known = [KnownSum(vector_task(task), encoded(inputs)) for task, inputs in sums]
     return Experiment("secret", session, simulate, lambda view: known)
 
 
@@ -186,7 +188,8 @@ def _with_group_key() -> tuple[SimulatedSums, bytes]:
     return simulated, simulate_group_key(simulated)
 
 
-def _sums(seed: int) -> list[tuple[SumTask, dict[PartyId, Contribution]]]:
+def fixed_sums(seed: int) -> list[tuple[SumTask, dict[PartyId, Contribution]]]:
+    """The sums of a session, one for each round, with every client's input."""
     rng = np.random.default_rng(seed)
     clients = _parties().clients
     real = {party: rng.uniform(-LAYOUT.bound, LAYOUT.bound, LAYOUT.real_entries) for party in clients}
@@ -202,13 +205,13 @@ def _sums(seed: int) -> list[tuple[SumTask, dict[PartyId, Contribution]]]:
     return sums
 
 
-def _encoded(inputs: Mapping[PartyId, Contribution]) -> dict[PartyId, Vector]:
+def encoded(inputs: Mapping[PartyId, Contribution]) -> dict[PartyId, Vector]:
     return {party: LAYOUT.encode(contribution).vector for party, contribution in inputs.items()}
 
 
-def _total(inputs: Mapping[PartyId, Contribution], silent: Mapping[PartyId, Step]) -> Vector:
+def total_of(inputs: Mapping[PartyId, Contribution], silent: Mapping[PartyId, Step]) -> Vector:
     total = LAYOUT.ring.zeros(LAYOUT.entries)
-    for party, vector in _encoded(inputs).items():
+    for party, vector in encoded(inputs).items():
         if silent.get(party) is not Step.MASKED_INPUT:
             LAYOUT.ring.add_into(total, vector)
     return total

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import real_or_ideal
-from benchmarks.real_or_ideal import CONTROLS, LEAST_SAMPLES, main
+from benchmarks.real_or_ideal import CONTROLS, EXPERIMENTS, LEAST_SAMPLES, main
 from secure_kg.audit.distinguisher import (
     ERROR,
     NOT_TOLD_APART,
@@ -15,7 +15,6 @@ from secure_kg.audit.distinguisher import (
     Distinction,
     exact_interval,
 )
-from secure_kg.audit.experiments import PROTOCOLS
 
 
 def test_one_protocol_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,7 +78,7 @@ def test_json_alone_on_standard_output(monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.setattr(real_or_ideal, "compare", lambda *arguments: judged(100))
     main(["--json", "-"])
     report = json.loads(capsys.readouterr().out)
-    assert len(report["results"]) == len(PROTOCOLS) + len(CONTROLS)
+    assert len(report["results"]) == len(EXPERIMENTS) + len(CONTROLS)
     expected = {entry["variant"]: entry["expected"] for entry in report["results"]}
     assert expected.pop(None) != TOLD_APART
     assert set(expected.values()) == {TOLD_APART}
