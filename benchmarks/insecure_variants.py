@@ -131,11 +131,12 @@ def _clients(insecure_client: type[_InsecureClient]) -> Substitutions:
     return (secagg_session, "SecAggClient", insecure_client), (secagg_client, "secrets", _InsecureCoins)
 
 
-_KEYSTREAM_USERS: Final = (secagg_client, secagg_server, secret_aggregation, opening)
+KEYSTREAM_USERS: Final = (secagg_client, secagg_server, secret_aggregation, opening)
+"""Modules that put masks on or take them off."""
 
 VARIANTS: Final[dict[str, Substitutions]] = {
     "plain-twin": (),
-    "no-masks": tuple((module, "combine_keystreams", insecure_no_keystreams) for module in _KEYSTREAM_USERS),
+    "no-masks": tuple((module, "combine_keystreams", insecure_no_keystreams) for module in KEYSTREAM_USERS),
     "reused-masks": (
         *_clients(InsecureReusedMasks),
         (Terms, "self_mask_context", insecure_self_mask_context),
