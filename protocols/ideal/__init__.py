@@ -19,6 +19,6 @@ Adversary:   semi-honest: the server's own messages are what the honest server m
 Assumes:     what the protocols assume. Each simulator names, step by step, what it puts in place of what, and the
              assumption under which nobody notices: these are the hybrids of the proof.
 Not covered: times; the order in which the answers of one step arrive, which is the network's; sums that end without a
-             result, but for cheated ones; an active server that does anything else; several sessions whose inputs repeat.
+             result, but for cheated ones; whatever else an active server does; several sessions whose inputs repeat.
 Reference:   Bonawitz et al., CCS 2017, section 6 and appendix A (theorems for the semi-honest server).
 """
