@@ -11,7 +11,7 @@ _Across: TypeAlias = Callable[[float], float]
 
 _WIDTH, _HEIGHT = 640, 400
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 16, 40, 130
-_LEAST, _MOST = 0.3, 1.0
+_LEAST, _MOST = 0.2, 1.0
 _COLOURS: Final = ("#1f6feb", "#b35900", "#1a7f37", "#8250df", "#cf222e", "#57606a")
 _STYLE: Final = (
     "text{font:12px system-ui,sans-serif;fill:#24292f}.grid{stroke:#d0d7de}.guess{stroke:#57606a}"
@@ -56,7 +56,7 @@ def sensitivity_chart(curves: Sequence[Curve], samples: int) -> str:
 
 def _axes(smallest: float, x: _Across) -> list[Html]:
     parts = []
-    for tick in (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0):
+    for tick in (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0):
         parts += [_line("grid", _LEFT, _WIDTH - _RIGHT, _y(tick), _y(tick)), _text(f"{tick:.1f}", 28, _y(tick) + 4)]
     for step in range(round(math.log2(1 / smallest)) + 1):
         strength = 2.0**-step
@@ -87,9 +87,10 @@ def _legend(curves: Sequence[Curve], needed: float) -> list[Html]:
         parts.append(_text(curve.graded.name, at[1] + 16, at[0]))
     below = top + 18 * math.ceil(len(curves) / 2)
     said = (
-        f"filled: told apart; red dashes: needed for it ({needed:.3f}); dots: the best there is for leaks by sessions"
+        f"filled: told apart; red dashes: accuracy needed for that, {needed:.3f}; solid line at 0.5: guessing",
+        "dots: what the best classifier there is reaches on leaks by sessions",
     )
-    return [*parts, _text(said, _LEFT, below)]
+    return [*parts, *(_text(line, _LEFT, below + 18 * number) for number, line in enumerate(said))]
 
 
 def _y(accuracy: float) -> float:
