@@ -131,11 +131,12 @@ def _clients(insecure_client: type[_InsecureClient]) -> Substitutions:
     return (secagg_session, "SecAggClient", insecure_client), (secagg_client, "secrets", _InsecureCoins)
 
 
-_KEYSTREAM_USERS: Final = (secagg_client, secagg_server, secret_aggregation, opening)
+KEYSTREAM_USERS: Final = (secagg_client, secagg_server, secret_aggregation, opening)
+"""Modules that put masks on or take them off."""
 
 VARIANTS: Final[dict[str, Substitutions]] = {
     "plain-twin": (),
-    "no-masks": tuple((module, "combine_keystreams", insecure_no_keystreams) for module in _KEYSTREAM_USERS),
+    "no-masks": tuple((module, "combine_keystreams", insecure_no_keystreams) for module in KEYSTREAM_USERS),
     "reused-masks": (
         *_clients(InsecureReusedMasks),
         (Terms, "self_mask_context", insecure_self_mask_context),
@@ -153,8 +154,14 @@ def insecure(variant: str) -> Iterator[None]:
     """Whatever runs in this process meanwhile is broken in the way `variant` says."""
     if variant not in VARIANTS:
         raise UserError(f"'{variant}' is no insecure variant: {', '.join(VARIANTS)}")
+    with substituted(VARIANTS[variant]):
+        yield
+
+
+@contextmanager
+def substituted(substitutions: Substitutions) -> Iterator[None]:
     with ExitStack() as undo:
-        for place, name, replacement in VARIANTS[variant]:
+        for place, name, replacement in substitutions:
             undo.callback(setattr, place, name, getattr(place, name))
             setattr(place, name, replacement)
         yield

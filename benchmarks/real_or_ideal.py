@@ -15,6 +15,8 @@ verdict     "told apart" if 0.5 lies outside of the interval, else "not told apa
             reaches beyond 0.8 or below 0.2, so that nothing can be said. This one is counted apart, as
             inconclusive; with 100 samples, which is the least, guessing gets it once in 80 times
 
+How small a leak may be before this test no longer sees it is measured with --graded (benchmarks/graded_controls.py).
+
 Exit code 0: every verdict is as expected. 1: one is not, or is inconclusive. 2: a mistake, told in one line.
 
 That the classifier fails is no proof: docs/real-or-ideal.md says what is proved, under which assumptions. Each protocol
@@ -32,10 +34,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.insecure_counts import COUNT_VARIANTS, insecure_count
-from benchmarks.insecure_variants import insecure
+from benchmarks.graded_controls import GRADED, Gradings, graded_report, show_graded
+from benchmarks.insecure_aborts import ABORTS
+from benchmarks.insecure_counts import COUNT_VARIANTS
+from benchmarks.insecure_variants import insecure, substituted
 from benchmarks.masked_sum_timing import Teller
+from benchmarks.sensitivity_chart import sensitivity_chart
 from launch.command_line import OneLineParser, require_writable, run_command
+from secure_kg.audit.cheated_experiments import CHEATED
 from secure_kg.audit.client_views import CLIENT_PROTOCOLS, ClientExperiment
 from secure_kg.audit.distinguisher import (
     ERROR,
@@ -59,10 +65,6 @@ CONTROL_SAMPLES: Final = 24
 """A variant is caught on nearly every view, or it is not caught at all."""
 
 
-EXPERIMENTS: Final[Mapping[str, Callable[[int], Experiment | ClientExperiment]]] = {**PROTOCOLS, **CLIENT_PROTOCOLS}
-"""Of every protocol what the server sees, and of some what a client sees."""
-
-
 @dataclass(frozen=True)
 class Comparison:
     """A protocol, or an insecure variant of it, against the protocol's simulator."""
@@ -73,12 +75,6 @@ class Comparison:
     @property
     def expected(self) -> str:
         return NOT_TOLD_APART if self.variant is None else TOLD_APART
-
-    def broken(self) -> AbstractContextManager[None]:
-        """While the real sessions of this comparison are held."""
-        if self.variant is None:
-            return nullcontext()
-        return insecure_count(self.variant) if self.variant in COUNT_VARIANTS else insecure(self.variant)
 
 
 CONTROLS: Final = (
@@ -92,10 +88,19 @@ CONTROLS: Final = (
     Comparison("psu", "plain-twin"),
     Comparison("psu", "unit-weights"),
     Comparison("psu-names", "unit-weights"),
+    Comparison("cheated-keys", "late-checks"),
+    Comparison("cheated-survivors", "unchecked-survivors"),
+    Comparison("cheated-survivors", "telling-abort"),
 )
 """Broken protocols, in what the server sees of them."""
 CLIENT_CONTROLS: Final = tuple(Comparison("holders-client", variant) for variant in COUNT_VARIANTS)
 """Broken protocols, in what a client sees of them."""
+EXPERIMENTS: Final[Mapping[str, Callable[[int], Experiment | ClientExperiment]]] = {
+    **PROTOCOLS,
+    **CHEATED,
+    **CLIENT_PROTOCOLS,
+}
+"""Every comparison in which nothing may be told apart."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -108,12 +113,16 @@ def _run(options: argparse.Namespace) -> int:
         raise UserError(f"--samples must be at least {LEAST_SAMPLES}: fewer may give no verdict")
     if options.seed < 0:
         raise UserError("--seed must not be negative")
+    if options.figure is not None and not options.graded:
+        raise UserError("--figure is of the graded controls: --graded is missing")
     to_file = options.json not in (None, "-")
-    if to_file:
-        require_writable(Path(options.json))
-    report = measure(options)
+    for file in ([options.json] if to_file else []) + ([options.figure] if options.figure else []):
+        require_writable(Path(file))
+    report = measure_graded(options) if options.graded else measure(options)
     if options.json == "-":
         say(json.dumps(report, indent=2, allow_nan=False))
+    elif options.graded:
+        show_graded(report["graded"])
     else:
         show(report)
     if to_file:
@@ -127,7 +136,9 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="example, one protocol in more depth:\n"
-        "  python -m benchmarks.real_or_ideal --protocol psu --samples 2000 --json psu.json",
+        "  python -m benchmarks.real_or_ideal --protocol psu --samples 2000 --json psu.json\n"
+        "example, how small a leak is seen:\n"
+        "  python -m benchmarks.real_or_ideal --graded --figure sensitivity.svg",
         allow_abbrev=False,
     )
     parser.add_argument(
@@ -145,6 +156,13 @@ def _parser() -> argparse.ArgumentParser:
         help=f"real and as many simulated views of each protocol; half of each train the classifier [{SAMPLES}]; "
         f"at least {LEAST_SAMPLES}. Controls have {CONTROL_SAMPLES}",
     )
+    parser.add_argument(
+        "--graded",
+        action="store_true",
+        help="in place of all that, leaks of known strength 1, 1/2, 1/4, ... in secagg, secret and psu: from which "
+        "strength on are they caught? Twice as many sessions as without, of these protocols",
+    )
+    parser.add_argument("--figure", metavar="FILE", help="with --graded: accuracy by strength as a chart (SVG)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of inputs, halves and classifier [0]")
     parser.add_argument("--json", metavar="FILE", help="write the results to FILE; - for standard output")
     return parser
@@ -169,15 +187,42 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def measure_graded(options: argparse.Namespace) -> dict[str, Any]:
+    """Only the gross ones, of strength 1, must be caught."""
+    chosen = [graded for graded in GRADED if graded.protocol in (options.protocol or EXPERIMENTS)]
+    if not chosen:
+        raise UserError(f"--graded is for {', '.join(dict.fromkeys(graded.protocol for graded in GRADED))}")
+    gradings = Gradings(options.samples, options.seed, Teller(quiet=options.json == "-"))
+    curves = [gradings.curve(graded) for graded in chosen]
+    if options.figure:
+        Path(options.figure).write_text(sensitivity_chart(curves, options.samples), encoding="utf-8")
+    return {
+        "seed": options.seed,
+        "error": ERROR,
+        "graded": graded_report(curves, options.samples),
+        "as_expected": all(curve.points[0].caught for curve in curves),
+    }
+
+
 def compare(comparison: Comparison, samples: int, seed: int, tell: Teller) -> Distinction:
     """One test."""
-    experiment = (PLAIN_TWINS if comparison.variant == "plain-twin" else EXPERIMENTS)[comparison.protocol](seed)
+    make = PLAIN_TWINS if comparison.variant == "plain-twin" else EXPERIMENTS
+    experiment = make[comparison.protocol](seed)
     name = comparison.protocol + (f", {comparison.variant}" if comparison.variant else "")
     # What the server can compute is computed by the rules of the protocol that was run, broken or not.
-    with comparison.broken():
+    with broken(comparison.variant):
         real = real_features(experiment, samples, lambda done: tell(f"{name}: {done} of {samples} real sessions"))
     simulated = simulated_features(experiment, samples, lambda done: tell(f"{name}: {done} of {samples} simulated"))
     return distinguish(real, simulated, seed)
+
+
+def broken(variant: str | None) -> AbstractContextManager[None]:
+    """Whatever runs meanwhile is broken as `variant` says, or sound."""
+    if variant is None:
+        return nullcontext()
+    if variant in COUNT_VARIANTS:
+        return insecure_count(variant)
+    return substituted(ABORTS[variant]) if variant in ABORTS else insecure(variant)
 
 
 def _entry(comparison: Comparison, result: Distinction, seconds: float) -> dict[str, Any]:

@@ -11,12 +11,14 @@ reads from a view of either kind all that the server can compute from it.
     secret sums        given who fell silent in which step                                   `secret_sum`
     counts of holders  given who fell silent in which step                                   `count`
     private union      given that, and the size of the union; for `psu.names` the names      `union`
+    cheated sums       given the server's lie, and the sum if the others open it             `cheated`
 
 Parties:     the server, alone. (With clients on its side more is to be simulated; see `docs/real-or-ideal.md`.)
-Adversary:   semi-honest: the server's own messages are what the honest server makes of what it has received.
+Adversary:   semi-honest: the server's own messages are what the honest server makes of what it has received. In
+             `cheated` it is active and lies to clients in a masked sum, about a mask key or about who survives.
 Assumes:     what the protocols assume. Each simulator names, step by step, what it puts in place of what, and the
              assumption under which nobody notices: these are the hybrids of the proof.
 Not covered: times; the order in which the answers of one step arrive, which is the network's; sums that end without a
-             result; an active server; several sessions whose inputs repeat.
+             result, but for cheated ones; whatever else an active server does; several sessions whose inputs repeat.
 Reference:   Bonawitz et al., CCS 2017, section 6 and appendix A (theorems for the semi-honest server).
 """

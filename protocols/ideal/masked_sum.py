@@ -134,21 +134,9 @@ class SimulatedSums:
 
     def masked_sum(self, task: VectorTask, total: GroupVector, silent: Silences | None = None) -> VectorTotal:
         """One sum from its `total` over the survivors alone; what the honest server reads from the messages is it."""
-        if self._transcript is None:
-            raise RuntimeError("setup() comes first")
-        parameters = parameters_for(len(task.participants), len(self.clients), self._model, self._min_survivors)
-        terms = Terms(
-            self.session,
-            self._transcript,
-            task.round,
-            task.purpose,
-            tuple(sorted(task.participants)),
-            parameters,
-            task.group,
-            task.length,
-        )
+        terms = self._terms(task)
         server = SecAggServer(terms, frozenset(self.present), signed=self._model.server == "active")
-        simulated = _SimulatedSum(terms, total, silent or {}, self._credentials, guarded=bool(task.state))
+        simulated = SimulatedSum(terms, total, silent or {}, self._credentials, guarded=bool(task.state))
         while server.step is not Step.DONE:
             phase, awaited = f"{server.step.value}/{task.purpose}", server.awaited
             simulated.begin(server.step, awaited)
@@ -161,8 +149,23 @@ class SimulatedSums:
         self.present -= (silent or {}).keys()
         return VectorTotal(server.total(), server.survivors)
 
+    def _terms(self, task: VectorTask) -> Terms:
+        if self._transcript is None:
+            raise RuntimeError("setup() comes first")
+        parameters = parameters_for(len(task.participants), len(self.clients), self._model, self._min_survivors)
+        return Terms(
+            self.session,
+            self._transcript,
+            task.round,
+            task.purpose,
+            tuple(sorted(task.participants)),
+            parameters,
+            task.group,
+            task.length,
+        )
 
-class _SimulatedSum:
+
+class SimulatedSum:
     """The honest clients' answers in one sum, made without their inputs."""
 
     def __init__(
@@ -186,6 +189,10 @@ class _SimulatedSum:
         self._inputs: dict[PartyId, GroupVector] = {}
         self._seed_shares: dict[PartyId, dict[int, bytes]] = {}
         self._mask_key_shares: dict[PartyId, dict[int, bytes]] = {}
+
+    def mask_key(self, party: PartyId) -> AgreementKey:
+        """That the simulator has drawn for a client."""
+        return self._secrets[party].mask_key
 
     def begin(self, step: Step, awaited: frozenset[PartyId]) -> None:
         """Who answers `step`, and what the simulator draws for all of them at once."""

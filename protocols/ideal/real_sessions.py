@@ -4,9 +4,10 @@ Each class is one session with fixed inputs: `serve` is the server's part, `take
 that a training job makes, in its order.
 """
 
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +21,11 @@ from protocols.ideal.views import View
 from protocols.identifiers import SERVER, SETUP, PartyId
 from protocols.plain import union as plain_union
 from protocols.plain.sums import PlainSumClient, PlainSumServer
+from protocols.primitives.prg import KEY_BYTES
 from protocols.psu.names import PURPOSE as NAMES
 from protocols.psu.names import learn, reveal
 from protocols.psu.union import join, serve
+from protocols.secagg.openings import commit
 from protocols.secagg.sums import SecAggSumClient, SecAggSumServer
 from protocols.secret_aggregation import SecretSumClient, SecretSumServer
 from protocols.sums import Collected, Contribution, SumClient, SumServer, SumTask
@@ -117,11 +120,18 @@ class SumSession(Session):
         me = conversation.transport.party
         client = self.client(self.parties, me)
         client.setup(conversation, soon())
-        for task, inputs in self.sums:
+        key = secrets.token_bytes(KEY_BYTES)
+        for public, inputs in self.sums:
+            task = replace(public, state=_state(key, public, inputs[me])) if public.state else public
             client.prepare(conversation, task, soon())
             client.contribute(conversation, task, inputs[me], soon())
             if isinstance(client, SecretSumClient):
                 client.open(task, conversation.receive(SERVER, SumTotal, task.round, soon(), task.purpose))
+
+
+def _state(key: bytes, task: SumTask, contribution: Contribution) -> bytes:
+    """A client's own commitment, where the public task says with any state that there is one."""
+    return commit(key, f"round {task.round}", contribution.real.tobytes() + contribution.counts.tobytes())
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ class Field:
 
 _PURPOSE: Final = Field("public", "which sum a message belongs to")
 _SIGNATURE: Final = Field("public", "a signature; empty where nobody signs")
+_STATE: Final = Field("public", "a keyed hash of what a client's input depends on: whether it is the same as before")
 
 FIELDS: Final[dict[type[wire.Message], dict[str, Field]]] = {
     federation.Hello: {"digest": Field("public", "a fingerprint of the client's settings")},
@@ -61,6 +62,11 @@ FIELDS: Final[dict[type[wire.Message], dict[str, Field]]] = {
         "improved": Field("aggregate", "whether the federation's result was the best so far"),
         "evaluations": Field("public", "how many evaluations a client has seen"),
     },
+    federation.LendTable: {"to": Field("public", "which client has missed sums")},
+    federation.LentTable: {
+        "by": Field("public", "which client lends it the table"),
+        "sealed": Field("ciphertext", "the shared rows, encrypted by one client for another"),
+    },
     federation.Verdict: {"improved": Field("aggregate", "whether the federation's result was the best so far")},
     federation.SaveCheckpoint: {},
     federation.Saved: {},
@@ -83,11 +89,13 @@ FIELDS: Final[dict[type[wire.Message], dict[str, Field]]] = {
     secagg.AdvertiseKeys: {
         "purpose": _PURPOSE,
         "mask_key": Field("public", "a client's public mask key of one sum"),
+        "state": _STATE,
         "signature": _SIGNATURE,
     },
     secagg.KeyDirectory: {
         "purpose": _PURPOSE,
         "mask_keys": Field("public", "the neighbours' public mask keys"),
+        "states": _STATE,
         "signatures": _SIGNATURE,
     },
     secagg.ShareKeys: {
@@ -196,7 +204,9 @@ def allowed_kinds(config: RunConfig) -> frozenset[type[wire.Message]]:
         kinds |= {federation.Aligned}
         if config.least_holders > 1:
             kinds |= {totals.SumTotal}
-        if config.aggregation != "secret":
+        if config.aggregation == "secret":
+            kinds |= {federation.LendTable, federation.LentTable}
+        else:
             kinds |= {federation.SharedRows}
         if config.alignment == "psu":
             kinds |= {attempts.UnionPlaces}

@@ -35,6 +35,7 @@ from protocols.identifiers import SETUP, PartyId, RoundId, new_session
 from protocols.psu.attempts import Attempt, UnionPlaces
 from protocols.psu.names import POSITION_ENTRIES, names_task
 from protocols.psu.table import PeelFailed, peel_in_rounds
+from protocols.secagg.messages import STATE_BYTES
 from protocols.secagg.params import ThreatModel
 from protocols.secagg.server import Step
 from protocols.secagg.sums import vector_task
@@ -66,6 +67,8 @@ class KnownSum:
     """Over the survivors, where the server is meant to read it."""
     weights: Reader | None = None
     """How to read, from a total, the weights under which names stand in it."""
+    model: ThreatModel = MODEL
+    """What the clients declare of their server."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +86,9 @@ def group_keys(seed: int) -> Experiment:
 
 
 def masked_sums(seed: int) -> Experiment:
-    sums = _sums(seed)
+    sums = guarded_sums(seed)
     known = [
-        KnownSum(vector_task(task), _encoded(inputs), _total(inputs, silent))
+        KnownSum(vector_task(task), encoded(inputs), total_of(inputs, silent))
         for (task, inputs), silent in zip(sums, _silences(), strict=True)
     ]
 
@@ -102,11 +105,11 @@ def masked_sums(seed: int) -> Experiment:
 
 def plain_sums(seed: int) -> Experiment:
     """The twin in clear, held against the simulator of the masked sum."""
-    return replace(masked_sums(seed), name="secagg", session=SumSession.plain(_parties(), _sums(seed)))
+    return replace(masked_sums(seed), name="secagg", session=SumSession.plain(_parties(), fixed_sums(seed)))
 
 
 def secret_sums(seed: int) -> Experiment:
-    sums = _sums(seed)
+    sums = guarded_sums(seed)
 
     def simulate() -> View:
         simulated, _ = _with_group_key()
@@ -115,7 +118,7 @@ def secret_sums(seed: int) -> Experiment:
         return simulated.view()
 
     session = replace(SumSession.secret(_parties(), sums), falls=_falls(PURPOSE))
-    known = [KnownSum(vector_task(task), _encoded(inputs)) for task, inputs in sums]
+    known = [KnownSum(vector_task(task), encoded(inputs)) for task, inputs in sums]
     return Experiment("secret", session, simulate, lambda view: known)
 
 
@@ -186,7 +189,8 @@ def _with_group_key() -> tuple[SimulatedSums, bytes]:
     return simulated, simulate_group_key(simulated)
 
 
-def _sums(seed: int) -> list[tuple[SumTask, dict[PartyId, Contribution]]]:
+def fixed_sums(seed: int) -> list[tuple[SumTask, dict[PartyId, Contribution]]]:
+    """The sums of a session, one for each round, with every client's input."""
     rng = np.random.default_rng(seed)
     clients = _parties().clients
     real = {party: rng.uniform(-LAYOUT.bound, LAYOUT.bound, LAYOUT.real_entries) for party in clients}
@@ -202,13 +206,18 @@ def _sums(seed: int) -> list[tuple[SumTask, dict[PartyId, Contribution]]]:
     return sums
 
 
-def _encoded(inputs: Mapping[PartyId, Contribution]) -> dict[PartyId, Vector]:
+def guarded_sums(seed: int) -> list[tuple[SumTask, dict[PartyId, Contribution]]]:
+    """The same with clients that commit to the states of their inputs."""
+    return [(replace(task, state=bytes(STATE_BYTES)), inputs) for task, inputs in fixed_sums(seed)]
+
+
+def encoded(inputs: Mapping[PartyId, Contribution]) -> dict[PartyId, Vector]:
     return {party: LAYOUT.encode(contribution).vector for party, contribution in inputs.items()}
 
 
-def _total(inputs: Mapping[PartyId, Contribution], silent: Mapping[PartyId, Step]) -> Vector:
+def total_of(inputs: Mapping[PartyId, Contribution], silent: Mapping[PartyId, Step]) -> Vector:
     total = LAYOUT.ring.zeros(LAYOUT.entries)
-    for party, vector in _encoded(inputs).items():
+    for party, vector in encoded(inputs).items():
         if silent.get(party) is not Step.MASKED_INPUT:
             LAYOUT.ring.add_into(total, vector)
     return total

@@ -21,7 +21,7 @@ from protocols.ideal.opened import OpenedSum, centred, open_sum
 from protocols.ideal.views import SeenMessage, View
 from protocols.identifiers import PartyId
 from protocols.secagg.vectors import VectorTask
-from secure_kg.audit.experiments import CLIENTS, MODEL, KnownSum, Vector
+from secure_kg.audit.experiments import CLIENTS, KnownSum, Vector
 
 Features: TypeAlias = dict[str, float]
 _SMALL_WEIGHT: Final = 1 << 32
@@ -32,16 +32,16 @@ _SECRET_BYTES: Final = 16
 def features_of(view: View, known: Sequence[KnownSum]) -> Features:
     messages = list(view.messages())
     found: Features = {**_structure(view), **_fields(messages), **_repetitions(messages)}
-    opened = [_opened(view, one.task) for one in known]
+    opened = [_opened(view, one) for one in known]
     for number, (one, sums) in enumerate(zip(known, opened, strict=True)):
         found |= {f"sum {number}: {name}": value for name, value in _of_sum(one, sums, messages).items()}
     found |= _of_rounds(known, messages)
     return found
 
 
-def _opened(view: View, task: VectorTask) -> OpenedSum | None:
+def _opened(view: View, known: KnownSum) -> OpenedSum | None:
     try:
-        return open_sum(view, task, [PartyId(number) for number in range(1, CLIENTS + 1)], MODEL)
+        return open_sum(view, known.task, [PartyId(number) for number in range(1, CLIENTS + 1)], known.model)
     except ProtocolError:
         return None
 
@@ -59,12 +59,14 @@ def _structure(view: View) -> Features:
 
 
 def _values(message: wire.Message) -> Iterator[tuple[str, bytes]]:
-    """Byte strings and arrays among a message's fields."""
+    """Byte strings, arrays and texts among a message's fields."""
     for name in message.__struct_fields__:
         value: Any = getattr(message, name)
         entries = value.values() if isinstance(value, dict) else [value]
         for entry in entries:
-            if isinstance(entry, bytes | np.ndarray):
+            if isinstance(entry, str):
+                yield name, entry.encode()
+            elif isinstance(entry, bytes | np.ndarray):
                 yield name, entry if isinstance(entry, bytes) else entry.tobytes()
 
 

@@ -92,6 +92,9 @@ def test_json_alone_on_standard_output(monkeypatch: pytest.MonkeyPatch, capsys: 
         (["--seed", "-1"], "--seed must not be negative"),
         (["--protocol", "plain"], "invalid choice"),
         (["--json", "/dev/null/x.json"], "cannot be written"),
+        (["--graded", "--figure", "/dev/null/x.svg"], "cannot be written"),
+        (["--figure", "x.svg"], "--graded is missing"),
+        (["--graded", "--protocol", "holders"], "--graded is for secagg, secret, psu"),
     ],
 )
 def test_mistakes_get_one_line(arguments: list[str], problem: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,4 +108,4 @@ def test_mistakes_get_one_line(arguments: list[str], problem: str, capsys: pytes
 def test_help_explains_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     said = capsys.readouterr().out
-    assert all(word in said for word in ("interval", "advantage", "verdict", "Exit code"))
+    assert all(word in said for word in ("interval", "advantage", "verdict", "Exit code", "--graded"))

@@ -6,19 +6,20 @@ from typing import Final
 import numpy as np
 from scipy import stats
 
+from protocols.psu import names as union_names
 from protocols.psu.table import PeelFailed, peel_in_rounds
 from secure_kg.attacks.weak_seed import bits_in_use
 from secure_kg.audit.checks.base import Check
 from secure_kg.audit.findings import Evidence, Finding
 from secure_kg.audit.opening import OpenedSum
-from secure_kg.audit.statistics import ALARM, byte_histogram, uniform_p
+from secure_kg.audit.statistics import ALARM, Words, secrets_p
 from secure_kg.federation.config import RunConfig
 
 _SEED_BITS: Final = 256
 _SAME_BYTES: Final = 10
 """So often one value stands among 32 random bytes with probability 10^-14."""
 _SMALL: Final = np.uint64(1 << 32)
-"""A uniform weight is below this with probability 2^-29."""
+"""Weights below this are shown where weights are not uniform: one in 2^29 is, if they are."""
 
 
 class Seeds(Check):
@@ -85,34 +86,36 @@ class Seeds(Check):
 
 
 class Weights(Check):
+    """Tested over all 61 bits: of n weights without their top bit, or with any other bit fixed, p is about 2^-n."""
+
     id = "union-weights"
     question = "Does the table of the private set union show how many clients hold a name?"
 
     def __init__(self, config: RunConfig, clients: int) -> None:
         super().__init__(config, clients)
-        self._tables = self._names = 0
+        self._tables: list[Words] = []
         self._odd = Evidence()
 
     def opened(self, total: OpenedSum) -> None:
-        if total.attempt is None or total.vector is None:
+        weights = _weights_of(total)
+        if weights is None:
             return
-        try:
-            peeled = peel_in_rounds(total.vector.astype(np.uint64, copy=False), total.attempt.layout)
-        except PeelFailed:
+        self._tables.append(weights)
+        self._test(weights, total.purpose)
+
+    def _test(self, weights: Words, where: str) -> None:
+        p = secrets_p(weights, in_field=True)
+        if p >= ALARM:
             return
-        _, weights = peeled.in_order()
-        self._tables += 1
-        self._names += len(weights)
-        small = int(np.count_nonzero(weights < _SMALL))
-        if small:
-            shown = ", ".join(str(int(weight)) for weight in weights[weights < _SMALL][:8])
-            self._odd.add(f"{total.purpose}: {small} of {len(weights)} weights are small numbers: {shown}")
-            return
-        p = uniform_p(byte_histogram(weights, in_field=True))
-        if p is not None and p < ALARM:
-            self._odd.add(f"{total.purpose}: weights are not uniform, p = {p:.1e}")
+        small = weights[weights < _SMALL]
+        shown = ""
+        if len(small):
+            shown = f"; {len(small)} are small numbers: {', '.join(str(int(weight)) for weight in small[:8])}"
+        self._odd.add(f"{where}: {len(weights)} weights are not uniform, p = {p:.1e}{shown}")
 
     def findings(self) -> list[Finding]:
+        if not self._odd and len(self._tables) > 1:
+            self._test(np.concatenate(self._tables), "all tables together")
         if not self._odd:
             return []
         return [
@@ -128,7 +131,26 @@ class Weights(Check):
 
     @property
     def seen(self) -> int:
-        return self._tables
+        return len(self._tables)
 
     def looked_at(self) -> str:
-        return f"{self._tables:,} tables, {self._names:,} names" if self._tables else "no private set union"
+        if not self._tables:
+            return "no private set union"
+        return f"{len(self._tables):,} tables, {sum(map(len, self._tables)):,} weights"
+
+
+def _weights_of(total: OpenedSum) -> Words | None:
+    """The weights under which names stand in a sum; None if it is no union, or its table cannot be peeled."""
+    if total.vector is None:
+        return None
+    vector = total.vector.astype(np.uint64, copy=False)
+    if total.purpose == union_names.PURPOSE:
+        weights: Words = vector.reshape(union_names.POSITION_ENTRIES, -1)[0]
+        there: Words = weights[weights != 0]  # not so where all holders have fallen silent since the union
+        return there
+    if total.attempt is None:
+        return None
+    try:
+        return peel_in_rounds(vector, total.attempt.layout).in_order()[1]
+    except PeelFailed:
+        return None

@@ -35,7 +35,7 @@ class Uniformity(Check):
 
     def __init__(self, config: RunConfig, clients: int) -> None:
         super().__init__(config, clients)
-        self._pooled: dict[tuple[int, str], Histogram] = {}
+        self._pooled: dict[tuple[int, str, int], Histogram] = {}
         self._current: dict[tuple[int, str], dict[int, Words]] = {}
         self._uploads = self._tests = 0
         self._odd, self._dependent = Evidence(), Evidence()
@@ -46,10 +46,10 @@ class Uniformity(Check):
             return
         self._uploads += 1
         family = "field" if in_field(message.purpose) else "ring"
-        histogram = byte_histogram(message.vector, family == "field")
+        histogram = byte_histogram(message.vector)
         where = f"client {observation.peer}, round {observation.round}, {message.purpose}"
         self._note(odd_p(message.vector, family == "field"), where)
-        pooled = self._pooled.setdefault((observation.peer, family), np.zeros(256, dtype=np.int64))
+        pooled = self._pooled.setdefault((observation.peer, family, len(histogram)), np.zeros_like(histogram))
         pooled += histogram
         key = observation.round, message.purpose
         for old in [old for old in self._current if old[0] < observation.round]:
@@ -77,10 +77,9 @@ class Uniformity(Check):
             self._dependent.add(f"{who} ({where}): difference not uniform, p = {p:.1e}")
 
     def findings(self) -> list[Finding]:
-        for (party, family), histogram in sorted(self._pooled.items()):
-            p = uniform_p(histogram)
-            if p is not None:
-                self._note(p, f"client {party}, all uploads of {family} elements together")
+        for (party, family, _), histogram in sorted(self._pooled.items(), key=lambda item: item[0]):
+            together = f"client {party}, all uploads of {family} elements together"
+            self._note(uniform_p(histogram, family == "field"), together)
         self._pooled = {}
         found = []
         if self._odd:

@@ -8,8 +8,8 @@ ten; all variants are caught on nearly all.
 import numpy as np
 import pytest
 
-from benchmarks.insecure_variants import insecure
-from benchmarks.real_or_ideal import CONTROLS, Comparison
+from benchmarks.real_or_ideal import CONTROLS, EXPERIMENTS, Comparison, broken
+from secure_kg.audit.cheated_experiments import CHEATED
 from secure_kg.audit.distinguisher import (
     ERROR,
     NOT_TOLD_APART,
@@ -31,12 +31,12 @@ CONTROL_SAMPLES = 20
 
 @pytest.fixture(scope="module")
 def simulated() -> dict[str, list[Features]]:
-    return {name: simulated_features(make(0), SAMPLES) for name, make in PROTOCOLS.items()}
+    return {name: simulated_features(make(0), SAMPLES) for name, make in EXPERIMENTS.items()}
 
 
-@pytest.mark.parametrize("protocol", list(PROTOCOLS))
+@pytest.mark.parametrize("protocol", list(EXPERIMENTS))
 def test_no_protocol_is_told_from_its_simulation(protocol: str, simulated: dict[str, list[Features]]) -> None:
-    found = distinguish(real_features(PROTOCOLS[protocol](0), SAMPLES), simulated[protocol], seed=0)
+    found = distinguish(real_features(EXPERIMENTS[protocol](0), SAMPLES), simulated[protocol], seed=0)
     assert found.verdict != TOLD_APART, found
 
 
@@ -45,17 +45,26 @@ def test_every_broken_variant_is_told_from_the_simulation(
     control: Comparison, simulated: dict[str, list[Features]]
 ) -> None:
     assert control.variant is not None
-    make = PLAIN_TWINS if control.variant == "plain-twin" else PROTOCOLS
-    with insecure(control.variant):
-        broken = real_features(make[control.protocol](0), CONTROL_SAMPLES)
-    found = distinguish(broken, simulated[control.protocol][:CONTROL_SAMPLES], seed=0)
+    make = PLAIN_TWINS if control.variant == "plain-twin" else EXPERIMENTS
+    with broken(control.variant):
+        views = real_features(make[control.protocol](0), CONTROL_SAMPLES)
+    found = distinguish(views, simulated[control.protocol][:CONTROL_SAMPLES], seed=0)
     assert found.verdict == TOLD_APART, found
 
 
-@pytest.mark.parametrize("protocol", list(PROTOCOLS))
+@pytest.mark.parametrize("protocol", list(EXPERIMENTS))
 def test_real_and_simulated_views_have_the_same_form(protocol: str) -> None:
-    experiment = PROTOCOLS[protocol](0)
+    experiment = EXPERIMENTS[protocol](0)
     assert experiment.simulate().structure() == experiment.session.view().structure()
+
+
+@pytest.mark.parametrize("protocol", list(CHEATED))
+def test_of_a_cheated_session_the_sum_before_the_lie_opens_and_the_other_does_not(protocol: str) -> None:
+    experiment = CHEATED[protocol](0)
+    for found in (real_features(experiment, 1)[0], simulated_features(experiment, 1)[0]):
+        assert (found["sum 0: opens"], found["sum 0: total as claimed"], found["sum 1: opens"]) == (1.0, 1.0, 0.0)
+        assert found["Failed: number"] == (1 if protocol == "cheated-keys" else 5)
+        assert any("Failed.reason" in name for name in found)
 
 
 @pytest.mark.parametrize("protocol", [name for name in PROTOCOLS if name != "group-key"])

@@ -1,0 +1,136 @@
+"""Real sessions in which the server cheats: one sum as it should be, then one in which some clients are told lies.
+
+Clients have pinned identities and sign what matters (`protocols.secagg`, active server). A lie is a change of messages
+on their way from the honest server's code to the clients. A client that notices says so (`Failed`), as in a training
+job, and is out; the server goes on with the others as far as it gets.
+"""
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from protocols import wire
+from protocols.conversation import MAX_REASON, Conversation, Failed, M
+from protocols.errors import PeerFailed, ProtocolError
+from protocols.ideal.real import Falls, Parties, ServerSide, soon
+from protocols.ideal.real_sessions import Session
+from protocols.identifiers import SERVER, SETUP, PartyId, RoundId
+from protocols.patience import Patience
+from protocols.primitives.identity import IdentityKey
+from protocols.primitives.keys import AgreementKey
+from protocols.secagg.messages import KeyDirectory, Survivors
+from protocols.secagg.params import ThreatModel
+from protocols.secagg.sums import SecAggSumClient, SecAggSumServer
+from protocols.secagg.terms import Credentials
+from protocols.sums import Contribution, SumTask
+
+
+class Cheat(ABC):
+    """What a server sends in place of what it should."""
+
+    @abstractmethod
+    def instead(self, to: PartyId, message: wire.Message) -> wire.Message: ...
+
+
+@dataclass(frozen=True)
+class ForgedMaskKey(Cheat):
+    """`victim` is told a mask key of the server's own in place of that of `owner`."""
+
+    victim: PartyId
+    owner: PartyId
+
+    def instead(self, to: PartyId, message: wire.Message) -> wire.Message:
+        if to != self.victim or not isinstance(message, KeyDirectory):
+            return message
+        forged = {**message.mask_keys, int(self.owner): AgreementKey().public}
+        return msgspec.structs.replace(message, mask_keys=forged)
+
+
+@dataclass(frozen=True)
+class TwoSurvivorSets(Cheat):
+    """Some clients are told that `missing` has dropped out, the others that it has not. It has not."""
+
+    told: frozenset[PartyId]
+    missing: PartyId
+
+    def instead(self, to: PartyId, message: wire.Message) -> wire.Message:
+        if to not in self.told or not isinstance(message, Survivors):
+            return message
+        return msgspec.structs.replace(message, dropped=sorted({*message.dropped, int(self.missing)}))
+
+
+def signed_parties(count: int, model: ThreatModel) -> Parties:
+    """Clients with identities that are pinned by all of them."""
+    clients = Parties.of(count, model).clients
+    identities = {party: IdentityKey.generate() for party in clients}
+    directory = {party: identity.public for party, identity in identities.items()}
+    return Parties(clients, model, {party: Credentials(own, directory) for party, own in identities.items()})
+
+
+class _Cheating(Conversation):
+    """The server's side of a sum in which it cheats. A client that fails counts as one that fell silent."""
+
+    def __init__(self, straight: Conversation, cheat: Cheat) -> None:
+        super().__init__(straight.transport, straight.session)
+        self._cheat = cheat
+
+    def deliver(self, messages: dict[PartyId, M], round_id: RoundId) -> set[PartyId]:
+        changed = {party: self._cheat.instead(party, message) for party, message in messages.items()}
+        return super().deliver(changed, round_id)
+
+    def gather_each(
+        self,
+        senders: Collection[PartyId],
+        expected: type[M],
+        round_id: RoundId,
+        patience: Patience,
+        step: str,
+        purpose: str | None = None,
+    ) -> Iterator[tuple[PartyId, M]]:
+        """Of every sender one message, read before the first is given on: what is in the view depends on no clock."""
+        missing, answers = set(senders), list[tuple[PartyId, M]]()
+        while missing:
+            sender, frame = self.transport.receive(missing, soon())
+            missing.discard(sender)
+            with contextlib.suppress(PeerFailed):
+                message = self._open(sender, frame).message
+                if isinstance(message, expected):
+                    answers.append((sender, message))
+        yield from answers
+
+
+@dataclass(frozen=True)
+class CheatedSumSession(Session):
+    """Masked sums against an active server, who cheats in the last of them."""
+
+    parties: Parties
+    sums: Sequence[tuple[SumTask, Mapping[PartyId, Contribution]]] = field(repr=False)
+    cheat: Cheat
+    falls: Falls = field(default_factory=Falls)
+
+    def serve(self, side: ServerSide) -> None:
+        server = SecAggSumServer(self.parties.vector_server())
+        server.setup(side.conversation, side.present, side.patience, side.silent)
+        for number, (task, _) in enumerate(self.sums, start=1):
+            last = number == len(self.sums)
+            talk = _Cheating(side.conversation, self.cheat) if last else side.conversation
+            with contextlib.suppress(ProtocolError) if last else contextlib.nullcontext():
+                server.prepare(talk, task, side.present, side.patience, side.silent)
+                server.collect(talk, task, side.patience, side.silent, side.present)
+
+    def take_part(self, conversation: Conversation) -> None:
+        """A client that finds a contradiction says where and ends, as `secure_kg.federation.client` does."""
+        me, done = conversation.transport.party, SETUP
+        client = SecAggSumClient(self.parties.vector_client(me))
+        client.setup(conversation, soon())
+        for task, inputs in self.sums:
+            try:
+                client.prepare(conversation, task, soon())
+                client.contribute(conversation, task, inputs[me], soon())
+            except ProtocolError as problem:
+                conversation.send(SERVER, Failed(str(problem)[:MAX_REASON]), done)
+                return
+            done = task.round
