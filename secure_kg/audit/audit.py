@@ -10,12 +10,14 @@ from secure_kg.attacks.result import AttackResult
 from secure_kg.audit.checks.base import Check
 from secure_kg.audit.checks.completeness import Completeness
 from secure_kg.audit.checks.few_holders import FewHolders
+from secure_kg.audit.checks.honest_totals import HonestTotals
 from secure_kg.audit.checks.integrity import Integrity
 from secure_kg.audit.checks.keys import Keys
 from secure_kg.audit.checks.openings import BothShares, LateVectors
 from secure_kg.audit.checks.participation import Differences
 from secure_kg.audit.checks.reuse import Reuse
-from secure_kg.audit.checks.same_for_all import HonestTotals, SameForAll
+from secure_kg.audit.checks.resuming import Resuming
+from secure_kg.audit.checks.same_for_all import SameForAll
 from secure_kg.audit.checks.secrets import Seeds, Weights
 from secure_kg.audit.checks.side_channels import Sizes, Times
 from secure_kg.audit.checks.uniformity import Uniformity
@@ -96,6 +98,7 @@ def checks_for(run: AuditedRun, directory: Mapping[PartyId, bytes] | None) -> li
         Keys(config, clients, directory),
         SameForAll(config, clients),
         HonestTotals(config, clients),
+        Resuming(config, clients),
         FewHolders(config, clients),
         Differences(config, clients),
         Sizes(config, clients),
@@ -128,10 +131,11 @@ def audit(
             integrity.observe(observation)
             flow.observe(observation)
             ledger.observe(observation)
-            for check in checks:
-                check.observe(observation)
+            # What the server sends is judged by the sums that it had by then.
             for total in opening.observe(observation):
                 _tell(total, checks, ledger, when_opened)
+            for check in checks:
+                check.observe(observation)
             progress(flow.messages)
         for total in opening.end():
             _tell(total, checks, ledger, when_opened)
