@@ -9,18 +9,23 @@ from protocols.identifiers import PartyId
 from secure_kg.attacks.result import AttackResult
 from secure_kg.audit.checks.base import Check
 from secure_kg.audit.checks.completeness import Completeness
+from secure_kg.audit.checks.evaluations import Evaluations
 from secure_kg.audit.checks.few_holders import FewHolders
 from secure_kg.audit.checks.honest_totals import HonestTotals
 from secure_kg.audit.checks.integrity import Integrity
 from secure_kg.audit.checks.keys import Keys
 from secure_kg.audit.checks.openings import BothShares, LateVectors
 from secure_kg.audit.checks.participation import Differences
-from secure_kg.audit.checks.reuse import Reuse
+from secure_kg.audit.checks.repeated_sums import RepeatedSums
 from secure_kg.audit.checks.resuming import Resuming
+from secure_kg.audit.checks.reuse import Reuse
 from secure_kg.audit.checks.same_for_all import SameForAll
 from secure_kg.audit.checks.secrets import Seeds, Weights
 from secure_kg.audit.checks.side_channels import Sizes, Times
+from secure_kg.audit.checks.survivors import OneStory
 from secure_kg.audit.checks.uniformity import Uniformity
+from secure_kg.audit.checks.union_answers import UnionAnswers
+from secure_kg.audit.checks.verdicts import Verdicts
 from secure_kg.audit.declarations import may_learn
 from secure_kg.audit.findings import CheckResult, Finding, worst_first
 from secure_kg.audit.flow import Flow
@@ -95,10 +100,15 @@ def checks_for(run: AuditedRun, directory: Mapping[PartyId, bytes] | None) -> li
         Weights(config, clients),
         BothShares(config, clients),
         LateVectors(config, clients),
+        OneStory(config, clients),
         Keys(config, clients, directory),
         SameForAll(config, clients),
         HonestTotals(config, clients),
         Resuming(config, clients),
+        Evaluations(config, clients),
+        RepeatedSums(config, clients),
+        Verdicts(config, clients),
+        UnionAnswers(config, clients),
         FewHolders(config, clients),
         Differences(config, clients),
         Sizes(config, clients),

@@ -37,7 +37,7 @@ class SameForAll(Check):
         self._sums, self._has = 0, {}
 
     def opened(self, total: OpenedSum) -> None:
-        self._sums += total.purpose == "rows" and total.vector is not None and not total.given_up
+        self._sums += total.purpose == "rows" and total.finished and not total.given_up
 
     def observe(self, observation: Observation) -> None:
         if observation.direction != "sent":
@@ -61,7 +61,9 @@ class SameForAll(Check):
                 self._compare(f"verdict on round {number}", party, digest)
             # By what a client has when it begins: which of two versions is the newer one is the server's word.
             case TrainRound() | Evaluate() if party in self._has or self.config.aggregation != "secret":
-                self._compare(f"rows before {observation.kind} of round {number}", party, self._has.get(party, _NOTHING))
+                self._compare(
+                    f"rows before {observation.kind} of round {number}", party, self._has.get(party, _NOTHING)
+                )
 
     def _compare(self, what: str, party: int, digest: str, different: Evidence | None = None) -> None:
         self._sent += 1
