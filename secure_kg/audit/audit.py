@@ -133,8 +133,7 @@ def audit(
     aligned = load_aligned(run.path / "server")
     union = aligned.union if aligned is not None else None
     for number, recording in enumerate(run.recordings, start=1):
-        # A first session finds its union in the transcript; one that goes on with an older alignment does not.
-        opening = Opening(run.config, run.clients, union if number > 1 else None, directory)
+        opening = Opening(run.config, run.clients, union, directory)
         for check in checks:
             check.begin_session()
         for observation in recording:

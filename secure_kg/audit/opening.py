@@ -111,7 +111,7 @@ class Opening:
         union: Union | None = None,
         identities: Mapping[PartyId, bytes] | None = None,
     ) -> None:
-        """`union`: of an earlier session of the same run, whose alignment a later one goes on with.
+        """`union`: of an earlier session of the same run, if this one goes on with its alignment.
 
         `identities`: the clients' pinned ones, to check signatures by.
         """
@@ -133,6 +133,7 @@ class Opening:
         match message:
             case Welcome():
                 self._session = SessionId(message.session)
+                self.union = self.union if message.aligned else None
             case ChannelDirectory():
                 if self._session is not None:
                     keys = {PartyId(party): key for party, key in message.channel_keys.items()}
