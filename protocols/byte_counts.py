@@ -20,7 +20,7 @@ from protocols.primitives.keys import PUBLIC_KEY_BYTES
 from protocols.primitives.prg import KEY_BYTES
 from protocols.primitives.shamir import SHARE_BYTES
 from protocols.psu.layout import TableLayout
-from protocols.secagg.messages import COMMITMENT_BYTES, PEERS_BYTES, SEALED_SHARES_BYTES
+from protocols.secagg.messages import COMMITMENT_BYTES, PEERS_BYTES, SEALED_SHARES_BYTES, STATE_BYTES
 from protocols.wire import HEADER
 
 COUNT_BYTES: Final = 4
@@ -88,13 +88,17 @@ class MaskedSum:
     """Those of them that have sent no input."""
     signed: bool = False
     """Against an active server."""
+    guarded: bool = False
+    """Whether clients commit to the state of their input."""
 
     def bytes_up(self) -> dict[str, int]:
         """Per step. A dropout changes nothing but whose share travels: one for each neighbour, and the own one."""
         purpose, signature = text_bytes(self.purpose), binary_bytes(SIGNATURE_BYTES if self.signed else 0)
         survivors = (self.neighbours - self.dropped) | {self.party}
         steps = {
-            "advertise keys": frame_bytes(purpose, binary_bytes(PUBLIC_KEY_BYTES), signature),
+            "advertise keys": frame_bytes(
+                purpose, binary_bytes(PUBLIC_KEY_BYTES), binary_bytes(STATE_BYTES if self.guarded else 0), signature
+            ),
             "share keys": frame_bytes(
                 purpose, map_bytes(self.neighbours, SEALED_SHARES_BYTES), binary_bytes(COMMITMENT_BYTES)
             ),

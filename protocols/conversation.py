@@ -26,6 +26,7 @@ from protocols.errors import (
     PeerLost,
     PeerMisbehaved,
     SumAbandoned,
+    SumRefused,
     UnexpectedMessage,
 )
 from protocols.identifiers import SERVER, PartyId, RoundId, SessionId
@@ -84,9 +85,10 @@ class Abandon(wire.Message, frozen=True):
 class Conversation:
     """Typed send and receive within one session."""
 
-    def __init__(self, transport: Transport, session: SessionId) -> None:
+    def __init__(self, transport: Transport, session: SessionId, greeting: bytes = b"") -> None:
+        """`greeting`: digest of what the server told everybody as it opened the session. Keys are bound to it."""
         self.transport = transport
-        self.session = session
+        self.session, self.greeting = session, greeting
         self.late_messages = 0
         self._given_up: set[tuple[RoundId, str]] = set()
 
@@ -252,8 +254,9 @@ class Conversation:
                 continue
             if isinstance(message, Abandon) and envelope.round == round_id:
                 self._given_up.add((round_id, message.purpose))
-                who = "" if sender == SERVER else f"{party_names([sender])}: "
-                raise SumAbandoned(who + _printable(message.reason))
+                if sender == SERVER:
+                    raise SumAbandoned(_printable(message.reason))
+                raise SumRefused(f"{party_names([sender])}: {_printable(message.reason)}")
             if envelope.round > round_id or not isinstance(message, expected):
                 raise UnexpectedMessage(
                     f"{party_names([sender])} sent {type(message).__name__} of round {envelope.round} "

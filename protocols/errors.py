@@ -41,6 +41,10 @@ class SumAbandoned(ProtocolError):
     """One sum ended without a result, e.g. with too few survivors. The session goes on."""
 
 
+class SumRefused(SumAbandoned):
+    """A client has said that it does not help to open this sum. The session goes on; asking again changes nothing."""
+
+
 class LeftOut(ProtocolError):
     """The server has gone on without this party, which was too slow. The session goes on; the party may come back."""
 

@@ -117,8 +117,10 @@ class SumTask:
     participants: tuple[PartyId, ...]
     layout: SumLayout
     model: bytes = b""
-    """Digest of what the server sent for this sum. In a secure sum, parties that were sent different things cannot add
-    up; the plain twin does not look at it."""
+    """Digest of what a client has applied of all that the server sent it. In a secure sum, clients that have applied
+    different things cannot add up. The server's own tasks leave it empty, and the plain twin does not look at it."""
+    state: bytes = b""
+    """A client's commitment to what its contribution depends on (`protocols.secagg.openings`); likewise."""
 
 
 @dataclass(frozen=True, slots=True)

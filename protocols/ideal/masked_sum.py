@@ -40,6 +40,7 @@ from protocols.primitives.keys import AgreementKey, derive_key
 from protocols.primitives.prg import KEY_BYTES, combine_keystreams
 from protocols.primitives.shamir import SHARE_BYTES, split
 from protocols.secagg.messages import (
+    STATE_BYTES,
     AdvertiseChannel,
     AdvertiseKeys,
     ChannelDirectory,
@@ -50,7 +51,7 @@ from protocols.secagg.messages import (
 )
 from protocols.secagg.params import ThreatModel
 from protocols.secagg.server import SecAggServer, Step
-from protocols.secagg.terms import Credentials, Terms, channel_statement, setup_transcript
+from protocols.secagg.terms import Advert, Credentials, Terms, channel_statement, setup_transcript
 from protocols.secagg.vectors import VectorTask, VectorTotal, parameters_for
 
 Silences: TypeAlias = Mapping[PartyId, Step]
@@ -145,10 +146,9 @@ class SimulatedSums:
             parameters,
             task.group,
             task.length,
-            model=task.model,
         )
         server = SecAggServer(terms, frozenset(self.present), signed=self._model.server == "active")
-        simulated = _SimulatedSum(terms, total, silent or {}, self._credentials)
+        simulated = _SimulatedSum(terms, total, silent or {}, self._credentials, guarded=bool(task.state))
         while server.step is not Step.DONE:
             phase, awaited = f"{server.step.value}/{task.purpose}", server.awaited
             simulated.begin(server.step, awaited)
@@ -171,8 +171,11 @@ class _SimulatedSum:
         total: GroupVector,
         silent: Silences,
         credentials: Mapping[PartyId, Credentials] | None,
+        guarded: bool = False,
     ) -> None:
+        """`guarded`: whether clients commit to the state of their input."""
         terms.group.require(total, terms.length)
+        self._guarded = guarded
         self.answering: frozenset[PartyId] = frozenset()
         self._terms, self._total, self._silent, self._credentials = terms, total, silent, credentials
         self._neighbours = {party: frozenset(terms.graph.neighbours(party)) for party in terms.participants}
@@ -203,10 +206,12 @@ class _SimulatedSum:
             case Step.ADVERTISE_KEYS:
                 mask_key = AgreementKey.from_secret(secrets.token_bytes(KEY_BYTES))
                 self._secrets[party] = _Secrets(mask_key, secrets.token_bytes(KEY_BYTES))
+                # A commitment is a pseudorandom function of a state that does not come again within a session.
+                advert = Advert(mask_key.public, secrets.token_bytes(STATE_BYTES) if self._guarded else b"")
                 signature = b""
                 if self._credentials is not None:
-                    signature = self._credentials[party].sign(self._terms.advert_statement(party, mask_key.public))
-                return AdvertiseKeys(purpose, mask_key.public, signature)
+                    signature = self._credentials[party].sign(self._terms.advert_statement(party, advert))
+                return AdvertiseKeys(purpose, advert.mask_key, advert.state, signature)
             case Step.SHARE_KEYS:
                 peers = sorted(self._neighbours[party] & self._advertised)
                 commitment = self._terms.seed_commitment(party, self._secrets[party].seed)

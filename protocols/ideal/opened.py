@@ -91,7 +91,6 @@ def _terms(view: View, task: VectorTask, clients: Collection[PartyId], model: Th
         parameters_for(len(participants), len(clients), model, min_survivors),
         task.group,
         task.length,
-        model=task.model,
     )
 
 

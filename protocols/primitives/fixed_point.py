@@ -72,6 +72,11 @@ class FixedPoint:
         return 1.0 / self.scale
 
     @property
+    def largest_value(self) -> float:
+        """No encoded value is larger, so no mean of encoded values is."""
+        return self._largest * self.unit
+
+    @property
     def _largest(self) -> int:
         return int(np.rint(self.bound * self.scale))
 

@@ -43,8 +43,8 @@ from protocols.secagg.messages import (
     SurvivorSignature,
     UnmaskShares,
 )
-from protocols.secagg.openings import Openings
-from protocols.secagg.terms import Credentials, Terms
+from protocols.secagg.openings import Opening, Openings
+from protocols.secagg.terms import Advert, Credentials, Terms
 
 
 class _NotSerialised:
@@ -81,8 +81,8 @@ class Advertised(_NotSerialised):
 @dataclass(frozen=True, slots=True)
 class Shared(_NotSerialised):
     name = "share keys"
-    mask_keys: dict[PartyId, bytes]
-    """Public mask keys of the neighbours that advertised, and its own."""
+    adverts: dict[PartyId, Advert]
+    """Public mask keys and states of the neighbours that advertised, and its own."""
     agreed: dict[PartyId, bytes] = field(repr=False)
     """The secret that each of them and this client's mask key, now forgotten, agree on."""
     seed: bytes = field(repr=False)
@@ -137,7 +137,9 @@ class SecAggClient:
         channels: Channels,
         credentials: Credentials | None,
         openings: Openings | None = None,
+        state: bytes = b"",
     ) -> None:
+        """`state`: this client's commitment to what its input depends on (`openings`)."""
         self.party = party
         self.state: State = New()
         self._terms = terms
@@ -145,6 +147,7 @@ class SecAggClient:
         self._credentials = credentials
         self._openings = openings if openings is not None else Openings()
         self._neighbours = frozenset(terms.graph.neighbours(party))
+        self._states = {party: state}
 
     def __repr__(self) -> str:
         return f"SecAggClient(party={self.party}, state={self.state.name})"
@@ -155,10 +158,10 @@ class SecAggClient:
             raise self._aborted(UnexpectedMessage(f"start in state '{self.state.name}': one object is one sum"))
         mask_key = AgreementKey.from_secret(secrets.token_bytes(KEY_BYTES))
         self.state = Advertised(mask_key)
-        signature = b""
+        signature, advert = b"", Advert(mask_key.public, self._states[self.party])
         if self._credentials is not None:
-            signature = self._credentials.sign(self._terms.advert_statement(self.party, mask_key.public))
-        return AdvertiseKeys(self._terms.purpose, mask_key.public, signature)
+            signature = self._credentials.sign(self._terms.advert_statement(self.party, advert))
+        return AdvertiseKeys(self._terms.purpose, advert.mask_key, advert.state, signature)
 
     def receive(self, message: wire.Message) -> wire.Message | None:
         """The answer to `message`, if there is one. Raises, and is aborted, unless the state waits for it."""
@@ -201,6 +204,7 @@ class SecAggClient:
             raise self._aborted(UnexpectedMessage(f"an input in state '{state.name}'"))
         group = self._terms.group
         group.require(vector, self._terms.length)
+        self._openings.may_come(self._opening(frozenset({self.party, *state.held})))
         self.state = Masked(state.own_seed_share, state.held)
         added = [*more_masks, state.self_mask, *(key for peer, key in state.masks.items() if self.party < peer)]
         subtracted = [key for peer, key in state.masks.items() if self.party > peer]
@@ -222,29 +226,33 @@ class SecAggClient:
         if len({*keys.values(), state.mask_key.public}) != len(keys) + 1:
             raise PeerMisbehaved("two clients have the same key in the key directory")
         self._require_enough(len(keys) + 1, "advertised keys")
+        adverts = {peer: Advert(key, directory.states[int(peer)]) for peer, key in keys.items()}
         if self._credentials is not None:
-            for peer, key in keys.items():
-                self._credentials.check(self._terms.advert_statement(peer, key), directory.signatures.get(peer, b""))
+            for peer, advert in adverts.items():
+                statement = self._terms.advert_statement(peer, advert)
+                self._credentials.check(statement, directory.signatures.get(peer, b""))
         agreed = {peer: state.mask_key.agree(key) for peer, key in keys.items()}
-        keys[self.party] = state.mask_key.public
+        adverts[self.party] = Advert(state.mask_key.public, self._states[self.party])
+        self._states = {peer: advert.state for peer, advert in adverts.items()}
         seed = secrets.token_bytes(KEY_BYTES)
-        holders = sorted(keys)
+        holders = sorted(adverts)
         threshold = self._terms.parameters.threshold
         mask_shares = split(state.mask_key.secret_for_sharing(), holders, threshold)
         seed_shares = split(seed, holders, threshold)
-        sealed = {int(peer): self._seal(peer, keys, mask_shares[peer] + seed_shares[peer]) for peer in agreed}
-        self.state = Shared(keys, agreed, seed, seed_shares[self.party])
+        sealed = {int(peer): self._seal(peer, adverts, mask_shares[peer] + seed_shares[peer]) for peer in agreed}
+        self.state = Shared(adverts, agreed, seed, seed_shares[self.party])
         return ShareKeys(self._terms.purpose, sealed, self._terms.seed_commitment(self.party, seed))
 
     def _keep_shares(self, state: Shared, message: EncryptedShares) -> None:
         """Figure 4, round 2. Whoever's shares cannot be opened here could not be recovered later: no input is given."""
         sealed = {PartyId(party): entry for party, entry in message.sealed.items()}
-        if self.party in sealed or not sealed.keys() <= state.mask_keys.keys():
+        if self.party in sealed or not sealed.keys() <= state.adverts.keys():
             raise PeerMisbehaved("shares of a client that has advertised no key")
         self._require_enough(len(sealed) + 1, "shared keys")
-        held = {peer: self._open(peer, state.mask_keys, entry) for peer, entry in sealed.items()}
+        held = {peer: self._open(peer, state.adverts, entry) for peer, entry in sealed.items()}
+        mask_keys = {peer: advert.mask_key for peer, advert in state.adverts.items()}
         masks = {
-            peer: derive_key(state.agreed[peer], self._terms.pairwise_context(self.party, peer, state.mask_keys))
+            peer: derive_key(state.agreed[peer], self._terms.pairwise_context(self.party, peer, mask_keys))
             for peer in held
         }
         self_mask = derive_key(state.seed, self._terms.self_mask_context(self.party))
@@ -261,7 +269,7 @@ class SecAggClient:
             raise PeerMisbehaved("the list of dropped clients names one that has sent no shares")
         survivors = frozenset((state.held.keys() - set(dropped)) | {self.party})
         self._require_enough(len(survivors), "sent their input")
-        self._openings.open(self._terms.round, self._terms.purpose, survivors)
+        self._openings.open(self._opening(survivors))
         seeds = {int(peer): state.held[peer].seed for peer in survivors - {self.party}}
         answer = UnmaskShares(
             self._terms.purpose,
@@ -293,6 +301,11 @@ class SecAggClient:
         self.state = Answered()
         return state.answer
 
+    def _opening(self, survivors: frozenset[PartyId]) -> Opening:
+        """The sum as it is about to be opened, for the client's own record."""
+        states = {peer: self._states[peer] for peer in sorted(survivors)}
+        return Opening(self._terms.round, self._terms.purpose, survivors, states)
+
     def _require_enough(self, count: int, what: str) -> None:
         least = max(self._terms.parameters.min_survivors, self._terms.parameters.threshold)
         if count < least:
@@ -303,18 +316,18 @@ class SecAggClient:
             raise UnexpectedMessage("the sum is over for this client")
         return self._channels
 
-    def _seal(self, peer: PartyId, mask_keys: dict[PartyId, bytes], shares: bytes) -> bytes:
-        context = self._terms.share_context(self.party, peer, mask_keys)
+    def _seal(self, peer: PartyId, adverts: dict[PartyId, Advert], shares: bytes) -> bytes:
+        context = self._terms.share_context(self.party, peer, adverts)
         return seal(derive_key(self._session_channels().secret(peer), context), shares, context.encode())
 
-    def _open(self, peer: PartyId, mask_keys: dict[PartyId, bytes], sealed: bytes) -> HeldShares:
-        context = self._terms.share_context(peer, self.party, mask_keys)
+    def _open(self, peer: PartyId, adverts: dict[PartyId, Advert], sealed: bytes) -> HeldShares:
+        context = self._terms.share_context(peer, self.party, adverts)
         try:
             key = derive_key(self._session_channels().secret(peer), context)
             shares = open_sealed(key, sealed, context.encode())
         except PeerMisbehaved:
             raise PeerMisbehaved(
-                f"the shares of client {peer} cannot be opened: forged, or it was told other keys, terms or model"
+                f"the shares of client {peer} cannot be opened: forged, or it was told other keys, terms or rows"
             ) from None
         return HeldShares(shares[:SHARE_BYTES], shares[SHARE_BYTES:])
 

@@ -26,6 +26,7 @@ from protocols.primitives.keys import PUBLIC_KEY_BYTES
 from protocols.primitives.shamir import SHARE_BYTES
 
 COMMITMENT_BYTES: Final = 32
+STATE_BYTES: Final = 32
 PEERS_BYTES: Final = 32
 SEALED_SHARES_BYTES: Final = 2 * SHARE_BYTES + OVERHEAD_BYTES
 """A share of the mask key and one of the self-mask seed, encrypted for one neighbour."""
@@ -70,29 +71,37 @@ class ChannelDirectory(wire.Message, frozen=True):
 
 @wire.message(0x0112)
 class AdvertiseKeys(wire.Message, frozen=True):
-    """Client to server: the public half of the key this one sum's pairwise masks come from."""
+    """Client to server: the public half of the key this one sum's pairwise masks come from.
+
+    `state`: a commitment to all that its input depends on, the same only if that is the same (`openings`).
+    """
 
     purpose: str
     mask_key: bytes
+    state: bytes
     signature: bytes
 
     def __post_init__(self) -> None:
         _require_purpose(self.purpose)
         wire.require(len(self.mask_key) == PUBLIC_KEY_BYTES, "public key of wrong length")
+        wire.require(len(self.state) in (0, STATE_BYTES), "state of wrong length")
         _require_signature(self.signature)
 
 
 @wire.message(0x0113)
 class KeyDirectory(wire.Message, frozen=True):
-    """Server to client: the mask keys of those of its neighbours that advertised one."""
+    """Server to client: the mask keys and states of those of its neighbours that advertised one."""
 
     purpose: str
     mask_keys: dict[int, bytes]
+    states: dict[int, bytes]
     signatures: dict[int, bytes]
 
     def __post_init__(self) -> None:
         _require_purpose(self.purpose)
         _require_parties(self.mask_keys, PUBLIC_KEY_BYTES)
+        _require_parties(self.states, 0, STATE_BYTES)
+        wire.require(self.states.keys() == self.mask_keys.keys(), "keys and states of different clients")
         _require_parties(self.signatures, 0, SIGNATURE_BYTES)
 
 

@@ -1,42 +1,111 @@
-"""Which sums a client has helped to open, and over whom: kept for as long as its inputs may come again.
+"""Which sums a client has helped to open, over whom and from which states: kept as long as inputs may come again.
 
-A resumed job computes the rounds after its last checkpoint once more, from the same seeds, so the same inputs go into
-new sums. Over the same survivors the sum is the same and shows nothing new. Over other survivors, because somebody is
-missing this time, the difference of the two sums would be the input of the missing client. A client therefore helps to
-open a sum for the second time over the same survivors only.
+Two sums that hold the same secret over different survivors can be subtracted from each other, and what is left belongs
+to those who are in one of them only. So every client commits, before a sum, to the state that its input depends on (its
+parameters, the part of its data, the kind of sum, whatever the sum is called). Everybody is told the commitments of
+all, and a client helps to open
 
-In a sparse graph a client sees its neighbours only, and a new session gives it new ones: there it opens no sum twice.
+- the sum of one round and purpose a second time only if the survivors and the states of all of them are as before: the
+  sum is then the same number and shows nothing new. (A resumed job repeats the rounds after its last checkpoint.)
+- a sum that holds a state, its own or anybody's, only over the survivors with which it has opened that state before.
+
+A client guards the states of the others too, because a threshold of clients opens a sum, whether or not the one whose
+secret comes twice is among them. If those who shared keys already rule a sum out, it gives no input either. A refusal
+costs that sum and no other.
+
+A commitment is an HMAC under a key that never leaves its client: to everybody else it shows whether two states of one
+client are the same, and nothing else. Commitments are part of the keys under which clients encrypt shares for each
+other (`terms`): a server that passes on a false one makes an end of the sum before any input is given.
+
+In a sparse graph a client sees its neighbours only, and a new sum gives it new ones: there it opens no state twice.
 """
 
+import hashlib
+import hmac
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from protocols.errors import SumAbandoned
 from protocols.identifiers import PartyId, RoundId
 
-Opened: TypeAlias = tuple[int, str]
-"""Round and purpose."""
-Note: TypeAlias = Callable[[RoundId, str, frozenset[PartyId]], None]
+_DOMAIN = b"secure-kg/state/1/"
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """One sum as a client is about to help to open it."""
+
+    round: RoundId
+    purpose: str
+    survivors: frozenset[PartyId]
+    states: Mapping[PartyId, bytes] = field(default_factory=dict)
+    """The survivors' commitments. Empty ones guard nothing: such an input is fresh each time."""
+
+    @property
+    def name(self) -> tuple[int, str]:
+        return int(self.round), self.purpose
+
+
+Note: TypeAlias = Callable[[Opening], None]
 """Write down what is about to be opened; must not return before it is safe from the process's own death."""
+
+
+def commit(key: bytes, kind: str, depends_on: bytes) -> bytes:
+    """The commitment of a client that holds `key` to the state `depends_on` of its input to sums of one kind."""
+    return hmac.new(key, _DOMAIN + kind.encode() + b"/" + depends_on, hashlib.sha256).digest()
 
 
 class Openings:
     """`known`: what was opened before this session. `note`: where to write down what is opened now."""
 
-    def __init__(self, known: Mapping[Opened, Collection[PartyId]] | None = None, note: Note | None = None) -> None:
-        self._known = {opened: frozenset(survivors) for opened, survivors in (known or {}).items()}
+    def __init__(self, known: Collection[Opening] = (), note: Note | None = None) -> None:
+        self._by_name: dict[tuple[int, str], Opening] = {}
+        self._by_state: dict[bytes, Opening] = {}
+        for opening in known:
+            self._remember(opening)
         self._note = note
 
     def __repr__(self) -> str:
-        return f"Openings({len(self._known)} sums)"
+        return f"Openings({len(self._by_name)} sums)"
 
-    def open(self, round_id: RoundId, purpose: str, survivors: frozenset[PartyId]) -> None:
-        """Called right before a client answers for `survivors`; `SumAbandoned` if it must not."""
-        before = self._known.setdefault((int(round_id), purpose), survivors)
-        if before != survivors:
-            raise SumAbandoned(
-                f"the sum of {purpose} of round {round_id} was opened before over other clients; the difference would "
-                "be the input of those missing"
-            )
+    def may_come(self, opening: Opening) -> None:
+        """`SumAbandoned` if no part of these `survivors`, of whom some may still drop out, can be opened."""
+        for before in self._before(opening):
+            if not before.survivors <= opening.survivors:
+                raise SumAbandoned(_over_others(opening, before))
+
+    def open(self, opening: Opening) -> None:
+        """Called right before a client answers for the survivors; `SumAbandoned` if it must not."""
+        for before in self._before(opening):
+            if before.survivors != opening.survivors:
+                raise SumAbandoned(_over_others(opening, before))
+            if before.name == opening.name and dict(before.states) != dict(opening.states):
+                raise SumAbandoned(
+                    f"the sum of {opening.purpose} of round {opening.round} was opened before from other states; the "
+                    "difference would be what has changed"
+                )
+        self._remember(opening)
         if self._note is not None:
-            self._note(round_id, purpose, survivors)
+            self._note(opening)
+
+    def _before(self, opening: Opening) -> list[Opening]:
+        """What was opened of the same name, and of each of the same states."""
+        named = self._by_name.get(opening.name)
+        same = [self._by_state[state] for state in opening.states.values() if state in self._by_state]
+        return [*([named] if named is not None else []), *same]
+
+    def _remember(self, opening: Opening) -> None:
+        """The first opening of each sum and of each state counts."""
+        self._by_name.setdefault(opening.name, opening)
+        for state in opening.states.values():
+            if state:
+                self._by_state.setdefault(state, opening)
+
+
+def _over_others(opening: Opening, before: Opening) -> str:
+    again = "was" if before.name == opening.name else f"has inputs that were, as {before.purpose} of {before.round},"
+    return (
+        f"the sum of {opening.purpose} of round {opening.round} {again} opened before over other clients; the "
+        "difference would be the input of those missing"
+    )

@@ -176,8 +176,9 @@ class SecAggServer:
     def _directory(self, party: PartyId) -> KeyDirectory:
         peers = sorted(self._neighbours[party])
         keys = {int(peer): self._adverts[peer].mask_key for peer in peers}
+        states = {int(peer): self._adverts[peer].state for peer in peers}
         signatures = {int(peer): self._adverts[peer].signature for peer in peers} if self._signed else {}
-        return KeyDirectory(self._terms.purpose, keys, signatures)
+        return KeyDirectory(self._terms.purpose, keys, states, signatures)
 
     def _relayed(self, party: PartyId) -> EncryptedShares:
         peers = sorted(self._neighbours[party])

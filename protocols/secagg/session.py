@@ -43,7 +43,9 @@ class ClientSession:
         session: SessionId,
         credentials: Credentials | None = None,
         openings: Openings | None = None,
+        greeting: bytes = b"",
     ) -> None:
+        """`greeting`: digest of what the server told this client before; clients told other things share no keys."""
         if party not in clients:
             raise ValueError("a client must be among the clients of its session")
         if credentials is not None and credentials.directory.get(party) != credentials.identity.public:
@@ -53,6 +55,7 @@ class ClientSession:
         self._session = session
         self._credentials = credentials
         self._openings = openings if openings is not None else Openings()
+        self._greeting = greeting
         self._key: AgreementKey | None = AgreementKey()
         self._started = False
         self._transcript: bytes | None = None
@@ -79,7 +82,7 @@ class ClientSession:
             self._check(keys, directory)
         except PeerMisbehaved as problem:
             raise self._ended(problem) from None
-        self._transcript = setup_transcript(self._session, keys)
+        self._transcript = setup_transcript(self._session, keys, self._greeting)
         self._channels, self._key = Channels(self._key, keys), None
 
     def begin(
@@ -91,8 +94,12 @@ class ClientSession:
         group: Group,
         length: int,
         model: bytes = b"",
+        state: bytes = b"",
     ) -> SecAggClient:
-        """This client's part in one sum. Once per round and purpose, and never for an earlier round."""
+        """This client's part in one sum. Once per round and purpose, and never for an earlier round.
+
+        `state`: its commitment to what its input depends on (`openings`).
+        """
         if self._transcript is None or self._channels is None:
             raise UnexpectedMessage("a sum before the set-up is complete")
         members = frozenset(participants)
@@ -113,7 +120,7 @@ class ClientSession:
         terms = Terms(
             self._session, self._transcript, round_id, purpose, ordered, parameters, group, length, model=model
         )
-        return SecAggClient(self.party, terms, self._channels, self._credentials, self._openings)
+        return SecAggClient(self.party, terms, self._channels, self._credentials, self._openings, state)
 
     @property
     def peers(self) -> frozenset[PartyId]:

@@ -32,7 +32,7 @@ from protocols.transport.deadline import Deadline
 def vector_task(task: SumTask) -> VectorTask:
     """The same sum as one of ring vectors."""
     layout = task.layout
-    return VectorTask(task.round, task.purpose, task.participants, layout.ring, layout.entries, task.model)
+    return VectorTask(task.round, task.purpose, task.participants, layout.ring, layout.entries, task.model, task.state)
 
 
 class Encoder:

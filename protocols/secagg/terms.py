@@ -1,8 +1,13 @@
 """What all parties of one sum must agree on, and the keys and statements that are bound to it.
 
 Every client computes its own terms from its own configuration and record. Whatever differs between two clients (the
-session's channel keys, the participants, the parameters, the group, the length, the digest of the global model they
-were sent) gives them different keys: shares do not open, signatures do not verify, and masks do not cancel.
+session's channel keys, what they were told when it began, the participants, the parameters, the group, the length)
+gives them different keys: shares do not open, signatures do not verify, and masks do not cancel.
+
+Two things enter only the keys under which clients encrypt shares for each other, so that the server need not know them:
+`Terms.model`, a digest of what a client has applied of all that the server sent it, and the states to which the two
+clients have committed (`protocols.secagg.openings`). That is enough: a client masks only with peers whose shares it has
+opened, and gives its input after that. So all clients of one sum have applied the same.
 """
 
 import hashlib
@@ -21,7 +26,7 @@ from protocols.secagg.graph import MaskingGraph
 from protocols.secagg.params import SumParameters
 
 PROTOCOL: Final = "secure-kg/secagg"
-VERSION: Final = 2
+VERSION: Final = 3
 
 
 def digest(*parts: bytes) -> bytes:
@@ -71,10 +76,24 @@ def channel_statement(session: SessionId, party: PartyId, channel_key: bytes) ->
     return Statement(PROTOCOL, VERSION, session, SETUP, party, "advertise channel", channel_key)
 
 
-def setup_transcript(session: SessionId, channel_keys: Mapping[PartyId, bytes]) -> bytes:
-    """One digest of the set-up as a party saw it. It holds the party's own fresh key, so no old session can return."""
+def setup_transcript(session: SessionId, channel_keys: Mapping[PartyId, bytes], greeting: bytes = b"") -> bytes:
+    """One digest of the set-up as a party saw it. It holds the party's own fresh key, so no old session can return.
+
+    `greeting`: digest of what the server told everybody before the set-up. Clients that were told different things
+    share no keys.
+    """
     entries = [struct.pack("<Q", party) + key for party, key in sorted(channel_keys.items())]
-    return digest(PROTOCOL.encode(), struct.pack("<Q", VERSION), session, *entries)
+    return digest(PROTOCOL.encode(), struct.pack("<Q", VERSION), session, greeting, *entries)
+
+
+@dataclass(frozen=True, slots=True)
+class Advert:
+    """What a client advertises for one sum."""
+
+    mask_key: bytes
+    """The public half of the key its pairwise masks come from."""
+    state: bytes = b""
+    """Commitment to all that its input depends on (`protocols.secagg.openings`); empty if there is nothing to guard."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +110,8 @@ class Terms:
     group: Group
     length: int
     model: bytes = b""
-    """Digest of what the server sent everybody for this sum, e.g. the global model; empty if it sent nothing."""
+    """Digest of what this client has applied of the server's messages, e.g. the global model. Not part of `digest`: the
+    server's own terms leave it empty."""
 
     @property
     def graph(self) -> MaskingGraph:
@@ -109,16 +129,17 @@ class Terms:
             self.purpose.encode(),
             encode_parties(self.participants),
             self.group.name.encode(),
-            self.model,
         )
 
-    def share_context(self, sender: PartyId, receiver: PartyId, mask_keys: Mapping[PartyId, bytes]) -> KeyContext:
+    def share_context(self, sender: PartyId, receiver: PartyId, adverts: Mapping[PartyId, "Advert"]) -> KeyContext:
         """For the key under which `sender` encrypts shares for `receiver`, and their associated data.
 
-        It holds both mask keys: shares open only between clients that have each other's true key, so that a mask that
-        would not cancel is noticed before any input is given.
+        It holds both mask keys and states, and the model: shares open only between clients that have each other's true
+        advertisement and have applied the same. Whatever differs is noticed before any input is given.
         """
-        return self._context(sender, receiver, "shares", digest(self.digest, mask_keys[sender], mask_keys[receiver]))
+        first, second = adverts[sender], adverts[receiver]
+        binding = digest(self.digest, self.model, first.mask_key, first.state, second.mask_key, second.state)
+        return self._context(sender, receiver, "shares", binding)
 
     def pairwise_context(self, party: PartyId, peer: PartyId, mask_keys: Mapping[PartyId, bytes]) -> KeyContext:
         """For the mask of a pair; the same for both of them."""
@@ -136,8 +157,8 @@ class Terms:
         """Of those with whom `party` shares masks."""
         return digest(b"peers", self.digest, struct.pack("<Q", party), encode_parties(peers))
 
-    def advert_statement(self, party: PartyId, mask_key: bytes) -> Statement:
-        return self._statement(party, "advertise keys", digest(self.digest, mask_key))
+    def advert_statement(self, party: PartyId, advert: "Advert") -> Statement:
+        return self._statement(party, "advertise keys", digest(self.digest, advert.mask_key, advert.state))
 
     def survivors_statement(self, party: PartyId, survivors: Collection[PartyId]) -> Statement:
         return self._statement(party, "consistency check", digest(self.digest, encode_parties(survivors)))

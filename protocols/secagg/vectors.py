@@ -6,7 +6,8 @@ silent in a step is reported to the caller (`Silent`) and left out of the steps 
 Several sums may be prepared before the first of them is contributed to; each is known by its round and purpose.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -22,6 +23,7 @@ from protocols.secagg.messages import (
     ChannelDirectory,
     EncryptedShares,
     KeyDirectory,
+    MaskedInput,
     SignedSurvivors,
     Survivors,
 )
@@ -47,6 +49,7 @@ class VectorTask:
     group: Group
     length: int
     model: bytes = b""
+    state: bytes = b""
 
     @property
     def key(self) -> _Sum:
@@ -97,8 +100,9 @@ class VectorClient:
         return self._session
 
     def setup(self, conversation: Conversation, deadline: Deadline) -> None:
+        me = conversation.transport.party
         session = ClientSession(
-            conversation.transport.party, self._clients, conversation.session, self._credentials, self._openings
+            me, self._clients, conversation.session, self._credentials, self._openings, conversation.greeting
         )
         with conversation.transport.phase(SETUP, "advertise channel"):
             conversation.send(SERVER, session.start(), SETUP)
@@ -112,7 +116,14 @@ class VectorClient:
         with spent.measure():
             parameters = parameters_for(len(task.participants), len(self._clients), self._model, self._min_survivors)
             running = self.session.begin(
-                task.round, task.purpose, task.participants, parameters, task.group, task.length, model=task.model
+                task.round,
+                task.purpose,
+                task.participants,
+                parameters,
+                task.group,
+                task.length,
+                model=task.model,
+                state=task.state,
             )
             advert = running.start()
         step = _Steps(conversation, task, running, spent)
@@ -148,8 +159,7 @@ class VectorClient:
             raise RuntimeError("prepare() comes first") from None
         step, transport = _Steps(conversation, task, running, spent), conversation.transport
         try:
-            with spent.measure():
-                masked = running.set_input(vector, more_masks)
+            masked = step.input(vector, more_masks)
             with transport.phase(task.round, f"masked input/{task.purpose}"):
                 conversation.send(SERVER, masked, task.round)
                 survivors = conversation.receive(SERVER, Survivors, task.round, deadline, task.purpose)
@@ -178,18 +188,27 @@ class _Steps:
         self._conversation, self._task, self._running = conversation, task, running
         self._spent = spent
 
+    def input(self, vector: GroupVector, more_masks: Sequence[bytes]) -> MaskedInput:
+        with self._refusing(), self._spent.measure():
+            return self._running.set_input(vector, more_masks)
+
     def answer(self, step: str, message: wire.Message, may_open: MayOpen | None = None) -> None:
-        try:
-            with self._spent.measure():
-                if may_open is not None and isinstance(message, Survivors):
-                    may_open(self._running.missing_with(message))
-                answer = self._running.receive(message)
-        except SumAbandoned as problem:  # this client must not open it: the server need not wait
-            self._conversation.send(SERVER, Abandon(self._task.purpose, str(problem)[:MAX_REASON]), self._task.round)
-            raise
+        with self._refusing(), self._spent.measure():
+            if may_open is not None and isinstance(message, Survivors):
+                may_open(self._running.missing_with(message))
+            answer = self._running.receive(message)
         if answer is not None:
             with self._conversation.transport.phase(self._task.round, f"{step}/{self._task.purpose}"):
                 self._conversation.send(SERVER, answer, self._task.round)
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """A client that must not help to open the sum says so: the server need not wait."""
+        try:
+            yield
+        except SumAbandoned as problem:
+            self._conversation.send(SERVER, Abandon(self._task.purpose, str(problem)[:MAX_REASON]), self._task.round)
+            raise
 
 
 class VectorServer:
@@ -221,7 +240,7 @@ class VectorServer:
         if missing := (set(present) - adverts.keys()) | lost:
             silent(missing, step)
         self._channels = frozenset(adverts)
-        self._transcript = setup_transcript(conversation.session, keys)
+        self._transcript = setup_transcript(conversation.session, keys, conversation.greeting)
 
     def prepare(
         self,
@@ -244,7 +263,6 @@ class VectorServer:
             parameters_for(len(task.participants), self._clients, self._model, self._min_survivors),
             task.group,
             task.length,
-            model=task.model,
         )
         running = SecAggServer(terms, frozenset(present) & self._channels, signed=self._model.server == "active")
         while running.step in (Step.ADVERTISE_KEYS, Step.SHARE_KEYS):

@@ -12,7 +12,7 @@ A tap that is closed writes one more record, `end`, without phase and frame. So 
 elsewhere or added is noticed at its link, and a file cut at the end of a record lacks its `end`, as does that of a job
 that was ended by force. The chain stands against accidents, and against changes by anybody but the writer of the file,
 provided that its last link (`Seal`) is kept elsewhere. Against the writer there are receipts, which the other ends of
-the wire keep (`Receipt`).
+the wire keep (`protocols.receipts`).
 
 `Transcript` is the reader. What is cut short or damaged is reported where it is met, not guessed.
 """
@@ -146,23 +146,6 @@ class Transcript:
 def read_transcript(path: Path) -> Iterator[TranscriptRecord]:
     """The records in order. `DecodeError` if the file is not a transcript, is cut short or malformed."""
     return iter(Transcript(path))
-
-
-class Receipt:
-    """What one end of the wire keeps of the frames that passed it: their hashes, in order.
-
-    With it a client shows that the server's transcript leaves out, adds or changes none of the frames between the two.
-    It holds no more than the server's own transcript does, in less room.
-    """
-
-    def __init__(self) -> None:
-        self.hashes: dict[Direction, list[str]] = {"sent": [], "received": []}
-
-    def write(self, direction: Direction, peer: PartyId, round_id: RoundId, phase: str, frame: Frame) -> None:
-        self.hashes[direction].append(frame_hash(frame))
-
-    def close(self) -> None:
-        """Nothing to release: whoever made it writes it down."""
 
 
 def frame_hash(frame: Frame) -> str:

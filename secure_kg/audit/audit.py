@@ -16,6 +16,7 @@ from secure_kg.audit.checks.integrity import Integrity
 from secure_kg.audit.checks.keys import Keys
 from secure_kg.audit.checks.openings import BothShares, LateVectors
 from secure_kg.audit.checks.participation import Differences
+from secure_kg.audit.checks.relays import Relays
 from secure_kg.audit.checks.repeated_sums import RepeatedSums
 from secure_kg.audit.checks.resuming import Resuming
 from secure_kg.audit.checks.reuse import Reuse
@@ -33,6 +34,7 @@ from secure_kg.audit.ledger import Ledger
 from secure_kg.audit.notes import notes_record
 from secure_kg.audit.opening import OpenedSum, Opening
 from secure_kg.audit.read import AuditedRun
+from secure_kg.audit.receipts import load_receipts
 from secure_kg.audit.sums_seen import SumsSeen
 from secure_kg.federation.alignment import load_aligned
 
@@ -101,6 +103,7 @@ def checks_for(run: AuditedRun, directory: Mapping[PartyId, bytes] | None) -> li
         BothShares(config, clients),
         LateVectors(config, clients),
         OneStory(config, clients),
+        Relays(config, clients),
         Keys(config, clients, directory),
         SameForAll(config, clients),
         HonestTotals(config, clients),
@@ -125,11 +128,12 @@ def audit(
 ) -> Audit:
     """Everything but the attacks.
 
+    `receipts`: the folder with the clients' folders, if the auditor has them; `directory`: their pinned identities.
     `progress` is told how many messages have gone by, `when_opened` of every sum, as the server could read it.
     """
     ledger, flow, sums = Ledger(run.config), Flow(), SumsSeen(run.config, run.clients)
     checks: list[Check] = [sums, *checks_for(run, directory)]
-    integrity = Integrity(run, receipts)
+    integrity = Integrity(run, load_receipts(run, receipts, directory) if receipts is not None else None)
     aligned = load_aligned(run.path / "server")
     union = aligned.union if aligned is not None else None
     for number, recording in enumerate(run.recordings, start=1):
@@ -150,6 +154,7 @@ def audit(
             _tell(total, checks, ledger, when_opened)
         union = opening.union or union
         integrity.end_session(recording, last=number == len(run.recordings))
+    integrity.end_run()
     results = [integrity.result(), *(check.result() for check in checks)]
     findings = [*ledger.findings(), *(finding for result in results for finding in result.findings)]
     return Audit(run, tuple(worst_first(findings)), tuple(results), ledger, sums, flow)

@@ -57,6 +57,11 @@ FIELDS: Final[dict[type[wire.Message], dict[str, Field]]] = {
         "rows": Field("aggregate", "the mean of each shared row over its holders"),
         "averaged": Field("aggregate", "in which round a row was last averaged"),
     },
+    federation.LendTable: {"to": Field("public", "which client has missed sums")},
+    federation.LentTable: {
+        "by": Field("public", "which client lends another one its table"),
+        "sealed": Field("ciphertext", "the shared rows, encrypted for one client"),
+    },
     federation.Judged: {
         "improved": Field("aggregate", "whether the federation's result was the best so far"),
         "evaluations": Field("public", "how many evaluations a client has seen"),
@@ -83,11 +88,13 @@ FIELDS: Final[dict[type[wire.Message], dict[str, Field]]] = {
     secagg.AdvertiseKeys: {
         "purpose": _PURPOSE,
         "mask_key": Field("public", "a client's public mask key of one sum"),
+        "state": Field("public", "a commitment: whether a client's input depends on the same as another of its inputs"),
         "signature": _SIGNATURE,
     },
     secagg.KeyDirectory: {
         "purpose": _PURPOSE,
         "mask_keys": Field("public", "the neighbours' public mask keys"),
+        "states": Field("public", "the neighbours' commitments to what their inputs depend on"),
         "signatures": _SIGNATURE,
     },
     secagg.ShareKeys: {
@@ -191,7 +198,7 @@ def allowed_kinds(config: RunConfig) -> frozenset[type[wire.Message]]:
     if config.aggregation == "plain":
         kinds |= {plain_sums.ClearInput}
     if config.aggregation == "secret":
-        kinds |= {totals.SumTotal, federation.Judged}
+        kinds |= {totals.SumTotal, federation.Judged, federation.LendTable, federation.LentTable}
     if shared:
         kinds |= {federation.Aligned}
         if config.min_holders > 1:

@@ -18,7 +18,7 @@ STANDING_NOTES: Final[tuple[dict[str, str], ...]] = (
         "text": (
             "The transcript is what passed this server's end. A server that colludes with clients, reads their "
             "machines, or keeps a second record is not visible in it. Receipts of clients show that the record is "
-            "complete as far as these clients are concerned."
+            "complete as far as these clients are concerned; without any, whole sessions can be missing from it."
         ),
     },
     {

@@ -35,17 +35,16 @@ from protocols.secagg.messages import (
 )
 from protocols.secagg.replay import RecordedSum, open_again
 from protocols.secagg.sums import vector_task
-from protocols.secagg.terms import Terms, check_signed, setup_transcript
+from protocols.secagg.terms import Advert, Terms, check_signed, setup_transcript
 from protocols.secagg.vectors import VectorTask, parameters_for
 from protocols.sums import SumLayout, SumTask
-from protocols.totals import SumTotal
 from protocols.unions import Union, list_digest
 from secure_kg.audit.attending import Attending, goes_on
 from secure_kg.audit.read import Observation
 from secure_kg.federation.config import RunConfig
-from secure_kg.federation.messages import SharedRows, Welcome
+from secure_kg.federation.messages import Welcome
 from secure_kg.federation.metric_sum import metric_layout
-from secure_kg.federation.row_sum import row_layout, rows_digest
+from secure_kg.federation.row_sum import row_layout
 from secure_kg.federation.sampling import participants
 from secure_kg.federation.strategy import STRATEGIES
 
@@ -119,10 +118,9 @@ class Opening:
         self._clients = tuple(PartyId(number) for number in range(1, clients + 1))
         self._strategy = STRATEGIES[config.strategy]
         self._session: SessionId | None = None
-        self._channels = b""
+        self._channels = self._greeting = b""
         self._commitment = b""
         self.union = union
-        self._news: SharedRows | SumTotal | None = None
         self._running: dict[Key, _Running] = {}
         self._added: set[Key] = set()
         """Sums in clear that are over: what comes afterwards is late."""
@@ -132,23 +130,18 @@ class Opening:
         message = observation.message
         match message:
             case Welcome():
-                self._session = SessionId(message.session)
+                self._session, self._greeting = SessionId(message.session), message.binding
                 self.union = self.union if message.aligned else None
             case ChannelDirectory():
                 if self._session is not None:
                     keys = {PartyId(party): key for party, key in message.channel_keys.items()}
-                    self._channels = setup_transcript(self._session, keys)
+                    self._channels = setup_transcript(self._session, keys, self._greeting)
             case SealedGroupKeys() | SealedGroupKey():
                 self._commitment = message.commitment
             case UnionPlaces():
                 self._take_union(message)
             case ClearUnion():
                 self.union = self.union or Union(len(message.tags), list_digest(message.tags))
-            case SharedRows():
-                self._news = message
-            case SumTotal() if message.purpose == "rows" and observation.direction == "sent":
-                if not isinstance(self._news, SumTotal) or message.of_round > self._news.of_round:
-                    self._news = message
         self._attending.observe(observation)
         settled = self._settle() if goes_on(observation) else []
         return [*settled, *self._take(observation)]
@@ -233,8 +226,7 @@ class Opening:
             return _Running(attempt.task(self._clients), None, attempt)
         if purpose in ("valid", "test"):
             layout = metric_layout(len(self._clients))
-            model = b"" if purpose == "test" else self._model()
-            return self._of_numbers(SumTask(round_id, purpose, self._clients, layout, model))
+            return self._of_numbers(SumTask(round_id, purpose, self._clients, layout))
         if union is None:
             raise ProtocolError("the record does not say how large the union is")
         if purpose == HOLDERS:
@@ -248,14 +240,10 @@ class Opening:
             raise ProtocolError(f"a sum of '{purpose}', of which the protocols know nothing")
         width = self._strategy.row_width(config.training.model, config.training.dim)
         layout = row_layout(union.size, width, config.clip, len(self._clients), config.ring_bits)
-        return self._of_numbers(SumTask(round_id, purpose, chosen, layout, self._model()))
+        return self._of_numbers(SumTask(round_id, purpose, chosen, layout))
 
     def _of_numbers(self, task: SumTask) -> _Running:
         return _Running(vector_task(task), task.layout, None)
-
-    def _model(self) -> bytes:
-        """Digest of the shared rows that the clients had been sent."""
-        return rows_digest(self._news, self.union.digest) if self.union is not None else b""
 
     def _take_union(self, places: UnionPlaces) -> None:
         if places.size and self._session is not None and self.union is None:
@@ -289,7 +277,6 @@ class Opening:
             parameters,
             task.group,
             task.length,
-            model=task.model,
         )
         layout = running.layout if config.aggregation == "secagg" else None
         try:
@@ -322,7 +309,10 @@ class Opening:
             return 0, []
         survivors = recorded.contributors
         signed = [
-            *((terms.advert_statement(party, one.mask_key), one.signature) for party, one in recorded.adverts.items()),
+            *(
+                (terms.advert_statement(party, Advert(one.mask_key, one.state)), one.signature)
+                for party, one in recorded.adverts.items()
+            ),
             *(
                 (terms.survivors_statement(party, survivors), one.signature)
                 for party, one in recorded.signatures.items()

@@ -8,6 +8,7 @@ If it was too slow and the others have gone on, it says that it is back and wait
 its rows of the missed round are used by nobody, and their masks by no other sum.
 """
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +22,7 @@ from protocols.errors import LeftOut, PeerMisbehaved, ProtocolError, SumAbandone
 from protocols.holders import CountTask, Holders
 from protocols.identifiers import NO_SESSION, SERVER, SETUP, PartyId, RoundId, SessionId
 from protocols.psu import names as union_names
+from protocols.receipts import Head
 from protocols.secagg.openings import Openings
 from protocols.secagg.terms import Credentials
 from protocols.secret_aggregation import SecretSumClient
@@ -28,14 +30,13 @@ from protocols.sums import Contribution, ContributionReport, MayOpen, SumTask
 from protocols.totals import SumTotal
 from protocols.transport.base import Transport
 from protocols.transport.deadline import Deadline
-from protocols.transport.tap import Receipt
 from protocols.unions import Positions
 from secure_kg.data.graph import ClientGraph, Part
 from secure_kg.data.soundness import faults
 from secure_kg.errors import UserError
 from secure_kg.federation import checkpoint, twins
 from secure_kg.federation.alignment import load_positions, save_positions
-from secure_kg.federation.client_folder import append_opening, read_openings
+from secure_kg.federation.client_folder import append_opening, read_openings, state_key
 from secure_kg.federation.config import SETUP_SECONDS, RunConfig
 from secure_kg.federation.first_rows import AGREEING_ROUND, first_rows, private_seed
 from secure_kg.federation.judge import Judge
@@ -46,6 +47,8 @@ from secure_kg.federation.messages import (
     Finish,
     Goodbye,
     Hello,
+    LendTable,
+    LentTable,
     Ready,
     SaveCheckpoint,
     Saved,
@@ -56,12 +59,14 @@ from secure_kg.federation.messages import (
 )
 from secure_kg.federation.metric_names import named_metrics
 from secure_kg.federation.metric_sum import ClientMetrics, metric_contribution, metric_layout, metrics_of
+from secure_kg.federation.own_count import OwnCount
 from secure_kg.federation.own_rows import OwnRows
 from secure_kg.federation.peak_memory import peak_memory_mb
-from secure_kg.federation.recording import write_receipt
+from secure_kg.federation.recording import ReceiptKeeper
 from secure_kg.federation.row_sum import row_layout
 from secure_kg.federation.run_folder import write_json
 from secure_kg.federation.sampling import participants
+from secure_kg.federation.states import States
 from secure_kg.federation.stopwatch import Stopwatch
 from secure_kg.federation.strategy import STRATEGIES
 from secure_kg.models.shapes import initial_range
@@ -88,6 +93,8 @@ class FederationClient:
         self._clients = tuple(PartyId(number) for number in range(1, clients + 1))
         self._watch = Stopwatch()
         self._losses = Losses()
+        self._count = OwnCount(config, lambda number: transport.party in self._participants(number))
+        self._lent: set[tuple[int, int]] = set()
         self._best: dict[str, torch.Tensor] = {}
         self._last = TrainStats(0.0, 0, 0)
         self._conversation = Conversation(transport, NO_SESSION)
@@ -95,22 +102,23 @@ class FederationClient:
         self._saved_by: tuple[int, ...] = ()
         self._aligned = b""
         self._rows: OwnRows | None = None
-        self._finished = False
-        self._receipt: Receipt | None = None
+        self._receipt: ReceiptKeeper | None = None
         if config.transcript:
-            self._receipt = Receipt()
+            self._receipt = ReceiptKeeper()
             transport.attach(self._receipt)
 
     def say_failed(self, reason: str) -> None:
         """Tell the server that this client cannot go on. The reason must name places, never contents."""
         self._conversation.send(SERVER, Failed(reason[:MAX_REASON]), self._done)
         self._transport.flush(Deadline.after(_SECONDS_TO_SAY_SO))  # a server that no longer listens must not hold us
+        if self._receipt is not None:
+            self._receipt.stop(self._done)
 
     def greet(self) -> str:
         """Join the session; returns the name the server gave the run."""
         self._conversation.send(SERVER, Hello(self._config.digest()), SETUP)
         welcome = self._conversation.receive(SERVER, Welcome, SETUP, self._deadline())
-        self._conversation = Conversation(self._transport, SessionId(welcome.session))
+        self._conversation = Conversation(self._transport, SessionId(welcome.session), welcome.binding)
         if welcome.digest != self._config.digest():
             raise UserError("the server was started with other settings than this client")
         self._done = RoundId(welcome.rounds_done)
@@ -126,14 +134,27 @@ class FederationClient:
         `credentials`: its signing key and the others' pinned identities, against an active server.
         """
         self._graph, self._trainer, self._folder = graph, trainer, folder
+        if self._receipt is None:
+            return self._take_part(folder, credentials)
+        head = Head(self._conversation.session, self._transport.party, self._config.digest())
+        self._receipt.open(folder, head, credentials.sign if credentials is not None else None)
+        try:
+            return self._take_part(folder, credentials)
+        finally:
+            self._receipt.stop(self._done)
+
+    def _take_part(self, folder: Path, credentials: Credentials | None) -> bool:
         self._judge = Judge(self._config.patience, folder)
-        openings = Openings(read_openings(folder), lambda *opened: append_opening(folder, *opened))
+        self._states = States(state_key(folder))
+        openings = Openings(read_openings(folder), lambda opening: append_opening(folder, opening))
         self._conversation.send(SERVER, Ready(), SETUP)
         self._open_session(credentials, openings)
+        self._keep_receipt()
         self._align()
         if self._done:
             self._restore()
         while True:
+            self._keep_receipt()
             try:
                 round_id, message = self._conversation.receive_any(SERVER, self._done, self._deadline())
                 if isinstance(message, Goodbye):
@@ -149,38 +170,56 @@ class FederationClient:
         match message:
             case TrainRound() if self._done < round_id <= self._config.rounds:
                 self._train(round_id)
-            case SharedRows() if self._rows is not None and self._config.aggregation != "secret":
+            case SharedRows() | SumTotal() | LentTable() if self._rows is not None:
                 with self._watch.measure("take"):
-                    self._rows.take(message)
-            case SumTotal() if self._rows is not None and 0 < message.of_round <= round_id:
-                with self._watch.measure("take"):
-                    self._rows.take_sum(message, self._reader().open(self._row_task(message.of_round), message))
-            case Evaluate() if round_id >= self._done and self._evaluation_due(round_id):
+                    self._take_rows(round_id, message, self._rows)
+            case LendTable() if self._rows is not None:
+                self._lend(round_id, PartyId(message.to), self._rows)
+            case Evaluate() if self._count.evaluation_due(round_id):
                 self._evaluate(round_id)
-            case Verdict() if round_id == self._done:
+            case Verdict() if self._count.judge(round_id):
                 self._take_verdict(round_id, message.improved)
-            case SaveCheckpoint() if round_id >= self._done:
+            case SaveCheckpoint() if round_id <= self._config.rounds:
                 self._done = round_id  # a client that was not drawn may hear of the round only here
                 self._save(round_id)
             case Abandon():
                 pass  # of a sum to which this client has contributed already
-            case Finish() if self._done < round_id <= self._config.rounds + 1 and not self._finished:
-                self._finished = True  # asked twice, it would give the same figures over ever other clients
+            case Finish() if self._done < round_id and self._count.finish(round_id):
                 self._finish(round_id)
             case _:
                 raise UnexpectedMessage(
                     f"the server sent {type(message).__name__} of round {round_id} after round {self._done}"
                 )
 
-    def _keep_receipt(self, *, final: bool) -> None:
+    def _keep_receipt(self, *, final: bool = False) -> None:
         if self._receipt is not None:
-            write_receipt(self._folder, self._conversation.session, self._receipt, final)
+            self._receipt.keep(self._done, final=final)
 
-    def _evaluation_due(self, round_id: RoundId) -> bool:
-        """By this client's own settings: asked at will, it would give the same figures over ever other clients."""
-        return round_id == self._config.rounds or (
-            round_id % self._config.eval_every == 0 and round_id < self._config.rounds
-        )
+    def _take_rows(self, round_id: RoundId, message: SharedRows | SumTotal | LentTable, rows: OwnRows) -> None:
+        """News of the shared rows, in the one form that this run's sums have."""
+        secret = self._config.aggregation == "secret"
+        match message:
+            case SharedRows() if not secret:
+                rows.take(message, round_id)
+            case SumTotal() if 0 < message.of_round <= round_id:
+                task = SumTask(RoundId(message.of_round), "rows", self._participants(message.of_round), rows.layout)
+                opened = self._reader().open(task, message)
+                rows.take_sum(message, opened, self._config.min_holders)
+            case LentTable() if secret and self._session is not None:
+                content = self._session.vectors.session.open_from(
+                    PartyId(message.by), f"table/{round_id}", message.sealed
+                )
+                rows.take_lent(content, round_id)
+            case _:
+                raise UnexpectedMessage(f"the server sent {type(message).__name__}, which these sums have no use for")
+
+    def _lend(self, round_id: RoundId, to: PartyId, rows: OwnRows) -> None:
+        """Encrypt the shared rows for a client that has missed sums. A false table would differ in its digest."""
+        if self._session is None or self._config.aggregation != "secret" or (to, round_id) in self._lent:
+            raise UnexpectedMessage(f"the server asks for the table for client {to} in round {round_id}")
+        self._lent.add((to, round_id))  # the key of a second one would be the same
+        sealed = self._session.vectors.session.seal_for(to, f"table/{round_id}", rows.lend())
+        self._conversation.send(SERVER, LentTable(int(self._transport.party), sealed), round_id)
 
     def _deadline(self) -> Deadline:
         # A client waits for the slowest of the others, in starting up, training and evaluation; the server notices a
@@ -214,7 +253,8 @@ class FederationClient:
         if positions.union_size * (width + 1) * config.ring_bits // 8 > wire.MAX_FRAME_BYTES:
             raise PeerMisbehaved(f"the server announces a union of {positions.union_size} names, too many for one sum")
         seed, span = private_seed(self._graph, config.seed), initial_range(training.margin, training.dim)
-        self._rows = OwnRows(positions, shared, width, span, self._trainer)
+        layout = row_layout(positions.union_size, width, config.clip, len(self._clients), config.ring_bits)
+        self._rows = OwnRows(positions, shared, span, self._trainer, layout)
         self._rows.start(first_rows(names, seed, width, span))
         self._conversation.send(SERVER, Aligned(), SETUP)
 
@@ -250,17 +290,16 @@ class FederationClient:
             raise PeerMisbehaved(f"the server asks for round {round_id}, for which this client is not drawn")
         self._done = round_id
         if self._rows is None:
-            with self._watch.measure("train"):
-                self._last = self._trainer.train_round(round_id)
+            self._train_locally(round_id)
             return
         rows = self._rows
-        task, count = self._row_task(round_id), self._count_task(round_id, rows)
+        task, count = self._row_task(round_id, rows), self._count_task(round_id, rows)
         if count is not None:
             self._holders.prepare(self._conversation, count, self._deadline())
         self._sums.prepare(self._conversation, task, self._deadline())
         if round_id != AGREEING_ROUND:
-            with self._watch.measure("train"):
-                self._last = self._trainer.train_round(round_id)
+            self._train_locally(round_id)
+        self._count.trained = round_id
         holders: Holders | None = None
         if count is not None:
             holders = self._holders.count(self._conversation, count, rows.positions.own, self._deadline())
@@ -269,12 +308,15 @@ class FederationClient:
         self._losses.clipped += report.clipped
         self._losses.max_error = max(self._losses.max_error, report.max_error)
 
-    def _row_task(self, round_id: int) -> SumTask:
-        config, rows = self._config, self._rows
-        if rows is None:
-            raise RuntimeError("nothing is shared")
-        layout = row_layout(rows.positions.union_size, rows.width, config.clip, len(self._clients), config.ring_bits)
-        return SumTask(RoundId(round_id), "rows", self._participants(round_id), layout, rows.digest)
+    def _train_locally(self, round_id: RoundId) -> None:
+        with self._watch.measure("train"):
+            self._last = self._trainer.train_round(round_id)
+        self._count.trained = round_id
+
+    def _row_task(self, round_id: RoundId, rows: OwnRows) -> SumTask:
+        """The sum of a round that is about to be trained."""
+        state = self._states.of_rows(self._trainer, round_id, empty=not len(rows.positions.own))
+        return SumTask(round_id, "rows", self._participants(round_id), rows.layout, rows.digest, state)
 
     def _count_task(self, round_id: RoundId, rows: OwnRows) -> CountTask | None:
         """None if rows of any number of holders may be added up."""
@@ -298,7 +340,13 @@ class FederationClient:
 
     def _evaluate(self, round_id: RoundId) -> None:
         self._done = round_id  # a client that was not drawn hears of the round only here
-        task = self._metric_task(round_id, "valid", self._rows.digest if self._rows is not None else b"")
+        if not self._count.may_evaluate(round_id):
+            self._count.refused += 1
+            reason = "this client has not trained since its last evaluation"
+            self._conversation.send(SERVER, Abandon("valid", reason), round_id)
+            return
+        self._count.evaluated(round_id)
+        task = self._metric_task(round_id, "valid")
         self._sums.prepare(self._conversation, task, self._deadline())
         self._contribute(task, metric_contribution(self._rank("valid")))
         if isinstance(self._sums, SecretSumClient):
@@ -315,8 +363,12 @@ class FederationClient:
             self._best = self._trainer.parameters_state()
         self._judge.take_verdict(round_id, improved)
 
-    def _metric_task(self, round_id: RoundId, purpose: str, model: bytes) -> SumTask:
-        return SumTask(round_id, purpose, self._clients, metric_layout(len(self._clients)), model)
+    def _metric_task(self, round_id: RoundId, part: Part) -> SumTask:
+        """The sum of results on `part`, of the parameters as they are now."""
+        empty = not len(self._graph.part(part)) and not self._last.triples
+        state = self._states.of_results(self._trainer, part, round_id, empty=empty)
+        model = self._rows.digest if self._rows is not None else b""
+        return SumTask(round_id, part, self._clients, metric_layout(len(self._clients)), model, state)
 
     def _rank(self, part: Part) -> ClientMetrics:
         with self._watch.measure("evaluate"):
@@ -327,15 +379,16 @@ class FederationClient:
 
     def _finish(self, round_id: RoundId) -> None:
         self._done = round_id
-        task = self._metric_task(round_id, "test", b"")
-        self._sums.prepare(self._conversation, task, self._deadline())
         if self._best:
             self._trainer.load_parameters(self._best)
+        task = self._metric_task(round_id, "test")
+        self._sums.prepare(self._conversation, task, self._deadline())
         metrics = self._rank("test")
-        self._contribute(task, metric_contribution(metrics))
-        if isinstance(self._sums, SecretSumClient):
-            test, clients = self._read_metrics(self._sums, task)
-            self._judge.write_result(test, clients, self._rows.averaged_in_union if self._rows is not None else 0)
+        with contextlib.suppress(SumAbandoned):  # the model and this client's own result are written all the same
+            self._contribute(task, metric_contribution(metrics))
+            if isinstance(self._sums, SecretSumClient):
+                test, clients = self._read_metrics(self._sums, task)
+                self._judge.write_result(test, clients, self._rows.averaged_in_union if self._rows is not None else 0)
         checkpoint.save_arrays(self._folder / "model.safetensors", _numpy(self._trainer.parameters_state()), {})
         write_json(self._folder / "result.json", self._result(metrics))
         self._conversation.send(SERVER, Done(), round_id)
@@ -355,6 +408,7 @@ class FederationClient:
             "test_triples": len(graph.test),
             "rows_averaged": self._rows.averaged_of_own if self._rows is not None else 0,
             "rows_kept_local": self._kept_local(),
+            "refused_evaluations": self._count.refused,
             "clipped_values": self._losses.clipped,
             "max_fixed_point_error": self._losses.max_error,
             "seconds": watch.seconds,
@@ -386,15 +440,16 @@ class FederationClient:
             "max_error": self._losses.max_error,
             "loss": [self._last.loss, self._last.triples, self._last.steps],
             "judge": self._judge.record(),
+            "count": self._count.record(),
         }
         shared = self._rows.state() if self._rows is not None else {}
         checkpoint.save_part(self._folder, round_id, _numpy(model | best) | shared, record)
-        self._keep_receipt(final=False)
         self._conversation.send(SERVER, Saved(), round_id)
 
     def _restore(self) -> None:
         part: int | None = self._done
-        if self._transport.party not in self._saved_by:  # it was absent then
+        absent = self._transport.party not in self._saved_by
+        if absent:
             part = checkpoint.latest_before(self._folder, self._done)
         if part is None:
             return
@@ -409,7 +464,8 @@ class FederationClient:
         self._losses = Losses(record["clipped"], record["max_error"])
         self._last = TrainStats(*record["loss"])
         self._judge.restore(record["judge"], self._done)
-        if self._rows is not None:
+        self._count.restore(record.get("count", {}))
+        if self._rows is not None and not absent:  # one that was absent takes the whole table anew
             self._rows.load_state(arrays)
 
 

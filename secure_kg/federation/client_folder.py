@@ -1,17 +1,23 @@
 """A client's own folder: made for its owner's eyes only, and the record of the sums it has helped to open.
 
 pid                 number of the process that works on it
-openings.jsonl      one line per sum: round, purpose, survivors (see `protocols.secagg.openings`)
+openings.jsonl      one line per sum: round, purpose, survivors and their states (see `protocols.secagg.openings`)
+state.key           256 random bits under which this client commits to its states; they open nothing else
 """
 
+import contextlib
 import json
 import os
+import secrets
 from pathlib import Path
 
 from protocols.identifiers import PartyId, RoundId
+from protocols.secagg.openings import Opening
 from secure_kg.errors import UserError
 
 _OPENINGS = "openings.jsonl"
+_STATE_KEY = "state.key"
+_KEY_BYTES = 32
 
 
 def open_folder(folder: Path, process: int, *, resume: bool) -> None:
@@ -26,9 +32,31 @@ def open_folder(folder: Path, process: int, *, resume: bool) -> None:
         raise UserError(f"{folder}: cannot be written ({problem.strerror})") from None
 
 
-def append_opening(folder: Path, round_id: RoundId, purpose: str, survivors: frozenset[PartyId]) -> None:
+def state_key(folder: Path) -> bytes:
+    """The key of this client's commitments, the same in all sessions of a run; drawn by the first."""
+    path = folder / _STATE_KEY
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(secrets.token_bytes(_KEY_BYTES))
+        key = path.read_bytes()
+    except OSError as problem:
+        raise UserError(f"{path}: cannot be used ({problem.strerror})") from None
+    if len(key) != _KEY_BYTES:
+        raise UserError(f"{path}: not a key of {_KEY_BYTES} bytes; without it, sums opened before are not opened again")
+    return key
+
+
+def append_opening(folder: Path, opening: Opening) -> None:
     """Written before the answer leaves, so that it outlives this process."""
-    record = {"round": int(round_id), "purpose": purpose, "survivors": sorted(int(party) for party in survivors)}
+    record = {
+        "round": int(opening.round),
+        "purpose": opening.purpose,
+        "survivors": sorted(int(party) for party in opening.survivors),
+        "states": {str(int(party)): state.hex() for party, state in sorted(opening.states.items())},
+    }
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / _OPENINGS).open("ab+") as file:
@@ -40,20 +68,20 @@ def append_opening(folder: Path, round_id: RoundId, purpose: str, survivors: fro
         raise UserError(f"{folder / _OPENINGS}: cannot be written ({problem.strerror})") from None
 
 
-def read_openings(folder: Path) -> dict[tuple[int, str], frozenset[PartyId]]:
-    """The first opening of every sum counts. A last line cut short by a crash was never answered for."""
+def read_openings(folder: Path) -> list[Opening]:
+    """All openings of the run so far. A last line cut short by a crash was never answered for."""
     path = folder / _OPENINGS
     if not path.exists():
-        return {}
-    known: dict[tuple[int, str], frozenset[PartyId]] = {}
+        return []
+    known: list[Opening] = []
     for line in path.read_text(encoding="utf-8").splitlines():
         if not line.endswith("}"):
             continue
         try:
             record = json.loads(line)
-            key = int(record["round"]), str(record["purpose"])
             survivors = frozenset(PartyId(int(party)) for party in record["survivors"])
-        except (ValueError, KeyError, TypeError):
+            states = {PartyId(int(party)): bytes.fromhex(state) for party, state in record.get("states", {}).items()}
+            known.append(Opening(RoundId(int(record["round"])), str(record["purpose"]), survivors, states))
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise UserError(f"{path}: not a record of openings") from None
-        known.setdefault(key, survivors)
     return known

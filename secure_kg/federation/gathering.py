@@ -37,8 +37,9 @@ class Gathering:
         """The run's limits, without memory of how long anybody took."""
         return Patience(self._longest, self._config.grace)
 
-    def open_session(self, session: bytes) -> None:
-        self.conversation = Conversation(self.transport, SessionId(session))
+    def open_session(self, session: bytes, greeting: bytes) -> None:
+        """`greeting`: digest of what everybody was told."""
+        self.conversation = Conversation(self.transport, SessionId(session), greeting)
 
     @property
     def present(self) -> set[PartyId]:
@@ -50,9 +51,11 @@ class Gathering:
         self.when_lost(parties)
         self.attendance.lose(self.conversation, parties, self.round, step)
 
-    def gather(self, expected: type[M], step: str, patience: Patience | None = None) -> dict[PartyId, M]:
-        """One message from everybody who is there."""
-        present = frozenset(self.present)
+    def gather(
+        self, expected: type[M], step: str, patience: Patience | None = None, among: Collection[PartyId] | None = None
+    ) -> dict[PartyId, M]:
+        """One message from everybody who is there (and `among` these)."""
+        present = frozenset(self.present if among is None else self.present & set(among))
         limits = patience if patience is not None else self.patience
         answers = dict(self.conversation.gather_each(present, expected, self.round, limits, step))
         if missing := present - answers.keys():

@@ -1,11 +1,13 @@
 """What server and clients say to each other around the sums."""
 
+import struct
 from typing import Any
 
 import numpy as np
 
 from protocols import wire
 from protocols.identifiers import SESSION_BYTES
+from protocols.secagg.terms import digest
 
 DIGEST_BYTES = 32
 MAX_NAME = 255
@@ -38,11 +40,17 @@ class Welcome(wire.Message, frozen=True):
     def __post_init__(self) -> None:
         wire.require(len(self.session) == SESSION_BYTES, "session of wrong length")
         wire.require(len(self.digest) == DIGEST_BYTES, "digest of wrong length")
-        wire.require(self.rounds_done >= 0, "negative round")
+        wire.require(self.rounds_done >= 0 and all(party > 0 for party in self.saved_by), "negative round or party")
         wire.require(len(self.aligned) in (0, DIGEST_BYTES), "digest of wrong length")
         # The name becomes part of a path: it must not lead anywhere else.
         wire.require(len(self.run_name) <= MAX_NAME and "/" not in self.run_name, "run name that is no file name")
         wire.require(self.run_name.isprintable() and self.run_name.strip(".") != "", "run name that is no file name")
+
+    @property
+    def binding(self) -> bytes:
+        """Digest of all that says from where a client goes on: clients that were told other things share no keys."""
+        numbers = (self.rounds_done, len(self.saved_by), *sorted(self.saved_by))
+        return digest(b"secure-kg/welcome/1", self.digest, struct.pack(f"<{len(numbers)}Q", *numbers), self.aligned)
 
 
 @wire.message(0x100A)
@@ -81,6 +89,30 @@ class SharedRows(wire.Message, frozen=True):
         wire.require_array(self.averaged, "<u4", ndim=1)
         wire.require(len(self.rows) == len(self.averaged), "rows and rounds of different number")
         wire.require(bool(np.isfinite(self.rows).all()), "rows that are not finite")
+
+
+@wire.message(0x1015)
+class LendTable(wire.Message, frozen=True):
+    """Server to client, under secret sums: encrypt the shared rows as you have applied them for the client `to`.
+
+    That one has missed sums that the server no longer keeps, or that were of another session.
+    """
+
+    to: int
+
+    def __post_init__(self) -> None:
+        wire.require(self.to > 0, "a party that is no client")
+
+
+@wire.message(0x1016, wire.MAX_FRAME_BYTES)
+class LentTable(wire.Message, frozen=True):
+    """Client to server, and on to the other client: the table of the client `by`, encrypted for its receiver."""
+
+    by: int
+    sealed: bytes
+
+    def __post_init__(self) -> None:
+        wire.require(self.by > 0, "a party that is no client")
 
 
 @wire.message(0x100D)

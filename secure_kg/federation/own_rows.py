@@ -1,4 +1,8 @@
-"""A client's own rows among the shared ones: where they stand, which were averaged, and what was sent last."""
+"""A client's own rows among the shared ones: where they stand, and what of the others' means it has applied.
+
+A client keeps the whole table as it has applied it, its own rows or not (`applied_table`). Its digest enters the keys
+of every sum, so clients that a server has sent different tables, at whatever time and in whatever order, cannot add up.
+"""
 
 from typing import Any, Final
 
@@ -7,12 +11,13 @@ import numpy.typing as npt
 
 from protocols.errors import PeerMisbehaved
 from protocols.holders import Holders
-from protocols.sums import Contribution, Total
+from protocols.sums import Contribution, SumLayout, Total
 from protocols.totals import SumTotal
 from protocols.unions import Positions
+from secure_kg.federation.applied_table import AppliedTable, UpdateRule
 from secure_kg.federation.first_rows import AGREEING_ROUND, scaled_back
 from secure_kg.federation.messages import SharedRows
-from secure_kg.federation.row_sum import Rows, mean_rows, row_contribution, rows_digest
+from secure_kg.federation.row_sum import Rows, mean_rows, row_contribution
 from secure_kg.federation.strategy import Shared
 from secure_kg.training.trainer import LocalTrainer
 
@@ -22,26 +27,34 @@ _PREFIX: Final = "shared/"
 class OwnRows:
     """`table` of the model is shared; row i of it stands at `positions.own[i]` of the union."""
 
-    def __init__(self, positions: Positions, table: Shared, width: int, span: float, trainer: LocalTrainer) -> None:
-        """First rows are uniform in ±`span`."""
-        self.positions, self.width, self._span = positions, width, span
-        self.digest = rows_digest(None, positions.digest)
-        """Of what this client was sent last: it enters the keys of the next sum."""
+    def __init__(
+        self, positions: Positions, table: Shared, span: float, trainer: LocalTrainer, layout: SumLayout
+    ) -> None:
+        """First rows are uniform in ±`span`. `layout`: of the sums of rows."""
+        self.positions, self._span, self.layout = positions, span, layout
+        # Means are rounded to single precision like these bounds, and rounding keeps the order.
+        largest, first = np.float32(layout.codec.largest_value), np.float32(span + layout.codec.unit)
+        self._rule = UpdateRule(float(largest), float(min(first, largest)), AGREEING_ROUND)
         self._table: Shared = table
         self._trainer = trainer
-        self._taken = 0
-        """Everything averaged up to this round is in the model."""
-        self._averaged: npt.NDArray[np.bool_] = np.zeros(positions.union_size, dtype=np.bool_)
-        """[union]: rows averaged in any round."""
+        self._applied = AppliedTable(positions.union_size, layout.real_entries // positions.union_size)
+        self._digest: bytes | None = None
+
+    @property
+    def digest(self) -> bytes:
+        """Of the whole table as this client has applied it: it enters the keys of the next sum."""
+        if self._digest is None:
+            self._digest = self._applied.digest(self.positions.digest)
+        return self._digest
 
     @property
     def averaged_in_union(self) -> int:
         """How many rows of the union were averaged in some round, as far as this client was told."""
-        return int(self._averaged.sum())
+        return int(np.count_nonzero(self._applied.averaged))
 
     @property
     def averaged_of_own(self) -> int:
-        return int(self._averaged[self.positions.own].sum())
+        return int(np.count_nonzero(self._applied.averaged[self.positions.own]))
 
     def start(self, rows: Rows) -> None:
         """The first rows [own, width], this client's own until the first mean."""
@@ -54,38 +67,52 @@ class OwnRows:
             rows, own = rows[holders.enough], own[holders.enough]
         return row_contribution(rows, own, self.positions.union_size)
 
-    def take(self, news: SharedRows) -> None:
-        """Means that the server has computed. A row not averaged since the last time stays as this client has it."""
-        if news.rows.shape != (self.positions.union_size, self.width):
-            raise PeerMisbehaved("the server's table has another shape than the union")
-        self.digest = rows_digest(news, self.positions.digest)
-        self._averaged |= news.averaged > 0
-        self._put(news.rows, news.averaged > self._taken, news.averaged == AGREEING_ROUND)
-        self._taken = max(self._taken, int(news.averaged.max(initial=0)))
+    def take(self, news: SharedRows, round_id: int) -> None:
+        """A table of means that the server has computed. A row not averaged since stays as this client has it."""
+        self._accept(news.rows, news.averaged, round_id)
 
-    def take_sum(self, news: SumTotal, total: Total) -> None:
-        """A sum that only clients can read, and what this one has read in it."""
-        self.digest = rows_digest(news, self.positions.digest)
-        if news.of_round <= self._taken:
+    def take_lent(self, content: bytes, round_id: int) -> None:
+        """The table as another client has applied it, for one that has missed sums."""
+        self._accept(*self._applied.parse(content), round_id)
+
+    def take_sum(self, news: SumTotal, total: Total, least: int) -> None:
+        """A sum that only clients can read, and what this one has read in it. One that it has already is no news.
+
+        `least`: how many holders every row of it must have.
+        """
+        if news.of_round <= self._applied.newest:
             return
-        self._averaged |= total.counts > 0
-        self._put(mean_rows(total), total.counts > 0, np.full(len(total.counts), news.of_round == AGREEING_ROUND))
-        self._taken = news.of_round
+        some = total.counts > 0
+        if bool((total.counts[some] < least).any()):
+            raise PeerMisbehaved(f"a sum of rows that fewer than {least} clients hold")
+        if bool((total.real.reshape(len(some), -1)[~some] != 0).any()):
+            raise PeerMisbehaved("a sum with rows that nobody has added")
+        rows = np.where(some[:, None], mean_rows(total), self._applied.rows)
+        averaged = np.where(some, np.uint32(news.of_round), self._applied.averaged)
+        self._accept(rows, averaged, news.of_round)
 
-    def _put(self, rows: Rows, fresh: npt.NDArray[np.bool_], first: npt.NDArray[np.bool_]) -> None:
-        """All [union, ...]; `first`: means of first rows, which shrink in the mean."""
+    def lend(self) -> bytes:
+        """The table as this client has applied it."""
+        return self._applied.to_bytes()
+
+    def _accept(self, rows: Rows, averaged: npt.NDArray[np.uint32], round_id: int) -> None:
+        fresh = self._applied.accept(rows, averaged, round_id, self._rule)
+        if not fresh.any():
+            return
+        self._digest = None
         own = self.positions.own
         changed = fresh[own]
         if changed.any():
             mine, places = self._trainer.rows(self._table), own[changed]
-            mine[changed] = np.where(first[places, None], scaled_back(rows[places], self._span), rows[places])
+            first = averaged[places] == AGREEING_ROUND  # means of first rows, which shrink in the mean
+            mine[changed] = np.where(first[:, None], scaled_back(rows[places], self._span), rows[places])
             self._trainer.set_rows(self._table, mine)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """For a checkpoint."""
-        return {f"{_PREFIX}averaged": self._averaged, f"{_PREFIX}taken": np.array([self._taken], dtype=np.int64)}
+        return self._applied.state(_PREFIX)
 
     def load_state(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
-        averaged, taken = arrays.get(f"{_PREFIX}averaged"), arrays.get(f"{_PREFIX}taken")
-        if averaged is not None and taken is not None and averaged.shape == self._averaged.shape:
-            self._averaged, self._taken = averaged.astype(np.bool_), int(taken[0])
+        """Go on from a checkpoint's table. Without it this client takes the whole table first, as a new one does."""
+        self._applied.load_state(arrays, _PREFIX)
+        self._digest = None

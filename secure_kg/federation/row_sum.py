@@ -5,15 +5,12 @@ contributes; rows and counts travel in one vector. It contributes to rows that e
 (`protocols.holders`). The mean of a row is its sum divided by its count.
 """
 
-import hashlib
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from protocols.sums import Contribution, SumLayout, Total
-from protocols.totals import SumTotal
-from secure_kg.federation.messages import SharedRows
 
 Rows = npt.NDArray[np.float32]
 """Shape (rows, width)."""
@@ -43,27 +40,3 @@ def mean_rows(total: Total) -> Rows:
     """The means [union, width]. Those of rows to which nobody contributed mean nothing."""
     counts = total.counts[:, None]
     return (total.real.reshape(len(counts), -1) / np.maximum(counts, 1)).astype(np.float32)
-
-
-def rows_digest(news: SharedRows | SumTotal | None, union: bytes) -> bytes:
-    """What every participant must have been sent alike: it enters the keys of the round's masks.
-
-    `union`: the digest of the alignment, through which the clients have found their rows' positions.
-    """
-    match news:
-        case None:
-            return union
-        case SharedRows():
-            parts = [_bytes(news.rows, "<f4"), _bytes(news.averaged, "<u4")]
-        case SumTotal():
-            contributors = np.array(news.contributors, dtype="<u8")
-            parts = [news.of_round.to_bytes(8, "little"), contributors.tobytes(), news.vector.tobytes()]
-    state = hashlib.sha256()
-    for part in (union, type(news).__name__.encode(), *parts):
-        state.update(len(part).to_bytes(8, "little"))
-        state.update(part)
-    return state.digest()
-
-
-def _bytes(array: npt.NDArray[np.generic], dtype: str) -> bytes:
-    return np.ascontiguousarray(array, dtype=dtype).tobytes()

@@ -12,8 +12,8 @@ clients/K/                      what client K keeps to itself: its checkpoints, 
                                 alignment.safetensors; under secret sums federation.json(l), which only it can read
 pool/                           under --strategy entire: checkpoints and model of the one trainer; clients/K then has
                                 client K's result and its rows of that model
-transcript-S.bin                what the server saw in session S, if asked for; clients/K/receipt-S.json is then client
-                                K's own record of the hashes of what passed
+transcript-S.bin                what the server saw in session S, if asked for; clients/K/receipt-S.jsonl is then client
+                                K's own record of the hashes of what passed, appended to as the session goes on
 lock                            held while a job runs here
 """
 

@@ -42,6 +42,8 @@ from secure_kg.federation.messages import (
     Goodbye,
     Hello,
     Judged,
+    LendTable,
+    LentTable,
     Ready,
     SaveCheckpoint,
     Saved,
@@ -76,7 +78,8 @@ class ServerOutcome:
     """None where only clients can read sums, as is `test`, and `rows_kept_local`."""
     test: ClientMetrics | None
     test_clients: int
-    """How many clients' results are in `test`."""
+    """How many clients' results are in the test sum; 0 if clients did not help to open it, because it would show the
+    difference to one they opened before."""
     union_size: int
     rows_kept_local: int | None
     """Rows of the union that were averaged in no round, because too few clients hold them."""
@@ -110,6 +113,8 @@ class FederationServer:
         self._tap: Tap | None = None
         self._has: dict[PartyId, int] = {}
         """Up to which round each client has the shared rows."""
+        self._idle: set[PartyId] = set()
+        """Clients that were asked to train and have not, since their last evaluation: they would refuse another."""
         self._people = Gathering(config, transport, report)
         self._people.when_lost = self._forget
         self._ledger = Ledger(transport, self._clients, self._people.attendance)
@@ -191,9 +196,10 @@ class FederationServer:
         return participants(self._clients, config.client_fraction, config.min_participants, config.seed, round_id)
 
     def _forget(self, parties: Collection[PartyId]) -> None:
-        """Clients that were away may have missed what was sent to them."""
+        """Clients that were away may have missed what was sent to them, and training too."""
         for party in parties:
             self._has.pop(party, None)
+            self._idle.add(party)
 
     def _over(self, done: int) -> bool:
         return done >= self._config.rounds or self._stopping.exhausted
@@ -209,8 +215,9 @@ class FederationServer:
         hellos = people.gather(Hello, "greeting", patience)
         name = self._folder.path.resolve().name
         union = aligned.union.digest if aligned is not None else b""
-        people.tell(hellos, Welcome(session, digest, last.round, list(last.saved_by), union, name))
-        people.open_session(session)
+        welcome = Welcome(session, digest, last.round, list(last.saved_by), union, name)
+        people.tell(hellos, welcome)
+        people.open_session(session, welcome.binding)
         odd = [party for party in sorted(hellos) if hellos[party].digest != digest]
         if odd:
             raise UserError(f"client {odd[0]} was started with other settings than the server")
@@ -251,9 +258,25 @@ class FederationServer:
             for party in set(parties) & self._people.present:
                 lacking.setdefault(self._has.get(party, 0), set()).add(party)
                 self._has[party] = self._table.newest
+            far_behind = set[PartyId]()
             for since, those in sorted(lacking.items()):
+                if not self._table.reaches_back_to(since):
+                    far_behind |= those
+                    continue
                 for news in self._table.news_since(since):
                     self._people.tell(those, news)
+            for party in sorted(far_behind):
+                self._lend_to(party, self._people.present - far_behind)
+
+    def _lend_to(self, party: PartyId, lenders: Collection[PartyId]) -> None:
+        """Have the table encrypted for a client that lacks more than is kept, by one that has applied all of it."""
+        people = self._people
+        for lender in sorted(lenders):
+            people.tell({lender}, LendTable(int(party)))
+            if lent := people.gather(LentTable, "shared rows", among={lender}):
+                people.tell({party}, lent[lender])
+                return
+        people.silent({party}, "shared rows")  # nobody has what it lacks
 
     def _round(self, round_id: RoundId) -> None:
         """Line 4-8."""
@@ -262,12 +285,15 @@ class FederationServer:
         self._assemble()
         # Sums that nobody but clients can read are kept for a while only: all clients get them as they come.
         self._bring(self._clients if isinstance(self._table, SealedTable) else chosen, round_id)
+        self._idle.update(chosen)
         with self._transport.phase(round_id, "train"):
             self._people.tell(chosen, TrainRound())
+        asked = people.present & set(chosen)
         if self._table is not None:
             result = self._add_up_rows(round_id, chosen, self._table)
             if result is not None:
                 self._table.add(round_id, result)
+        self._idle -= asked & people.present
 
     def _look_back(self, round_id: RoundId) -> None:
         """Evaluation and checkpoint when due."""
@@ -292,7 +318,7 @@ class FederationServer:
     def _add_up_rows(self, round_id: RoundId, chosen: tuple[PartyId, ...], table: SharedTable) -> twins.Result | None:
         config, union = self._config, table.union
         layout = row_layout(union.size, table.width, config.clip, len(self._clients), config.ring_bits)
-        task = SumTask(round_id, "rows", chosen, layout, table.digest)
+        task = SumTask(round_id, "rows", chosen, layout)
         least, counting = config.min_holders, None
         if least > 1:
             counting = CountTask(round_id, chosen, union.size, union.digest, least)
@@ -300,15 +326,16 @@ class FederationServer:
             return self._sums.add_up(task, counting, self._people.fresh_patience())
         return self._sums.add_up(task, counting)
 
-    def _metric_task(self, round_id: RoundId, purpose: str, model: bytes) -> SumTask:
-        return SumTask(round_id, purpose, self._clients, metric_layout(len(self._clients)), model)
+    def _metric_task(self, round_id: RoundId, purpose: str) -> SumTask:
+        return SumTask(round_id, purpose, self._clients, metric_layout(len(self._clients)))
 
     def _evaluate(self, round_id: RoundId) -> None:
         self._assemble()
         self._bring(self._clients, round_id)
+        asked = self._people.present - self._idle
         with self._transport.phase(round_id, "evaluate"):
-            self._people.tell(self._clients, Evaluate())
-        result = self._sums.add_up(self._metric_task(round_id, "valid", self._table.digest if self._table else b""))
+            self._people.tell(asked, Evaluate())
+        result = self._sums.add_up(self._metric_task(round_id, "valid"), among=asked)
         figures: dict[str, Any] = {}
         match result:
             case None:
@@ -368,6 +395,9 @@ class FederationServer:
         arrays, record = checkpoint.load_part(self._folder.server, done)
         if isinstance(self._table, ReadableTable):
             self._table.restore(arrays.get("rows"), arrays.get("averaged"))
+        if isinstance(self._table, SealedTable):
+            self._table.forget_before(done)
+            self._has = {PartyId(party): done for party in checkpoint.last_complete(self._folder.path).saved_by}
         self._stopping.best_mrr = record["best_mrr"]
         self._stopping.best_round = record["best_round"]
         self._stopping.checks_since_best = record["checks_since_best"]
@@ -379,10 +409,11 @@ class FederationServer:
         last = RoundId(done + 1)  # results are a step of their own, so that no mask of a training round is used again
         self._people.round = last
         self._assemble()
+        self._bring(self._clients, last)
         with self._transport.phase(last, "finish"):
             self._people.tell(self._clients, Finish())
-        result = self._sums.add_up(self._metric_task(last, "test", b""))
-        if result is None:
+        result = self._sums.add_up(self._metric_task(last, "test"))
+        if result is None and not self._sums.refused:
             raise UserError(f"no test result: {self._ledger.last_reason}")
         if isinstance(result, SumTotal):
             self._send_total(last, result)
@@ -395,7 +426,7 @@ class FederationServer:
             best_round=self._stopping.best_round,
             valid_mrr=self._stopping.best_mrr if readable else None,
             test=metrics_of(result.total) if isinstance(result, Collected) else None,
-            test_clients=len(result.contributors),
+            test_clients=len(result.contributors) if result is not None else 0,
             union_size=table.union.size if table is not None else 0,
             rows_kept_local=None if isinstance(table, SealedTable) else _never_averaged(table),
             dropouts=ledger.dropouts,

@@ -14,11 +14,11 @@ from protocols.totals import SumTotal
 from protocols.unions import Union
 from secure_kg.errors import UserError
 from secure_kg.federation.messages import SharedRows
-from secure_kg.federation.row_sum import Rows, mean_rows, rows_digest
+from secure_kg.federation.row_sum import Rows, mean_rows
 from secure_kg.federation.twins import Result
 
 _MOST_KEPT: Final = 32
-"""Sums kept for clients that are away. One that is away for longer goes on from the last of them."""
+"""Sums kept for clients that are away. One that is away for longer is lent the table by another client."""
 
 
 class SharedTable(ABC):
@@ -37,10 +37,9 @@ class SharedTable(ABC):
     def news_since(self, round_id: int) -> list[wire.Message]:
         """What a client lacks that has everything up to `round_id`."""
 
-    @property
-    @abstractmethod
-    def digest(self) -> bytes:
-        """Of what a client that lacks nothing was sent last."""
+    def reaches_back_to(self, round_id: int) -> bool:
+        """Whether `news_since` is all that such a client lacks."""
+        return True
 
 
 class ReadableTable(SharedTable):
@@ -63,10 +62,6 @@ class ReadableTable(SharedTable):
         return [SharedRows(self.rows, self.averaged)] if self.newest > round_id else []
 
     @property
-    def digest(self) -> bytes:
-        return rows_digest(SharedRows(self.rows, self.averaged) if self.newest else None, self.union.digest)
-
-    @property
     def never_averaged(self) -> int:
         return int((self.averaged == 0).sum())
 
@@ -78,21 +73,29 @@ class ReadableTable(SharedTable):
 
 
 class SealedTable(SharedTable):
-    """Under secret sums: the sums as they are, for clients to read. Nothing of it outlives the session's key."""
+    """Under secret sums: the sums as they are, for clients to read. None of them outlives the session's key."""
 
     def __init__(self, union: Union, width: int) -> None:
         super().__init__(union, width)
-        self._sums: deque[SumTotal] = deque(maxlen=_MOST_KEPT)
+        self._sums: deque[SumTotal] = deque()
+        self._forgotten = 0
+        """The last round whose sum is no longer kept."""
 
     def add(self, round_id: RoundId, result: Result) -> None:
         if not isinstance(result, SumTotal):
             raise TypeError("a sum that is not sealed")
         self._sums.append(result)
         self.newest = int(round_id)
+        if len(self._sums) > _MOST_KEPT:
+            self._forgotten = self._sums.popleft().of_round
 
     def news_since(self, round_id: int) -> list[wire.Message]:
         return [total for total in self._sums if total.of_round > round_id]
 
-    @property
-    def digest(self) -> bytes:
-        return rows_digest(self._sums[-1] if self._sums else None, self.union.digest)
+    def reaches_back_to(self, round_id: int) -> bool:
+        return round_id >= self._forgotten
+
+    def forget_before(self, round_id: int) -> None:
+        """Go on in a new session: no key opens the sums of the old one, whose last round this was."""
+        self._sums.clear()
+        self.newest = self._forgotten = round_id

@@ -78,7 +78,7 @@ def _federation(outcome: ServerOutcome, folder: RunFolder) -> dict[str, Any]:
             "valid_mrr": outcome.valid_mrr,
             "rows_kept_local": outcome.rows_kept_local,
         }
-    read = folder.read_by_clients()
+    read = folder.read_by_clients() if outcome.test_clients else None  # no test sum: theirs are of an earlier session
     if read is None:
         read = dict.fromkeys(("mrr", "hits@1", "hits@3", "hits@10", "both_sides", "test_triples", "valid_mrr"))
         return {**read, "test_clients": outcome.test_clients, "rows_kept_local": None}

@@ -1,12 +1,13 @@
 """The server's part in the sums of a run: with whoever is there, and given up where that is too few."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from protocols.conversation import MAX_REASON, Abandon
-from protocols.errors import SumAbandoned
+from protocols.errors import SumAbandoned, SumRefused
 from protocols.holders import PURPOSE as HOLDERS
 from protocols.holders import CountTask
+from protocols.identifiers import PartyId
 from protocols.patience import Patience
 from protocols.sums import SumTask
 from secure_kg.errors import UserError
@@ -33,11 +34,17 @@ class Summing:
         self._config, self._people, self._ledger, self._report = config, people, ledger, report
         self._sums = ledger.sums = twins.sum_server(config, session)
         self._holders = twins.holder_server(config, session)
+        self.refused = False
+        """Whether a client did not help to open the last sum that was given up."""
 
     def add_up(
-        self, task: SumTask, counting: CountTask | None = None, patience: Patience | None = None
+        self,
+        task: SumTask,
+        counting: CountTask | None = None,
+        patience: Patience | None = None,
+        among: Collection[PartyId] | None = None,
     ) -> twins.Result | None:
-        """One sum over those of its participants who are there; None if it had to be given up.
+        """One sum over those of its participants who are there (and `among` these); None if it had to be given up.
 
         `counting`: the count of holders that comes first. Keys for both are agreed on before either. `patience`: of
         this sum alone, if how long its steps take says nothing about other sums.
@@ -49,7 +56,8 @@ class Summing:
             if counting is not None:
                 self._holders.prepare(talk, counting, set(task.participants) & present, patience, silent)
             purpose = task.purpose
-            self._sums.prepare(talk, task, set(task.participants) & present, patience, silent)
+            asked = set(task.participants) & present if among is None else set(among) & present
+            self._sums.prepare(talk, task, asked, patience, silent)
             if counting is not None:
                 purpose = HOLDERS
                 self._holders.collect(talk, counting, patience, silent, present)
@@ -62,6 +70,7 @@ class Summing:
         return result
 
     def _give_up(self, task: SumTask, purpose: str, problem: SumAbandoned) -> None:
+        self.refused = isinstance(problem, SumRefused)
         self._ledger.abandon(int(task.round), purpose, str(problem))
         self._report(f"round {task.round}: the sum of {purpose} was given up: {problem}")
         self._people.tell(task.participants, Abandon(purpose, str(problem)[:MAX_REASON]))

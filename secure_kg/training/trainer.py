@@ -1,5 +1,6 @@
 """A client's local training: its model, its optimiser, and the rows it exchanges."""
 
+import hashlib
 from dataclasses import dataclass
 from typing import Literal
 
@@ -129,6 +130,15 @@ class LocalTrainer:
     def parameters_state(self) -> dict[str, Tensor]:
         """Copies of both tables, on the CPU: enough to evaluate, and to go back to the best round."""
         return {name: p.detach().cpu().clone() for name, p in self.model.named_parameters()}
+
+    def digest(self) -> bytes:
+        """SHA-256 of both tables: the same if and only if the parameters are."""
+        state = hashlib.sha256()
+        for name, parameter in self.model.named_parameters():
+            values = parameter.detach().cpu().numpy()
+            state.update(f"{name}/{values.shape}/".encode())
+            state.update(np.ascontiguousarray(values, dtype="<f4").tobytes())
+        return state.digest()
 
     def load_parameters(self, state: dict[str, Tensor]) -> None:
         """Take both tables back from `parameters_state`."""

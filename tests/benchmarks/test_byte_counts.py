@@ -60,7 +60,7 @@ def test_a_masked_sum_of_any_number_of_clients(clients: int, signed: bool) -> No
     dropped = frozenset(itertools.islice(others, clients // 3))
     signature = bytes(64 if signed else 0)
     messages = {
-        "advertise keys": AdvertiseKeys("rows", bytes(32), signature),
+        "advertise keys": AdvertiseKeys("rows", bytes(32), b"", signature),
         "share keys": ShareKeys("rows", {int(peer): bytes(108) for peer in others}, bytes(32)),
         "masked input": MaskedInput("rows", np.zeros(10, dtype="<u4"), bytes(32)),
         "unmasking": UnmaskShares(

@@ -124,7 +124,7 @@ def test_messages_arrive_with_their_round(ends: Ends) -> None:
 @every_hearing
 def test_late_messages_are_dropped_and_counted(ends: Ends, listen: Listen) -> None:
     ends.say(ONE, names("old"), round_id=0)
-    ends.say(ONE, AdvertiseKeys("rows", bytes(32), b""), round_id=ROUND - 1)
+    ends.say(ONE, AdvertiseKeys("rows", bytes(32), b"", b""), round_id=ROUND - 1)
     ends.say(ONE, names("new"))
     answer = listen(ends.server)
     assert answer in (names("new"), (ROUND, names("new")), {ONE: names("new")})
@@ -151,7 +151,7 @@ def test_a_message_of_a_later_round_is_refused(ends: Ends, way: str) -> None:
 
 @typed_way
 def test_a_message_of_another_kind_is_refused(ends: Ends, way: str) -> None:
-    ends.say(ONE, AdvertiseKeys("rows", bytes(32), b""))
+    ends.say(ONE, AdvertiseKeys("rows", bytes(32), b"", b""))
     with pytest.raises(UnexpectedMessage, match=r"client 1 sent AdvertiseKeys of round 5 where ClearNames"):
         LISTENING[way](ends.server)
 
@@ -404,7 +404,7 @@ def test_the_last_word_is_said_to_those_who_listen(ends: Ends) -> None:
 def test_whoever_was_left_out_is_back_when_it_says_so(ends: Ends) -> None:
     assert not ends.server.came_back(ONE)
     ends.say(ONE, names("stale"), round_id=ROUND - 1)
-    ends.say(ONE, AdvertiseKeys("rows", bytes(32), b""))
+    ends.say(ONE, AdvertiseKeys("rows", bytes(32), b"", b""))
     assert not ends.server.came_back(ONE)
     assert ends.server.late_messages == 2
     ends.say(ONE, names("stale"), round_id=ROUND + 1)

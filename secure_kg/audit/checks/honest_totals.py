@@ -16,7 +16,7 @@ from secure_kg.audit.read import Observation
 from secure_kg.audit.snapshots import Snapshots
 from secure_kg.audit.table_again import TableAgain
 from secure_kg.federation.config import RunConfig
-from secure_kg.federation.messages import SaveCheckpoint, SharedRows, Welcome
+from secure_kg.federation.messages import LentTable, SaveCheckpoint, SharedRows, Welcome
 
 
 class HonestTotals(Check):
@@ -32,11 +32,13 @@ class HonestTotals(Check):
         self._greeted = False
         self._totals: dict[tuple[int, str], tuple[str, frozenset[int]]] = {}
         """Of this session, by round and purpose: fingerprint and contributors of the sum."""
+        self._lent: set[tuple[int, str]] = set()
+        """Of this session: by whom a table was lent, and its fingerprint."""
         self._wrong = Evidence()
 
     def begin_session(self) -> None:
         self._session += 1
-        self._greeted, self._table, self._totals = False, TableAgain(), {}
+        self._greeted, self._table, self._totals, self._lent = False, TableAgain(), {}, set()
 
     def opened(self, total: OpenedSum) -> None:
         if total.vector is None or total.given_up:
@@ -49,8 +51,13 @@ class HonestTotals(Check):
 
     def observe(self, observation: Observation) -> None:
         if observation.direction != "sent":
+            if isinstance(observation.message, LentTable):
+                self._lent.add((observation.peer, frame_hash(observation.message.sealed)))
             return
         match observation.message:
+            case LentTable(by=by, sealed=sealed):
+                known = (by, frame_hash(sealed)) in self._lent
+                self._compare(observation, f"table of client {by}", "" if known else "that client has not lent it")
             case Welcome(rounds_done=done) if not self._greeted:
                 self._greeted, self._table = True, self._saved.go_on_from(done)
             case SaveCheckpoint() if self._table is not None:

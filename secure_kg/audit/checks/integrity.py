@@ -1,32 +1,27 @@
 """Is the transcript what was recorded, whole, and what the clients saw? Everything else rests on this."""
 
-from pathlib import Path
-
-from protocols.transport.tap import frame_hash
+from secure_kg.audit.checks.against_receipts import AgainstReceipts
 from secure_kg.audit.findings import CheckResult, Evidence, Finding
 from secure_kg.audit.read import AuditedRun, Observation, Recording
-from secure_kg.errors import UserError
-from secure_kg.federation.recording import receipt_path
-from secure_kg.federation.run_folder import read_json
+from secure_kg.audit.receipts import Receipts
 
 
 class Integrity:
     """Unlike other checks it looks at whole recordings, at the run's summary and at the clients' receipts."""
 
     id = "transcript-integrity"
-    question = "Was the transcript damaged, cut, reordered or changed, or does it differ from what clients saw?"
+    question = "Was a transcript damaged, cut, changed or left out, or does it differ from what clients saw?"
 
-    def __init__(self, run: AuditedRun, receipts: Path | None) -> None:
-        """`receipts`: the folder with the clients' folders, if the auditor has them."""
-        self._run, self._receipts = run, receipts
-        self._hashes: dict[tuple[int, str], list[str]] = {}
-        self._frames = self._compared = self._matched = 0
+    def __init__(self, run: AuditedRun, receipts: Receipts | None) -> None:
+        """`receipts`: those of the clients, if the auditor has any."""
+        self._run = run
+        self._frames = 0
         self._damaged, self._unfinished, self._differs = Evidence(), Evidence(), Evidence()
-        self._missing, self._unread = Evidence(), Evidence()
+        self._receipts = AgainstReceipts(run, receipts, self._differs)
 
     def observe(self, observation: Observation) -> None:
         self._frames += 1
-        self._hashes.setdefault((observation.peer, observation.direction), []).append(frame_hash(observation.frame))
+        self._receipts.observe(observation)
 
     def end_session(self, recording: Recording, last: bool) -> None:
         """After a whole pass over `recording`. `last`: the run has no later session."""
@@ -36,8 +31,11 @@ class Integrity:
         elif recording.seal is None:
             self._unfinished.add(f"{name} has no end")
         self._compare_with_summary(recording, last)
-        self._compare_with_receipts(recording)
-        self._hashes = {}
+        self._receipts.end_session(recording)
+
+    def end_run(self) -> None:
+        """After the last session that has a transcript."""
+        self._receipts.end_run()
 
     def _compare_with_summary(self, recording: Recording, last: bool) -> None:
         said = (self._run.summary or {}).get("transcript")
@@ -48,45 +46,6 @@ class Integrity:
         seal = recording.seal
         if recording.damage is None and (seal is None or seal.link.hex() != said.get("last_link")):
             self._differs.add(f"{recording.path.name} does not end as summary.json says it did")
-
-    def _compare_with_receipts(self, recording: Recording) -> None:
-        session = recording.session
-        if self._receipts is None or session is None:
-            return
-        for number in range(1, self._run.clients + 1):
-            path = receipt_path(self._receipts / str(number), session)
-            if not path.exists():
-                self._missing.add(f"client {number} has left no receipt of {recording.path.name}")
-                continue
-            try:
-                receipt = read_json(path)
-                sent, got = ([str(one) for one in receipt[way]] for way in ("sent", "received"))
-                final = receipt["final"] is True
-            except (UserError, KeyError, TypeError):
-                self._missing.add(f"{path.name} of client {number} cannot be read")
-                continue
-            self._compared += 1
-            name = recording.path.name
-            received, told = self._hashes.get((number, "received"), []), self._hashes.get((number, "sent"), [])
-            self._compare_frames(name, number, "sent", sent, received)
-            self._compare_frames(name, number, "received", got, told)
-            # A client can have got nothing that the server has not sent. What it sent may not have been read any more.
-            if len(got) > len(told):
-                self._differs.add(f"{name} lacks {len(got) - len(told)} frames that client {number} received")
-            if len(sent) > len(received):
-                self._unread.add(f"{name} lacks {len(sent) - len(received)} frames that client {number} sent")
-            # A receipt that is not final is from the last checkpoint: what came later is not in it.
-            if final and len(received) > len(sent):
-                self._differs.add(f"{name} has {len(received) - len(sent)} frames that client {number} did not send")
-            if final and len(told) > len(got):
-                self._differs.add(f"{name} has {len(told) - len(got)} frames that client {number} did not receive")
-
-    def _compare_frames(self, name: str, number: int, what: str, theirs: list[str], ours: list[str]) -> None:
-        common = min(len(theirs), len(ours))
-        self._matched += common
-        if theirs[:common] != ours[:common]:
-            first = next(index for index in range(common) if theirs[index] != ours[index])
-            self._differs.add(f"{name}: frame {first + 1} that client {number} {what} is another one")
 
     def findings(self) -> list[Finding]:
         found = []
@@ -125,41 +84,10 @@ class Integrity:
                     "until then is sound; what came later is not known.",
                 )
             )
-        if self._unread:
-            found.append(
-                Finding(
-                    "messages-not-recorded",
-                    "medium",
-                    "Clients sent messages that are not in the transcript",
-                    self._unread.told(),
-                    "The server may have stopped listening to a client that it had left out, or ended before it read "
-                    "them; or they were taken out of the record.",
-                )
-            )
-        if self._missing and self._receipts is not None:
-            found.append(
-                Finding(
-                    "receipts-missing",
-                    "info",
-                    "Some clients have left no receipt",
-                    self._missing.told(),
-                    "Without its receipt, a client's messages are taken on the server's word.",
-                )
-            )
-        if self._receipts is None or not self._compared:
-            found.append(
-                Finding(
-                    "no-receipts",
-                    "info",
-                    "The transcript was not compared with clients' receipts",
-                    (),
-                    "Under --transcript clients keep hashes of what they sent and received (clients/K/receipt-S.json). "
-                    "With them at hand, an auditor need not trust the server's record.",
-                )
-            )
-        return found
+        return [*found, *self._receipts.findings()]
 
     def result(self) -> CheckResult:
-        receipts = f", {self._matched:,} frames compared with {self._compared} receipts" if self._compared else ""
+        compared, matched = self._receipts.compared, self._receipts.matched
+        receipts = f", {matched:,} frames compared with {compared} receipts" if compared else ""
         looked = f"{len(self._run.recordings)} transcripts, {self._frames:,} frames{receipts}"
         return CheckResult(self.id, self.question, self._frames, looked, tuple(self.findings()))

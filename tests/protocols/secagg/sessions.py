@@ -343,6 +343,11 @@ class Script:
         self._close()
 
 
+def key_directory(purpose: str, mask_keys: dict[int, bytes], signatures: dict[int, bytes]) -> KeyDirectory:
+    """A directory of clients that commit to no state."""
+    return KeyDirectory(purpose, mask_keys, dict.fromkeys(mask_keys, b""), signatures)
+
+
 def assert_over(watched: Watched) -> None:
     """The reason is kept, no secret is, and nothing is answered any more."""
     client = watched.client
@@ -354,7 +359,7 @@ def assert_over(watched: Watched) -> None:
         watched.start,
         lambda: watched.set_input(Ring(64).zeros(LENGTH)),
         *[lambda dropped=dropped: watched.receive(Survivors(PURPOSE, dropped)) for dropped in ([], [1])],
-        lambda: watched.receive(KeyDirectory(PURPOSE, {}, {})),
+        lambda: watched.receive(key_directory(PURPOSE, {}, {})),
         lambda: watched.receive(EncryptedShares(PURPOSE, {})),
         lambda: watched.receive(SignedSurvivors(PURPOSE, {})),
     ]

@@ -22,7 +22,7 @@ def test_bytes_up_beside_the_vector(neighbours: int, dropped: int) -> None:
     peers = range(1, neighbours + 1)
     gone, here = list(peers)[:dropped], list(peers)[dropped:]
     messages = [
-        AdvertiseKeys("rows", bytes(32), b""),
+        AdvertiseKeys("rows", bytes(32), b"", b""),
         ShareKeys("rows", dict.fromkeys(peers, bytes(SEALED_SHARES_BYTES)), bytes(32)),
         UnmaskShares(
             "rows",

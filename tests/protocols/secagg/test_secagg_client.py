@@ -5,7 +5,19 @@ import pickle
 
 import numpy as np
 import pytest
-from sessions import EVERYONE, LENGTH, ME, OTHERS, PARAMETERS, PURPOSE, Federation, Script, assert_over, reachable_bytes
+from sessions import (
+    EVERYONE,
+    LENGTH,
+    ME,
+    OTHERS,
+    PARAMETERS,
+    PURPOSE,
+    Federation,
+    Script,
+    assert_over,
+    key_directory,
+    reachable_bytes,
+)
 
 from protocols import wire
 from protocols.conversation import Abort
@@ -40,8 +52,8 @@ def any_of(kind: type[wire.Message], script: Script) -> wire.Message:
     made: dict[type[wire.Message], wire.Message] = {
         AdvertiseChannel: AdvertiseChannel(bytes(32), b""),
         ChannelDirectory: ChannelDirectory(keys, {}),
-        AdvertiseKeys: AdvertiseKeys(PURPOSE, bytes(32), b""),
-        KeyDirectory: KeyDirectory(PURPOSE, keys, {}),
+        AdvertiseKeys: AdvertiseKeys(PURPOSE, bytes(32), b"", b""),
+        KeyDirectory: key_directory(PURPOSE, keys, {}),
         ShareKeys: ShareKeys(PURPOSE, sealed, bytes(32)),
         EncryptedShares: EncryptedShares(PURPOSE, sealed),
         MaskedInput: MaskedInput(PURPOSE, Ring(64).zeros(LENGTH), bytes(PEERS_BYTES)),

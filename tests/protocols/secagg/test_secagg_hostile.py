@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import combinations, product
 
-import numpy as np
+import msgspec
 import pytest
 from sessions import (
     EVERYONE,
@@ -27,18 +27,17 @@ from sessions import (
     complete,
     credentials_for,
     everyone,
+    key_directory,
     parties,
 )
-from uniformity import ENTRIES, looks_uniform
 from vectors import unhex, vectors
 
 from protocols import wire
 from protocols.errors import PeerMisbehaved, ProtocolError, SumAbandoned, UnexpectedMessage
 from protocols.identifiers import PartyId, RoundId, SessionId
-from protocols.primitives.group import Group, GroupVector, Ring
+from protocols.primitives.group import Group, Ring
 from protocols.primitives.identity import IdentityKey
-from protocols.primitives.keys import AgreementKey, derive_key
-from protocols.primitives.prg import add_keystream, subtract_keystream
+from protocols.primitives.keys import AgreementKey
 from protocols.secagg.client import Advertised, Answered, Masked, Ready, Shared, Signed, State
 from protocols.secagg.messages import (
     AdvertiseKeys,
@@ -53,7 +52,7 @@ from protocols.secagg.messages import (
 from protocols.secagg.params import SumParameters
 from protocols.secagg.server import Step
 from protocols.secagg.session import ClientSession
-from protocols.secagg.terms import Credentials, Terms
+from protocols.secagg.terms import Advert, Credentials, Terms
 
 ONE, _, THREE, FOUR = EVERYONE
 
@@ -165,13 +164,13 @@ def test_a_directory_that_contradicts_the_own_record_ends_the_sum(name: str, sig
     advert = script.me.sent[0]
     assert isinstance(advert, AdvertiseKeys)
     change(keys, advert.mask_key)
-    assert_refused(script.me, KeyDirectory(PURPOSE, keys, message.signatures), problem)
+    assert_refused(script.me, key_directory(PURPOSE, keys, message.signatures), problem)
 
 
 @pytest.mark.parametrize("party", [0, -1])
 def test_a_directory_with_a_party_that_is_no_client_is_no_message(party: int) -> None:
     with pytest.raises(ValueError, match="no client"):
-        KeyDirectory(PURPOSE, {party: bytes(32)}, {})
+        key_directory(PURPOSE, {party: bytes(32)}, {})
 
 
 @pytest.mark.parametrize("key", [unhex(key) for key in vectors("x25519_small_order")["public_keys"]], ids=bytes.hex)
@@ -180,7 +179,7 @@ def test_a_key_of_small_order_ends_the_sum_before_any_share_is_sent(key: bytes) 
     script = Script().reach(Advertised)
     message = due(script)
     assert isinstance(message, KeyDirectory)
-    assert_refused(script.me, KeyDirectory(PURPOSE, {**message.mask_keys, 3: key}, {}), "small order")
+    assert_refused(script.me, key_directory(PURPOSE, {**message.mask_keys, 3: key}, {}), "small order")
     assert [type(sent) for sent in script.me.sent] == [AdvertiseKeys]
 
 
@@ -193,7 +192,7 @@ def test_a_client_without_a_channel_takes_no_part() -> None:
     me = Watched(client)
     me.start()
     keys = {int(party): AgreementKey().public for party in OTHERS}
-    assert_refused(me, KeyDirectory(PURPOSE, keys, {}), "without a channel")
+    assert_refused(me, key_directory(PURPOSE, keys, {}), "without a channel")
 
 
 @pytest.mark.parametrize("state", [Shared, Ready, Masked, Answered], ids=lambda state: state.__name__)
@@ -215,7 +214,7 @@ def tampered_directory(change: Callable[[Keys], object], threshold: int) -> Sum:
     assert isinstance(message, KeyDirectory)
     keys = dict(message.mask_keys)
     change(keys)
-    begun.inbox[ME] = KeyDirectory(PURPOSE, keys, {})
+    begun.inbox[ME] = key_directory(PURPOSE, keys, {})
     return begun.until(Step.MASKED_INPUT)
 
 
@@ -489,13 +488,12 @@ VARIED = {
     "least": replace(BASE, parameters=replace(PARAMETERS, least_present=3)),
     "group": replace(BASE, group=Ring(32)),
     "length": replace(BASE, length=LENGTH + 1),
-    "model": replace(BASE, model=b"other"),
 }
 BINDINGS: dict[str, Callable[[Terms], bytes]] = {
-    "shares": lambda terms: terms.share_context(ONE, ME, {ONE: bytes(32), ME: bytes(32)}).encode(),
+    "shares": lambda terms: terms.share_context(ONE, ME, {ONE: Advert(bytes(32)), ME: Advert(bytes(32))}).encode(),
     "pairwise mask": lambda terms: terms.pairwise_context(ONE, ME, {ONE: bytes(32), ME: bytes(32)}).encode(),
     "self mask": lambda terms: terms.self_mask_context(ME).encode(),
-    "advert": lambda terms: terms.advert_statement(ME, bytes(32)).encode(),
+    "advert": lambda terms: terms.advert_statement(ME, Advert(bytes(32))).encode(),
     "survivors": lambda terms: terms.survivors_statement(ME, EVERYONE).encode(),
 }
 
@@ -505,6 +503,8 @@ def test_every_key_and_statement_is_bound_to_everything_in_the_terms(name: str) 
     bound = [BINDINGS[name](terms) for terms in (BASE, *VARIED.values())]
     assert len(set(bound)) == len(VARIED) + 1
     assert BINDINGS[name](replace(BASE)) == bound[0]
+    # What a client has applied is nothing that the server knows: it is in the keys between clients, and in no others.
+    assert (BINDINGS[name](replace(BASE, model=b"other")) != bound[0]) == (name == "shares")
 
 
 def test_the_digest_of_the_peers_is_bound_to_the_terms_the_client_and_each_peer() -> None:
@@ -520,44 +520,42 @@ def test_the_digest_of_the_peers_is_bound_to_the_terms_the_client_and_each_peer(
 
 def test_no_two_uses_share_a_context() -> None:
     keys = {party: bytes([party]) * 32 for party in EVERYONE}
-    contexts = [BASE.share_context(a, b, keys).encode() for a, b in product(EVERYONE, repeat=2) if a != b]
+    adverts = {party: Advert(key) for party, key in keys.items()}
+    contexts = [BASE.share_context(a, b, adverts).encode() for a, b in product(EVERYONE, repeat=2) if a != b]
     contexts += [BASE.pairwise_context(a, b, keys).encode() for a, b in combinations(EVERYONE, 2)]
     contexts += [BASE.self_mask_context(party).encode() for party in EVERYONE]
-    contexts += [BASE.advert_statement(party, keys[party]).encode() for party in EVERYONE]
+    contexts += [BASE.advert_statement(party, adverts[party]).encode() for party in EVERYONE]
     contexts += [BASE.survivors_statement(party, EVERYONE).encode() for party in EVERYONE]
     assert len(set(contexts)) == len(contexts)
     assert BASE.pairwise_context(ONE, ME, keys) == BASE.pairwise_context(ME, ONE, keys)
     assert BASE.pairwise_context(ONE, ME, keys) != BASE.pairwise_context(ONE, ME, keys | {ME: bytes(32)})
 
 
-def test_shares_are_bound_to_the_mask_keys_of_their_sender_and_their_receiver() -> None:
-    keys = {party: bytes([party]) * 32 for party in EVERYONE}
-    varied = [keys | {ONE: bytes(32)}, keys | {ME: bytes(32)}, keys | {ONE: keys[ME], ME: keys[ONE]}]
+def test_shares_are_bound_to_keys_and_states_of_their_sender_and_their_receiver() -> None:
+    keys = {party: Advert(bytes([party]) * 32, bytes([party + 100]) * 32) for party in EVERYONE}
+    zero, swapped = Advert(bytes(32)), {ONE: keys[ME], ME: keys[ONE]}
+    states = [keys | {party: replace(keys[party], state=bytes(32))} for party in (ONE, ME)]
+    varied = [keys | {ONE: zero}, keys | {ME: zero}, keys | swapped, *states]
     contexts = [BASE.share_context(ONE, ME, known).encode() for known in (keys, *varied)]
     contexts += [BASE.share_context(ME, ONE, known).encode() for known in (keys, *varied)]
-    assert len(set(contexts)) == 8
+    assert len(set(contexts)) == 12
     assert BASE.share_context(ONE, ME, keys) == BASE.share_context(ONE, ME, {ONE: keys[ONE], ME: keys[ME]})
-    assert BASE.share_context(ONE, ME, keys) == BASE.share_context(ONE, ME, keys | {FOUR: bytes(32)})
+    assert BASE.share_context(ONE, ME, keys) == BASE.share_context(ONE, ME, keys | {FOUR: zero})
 
 
-def test_masks_under_different_models_do_not_cancel() -> None:
-    """The 'sum' of two clients that were sent different models is noise, although all their keys agree."""
-    secrets = {ONE: AgreementKey(), ME: AgreementKey()}
-    public = {party: key.public for party, key in secrets.items()}
+def test_a_statement_is_bound_to_the_state() -> None:
+    statements = {BASE.advert_statement(ME, Advert(bytes(32), state)).encode() for state in (b"", bytes(32), b"1" * 32)}
+    assert len(statements) == 3
 
-    def summed(models: tuple[bytes, bytes]) -> GroupVector:
-        total = np.zeros(ENTRIES, dtype="<u8")
-        for party, peer, model, combine in (
-            (ONE, ME, models[0], add_keystream),
-            (ME, ONE, models[1], subtract_keystream),
-        ):
-            terms = replace(BASE, model=model)
-            agreed = secrets[party].agree(public[peer])
-            combine(derive_key(agreed, terms.pairwise_context(party, peer, public)), total, terms.group)
-        return total
 
-    assert not summed((b"same", b"same")).any()
-    assert looks_uniform(summed((b"one", b"another")))
+def test_a_state_that_the_server_changes_ends_the_sum_before_any_input() -> None:
+    begun = Federation(EVERYONE).begin(complete(4, 3)).until(Step.SHARE_KEYS)
+    message = begun.inbox[ME]
+    assert isinstance(message, KeyDirectory)
+    begun.inbox[ME] = msgspec.structs.replace(message, states={**message.states, 3: bytes(32)})
+    begun.until(Step.MASKED_INPUT)
+    with pytest.raises(PeerMisbehaved, match="cannot be opened"):
+        begun.clients[ME].receive(begun.inbox[ME])
 
 
 # --- an active server: signed keys ----------------------------------------------------------------------------------
@@ -570,7 +568,7 @@ def signed_directory(script: Script) -> tuple[dict[int, bytes], dict[int, bytes]
 
 
 def assert_not_signed(script: Script, keys: dict[int, bytes], signatures: dict[int, bytes], problem: str) -> None:
-    assert_refused(script.me, KeyDirectory(PURPOSE, keys, signatures), problem)
+    assert_refused(script.me, key_directory(PURPOSE, keys, signatures), problem)
 
 
 NOT_PINNED = "client 3's message is not signed by its pinned identity"
@@ -597,7 +595,7 @@ def test_a_key_signed_by_another_identity_ends_the_sum() -> None:
     keys, signatures = signed_directory(script)
     keys[3] = AgreementKey().public
     stranger = IdentityKey.generate()
-    signatures[3] = stranger.sign(script.sum.terms.advert_statement(THREE, keys[3]).encode())
+    signatures[3] = stranger.sign(script.sum.terms.advert_statement(THREE, Advert(keys[3])).encode())
     assert_not_signed(script, keys, signatures, NOT_PINNED)
 
 
@@ -606,7 +604,7 @@ def test_a_key_signed_by_a_colluding_client_ends_the_sum() -> None:
     script = Script(signed=True, begun=federation.begin(PARAMETERS)).reach(Advertised)
     keys, signatures = signed_directory(script)
     keys[3] = AgreementKey().public
-    signatures[3] = federation.credentials[FOUR].sign(script.sum.terms.advert_statement(THREE, keys[3]))
+    signatures[3] = federation.credentials[FOUR].sign(script.sum.terms.advert_statement(THREE, Advert(keys[3])))
     assert_not_signed(script, keys, signatures, NOT_PINNED)
 
 

@@ -14,6 +14,7 @@ from sessions import (
     Sum,
     complete,
     everyone,
+    key_directory,
     parties,
     reachable_bytes,
     secrets_in,
@@ -68,8 +69,8 @@ def finish(begun: Sum, done: PartyId | None = None) -> None:
 ANY: list[wire.Message] = [
     AdvertiseChannel(bytes(32), b""),
     ChannelDirectory({}, {}),
-    AdvertiseKeys(PURPOSE, AgreementKey().public, b""),
-    KeyDirectory(PURPOSE, {}, {}),
+    AdvertiseKeys(PURPOSE, AgreementKey().public, b"", b""),
+    key_directory(PURPOSE, {}, {}),
     ShareKeys(PURPOSE, {1: bytes(108), 3: bytes(108), 4: bytes(108)}, bytes(32)),
     EncryptedShares(PURPOSE, {}),
     MaskedInput(PURPOSE, np.ones(LENGTH, dtype="<u8"), bytes(PEERS_BYTES)),
@@ -520,7 +521,7 @@ def test_a_client_that_advertises_another_key_than_it_shares_costs_the_sum_once_
         if party == TWO:
             key = TwoFaced()
             begun.clients[TWO].state = Advertised(key)
-            answer = AdvertiseKeys(PURPOSE, key.public, b"")
+            answer = AdvertiseKeys(PURPOSE, key.public, b"", b"")
         begun.server.receive(party, answer)
     begun.inbox = begun.server.close()
     with pytest.raises(SumAbandoned, match="the shares of the mask key of client 2 are false"):
@@ -538,7 +539,7 @@ def test_a_client_that_advertises_another_key_than_it_has_is_noticed_before_any_
     begun = begun_at(Step.ADVERTISE_KEYS, signed=False)
     for party in EVERYONE:
         answer = begun.answer(party)
-        begun.server.receive(party, AdvertiseKeys(PURPOSE, AgreementKey().public, b"") if party == TWO else answer)
+        begun.server.receive(party, AdvertiseKeys(PURPOSE, AgreementKey().public, b"", b"") if party == TWO else answer)
     begun.inbox = begun.server.close()
     begun.until(Step.MASKED_INPUT)
     for party in EVERYONE:

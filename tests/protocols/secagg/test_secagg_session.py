@@ -16,6 +16,7 @@ from sessions import (
     complete,
     credentials_for,
     everyone,
+    key_directory,
     parties,
     reachable_bytes,
 )
@@ -28,7 +29,7 @@ from protocols.primitives.identity import IdentityKey
 from protocols.primitives.keys import AgreementKey
 from protocols.secagg.channels import Channels
 from protocols.secagg.client import Aborted, New, SecAggClient
-from protocols.secagg.messages import AdvertiseChannel, ChannelDirectory, KeyDirectory
+from protocols.secagg.messages import AdvertiseChannel, ChannelDirectory
 from protocols.secagg.params import SumParameters
 from protocols.secagg.server import Step
 from protocols.secagg.session import ClientSession
@@ -160,7 +161,7 @@ def test_a_channel_key_of_small_order_ends_the_sum_before_anything_is_encrypted_
     client.start()
     keys = {int(party): AgreementKey().public for party in (ONE, THREE, FOUR)}
     with pytest.raises(PeerMisbehaved, match="small order"):
-        client.receive(KeyDirectory(PURPOSE, keys, {}))
+        client.receive(key_directory(PURPOSE, keys, {}))
     assert isinstance(client.state, Aborted)
 
 

@@ -395,7 +395,8 @@ def changed(message: wire.Message, **fields: object) -> wire.Message:
 def mask_keys(make: Callable[[PartyId, dict[int, bytes]], dict[int, bytes]]) -> Lie:
     def lie(to: PartyId, message: wire.Message) -> wire.Message:
         assert isinstance(message, KeyDirectory)
-        return changed(message, mask_keys=make(to, message.mask_keys))
+        keys = make(to, message.mask_keys)
+        return changed(message, mask_keys=keys, states=dict.fromkeys(keys, b""))
 
     return lie
 

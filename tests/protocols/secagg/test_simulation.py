@@ -116,7 +116,7 @@ def test_bytes_are_those_of_the_wire(group: Group) -> None:
     assert result.setup.bytes_up.mean == len(wire.encode(AdvertiseChannel(bytes(32), b""), session, SETUP))
     directory = ChannelDirectory({n: bytes(32) for n in range(1, 11)}, dict.fromkeys(range(1, 11), b""))
     assert result.setup.bytes_down.total == 10 * len(wire.encode(directory, session, SETUP))
-    assert advertise.bytes_up.maximum == len(wire.encode(AdvertiseKeys(PURPOSE, bytes(32), b""), session, ROUND))
+    assert advertise.bytes_up.maximum == len(wire.encode(AdvertiseKeys(PURPOSE, bytes(32), b"", b""), session, ROUND))
     sealed = {n: bytes(SEALED) for n in range(1, result.parameters.degree + 1)}
     assert share.bytes_up.total == 10 * len(wire.encode(ShareKeys(PURPOSE, sealed, bytes(32)), session, ROUND))
     vector = MaskedInput(PURPOSE, group.zeros(1000), bytes(PEERS_BYTES))

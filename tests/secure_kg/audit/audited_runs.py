@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ def edited(run: Path, out: Path, edit: Edit, session: int | None = None) -> Path
         path.unlink()
         # All are written anew, in their order: an audit goes by the times of their first messages.
         _write(path, recording, edit(observations) if session in (None, number) else observations)
-    for kept in (out / "summary.json", *out.glob("clients/*/receipt-*.json")):
+    for kept in (out / "summary.json", *out.glob("clients/*/receipt-*.jsonl")):
         kept.unlink(missing_ok=True)
     return out
 
@@ -111,9 +111,9 @@ def with_fields(message: wire.Message, **changes: Any) -> wire.Message:
     return type(message)(**{**values, **changes})
 
 
-def audited(run: Path) -> Audit:
+def audited(run: Path, directory: Mapping[PartyId, bytes] | None = None) -> Audit:
     opened = open_run(run)
-    found = audit(opened, run / "clients")
+    found = audit(opened, run / "clients", directory)
     json.dumps(found.record(), allow_nan=False)
     return found
 

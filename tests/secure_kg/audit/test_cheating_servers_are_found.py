@@ -22,7 +22,7 @@ from audited_runs import (
 from federation_in_threads import nations, run_federation
 
 from protocols.psu.attempts import UnionPlaces
-from protocols.secagg.messages import KeyDirectory, Survivors
+from protocols.secagg.messages import EncryptedShares, KeyDirectory, Survivors
 from protocols.totals import SumTotal
 from secure_kg.audit.audit import Audit
 from secure_kg.audit.read import Observation, open_run
@@ -329,3 +329,20 @@ def test_a_client_whose_key_is_not_passed_on_is_found(secagg_run: Path, tmp_path
 def test_a_checkpoint_that_clients_never_heard_of_is_none(two_sessions: Path, tmp_path: Path) -> None:
     run = edited(two_sessions, tmp_path / "run", without(of(SaveCheckpoint, None, 3)), session=1)
     assert "has no checkpoint" in evidence(audited(run), "resumed-from-nowhere")
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"), [(KeyDirectory, "states"), (EncryptedShares, "sealed")], ids=["states", "shares"]
+)
+def test_what_is_changed_on_its_way_between_clients_is_found(
+    secagg_run: Path, tmp_path: Path, kind: type[Any], field: str
+) -> None:
+    def changed(one: Observation) -> Any:
+        parts = dict(getattr(one.message, field))
+        return with_fields(one.message, **{field: {**parts, 2: bytes(len(parts[2]))}})
+
+    def choose(one: Observation) -> bool:
+        return of(kind, 3, 2)(one) and one.purpose == "rows"
+
+    found = audited(edited(secagg_run, tmp_path / "run", replacing(choose, changed)))
+    assert "client 3 was sent a" in evidence(found, "relayed-otherwise")

@@ -200,8 +200,7 @@ def test_a_resumed_round_is_not_summed_over_other_clients(tmp_path: Path) -> Non
     first = run_federation(quick(rounds=6), nations(4), tmp_path / "run", trainer_of=stopping)
     assert first.outcome is None
     assert checkpoint.last_complete(tmp_path / "run").round == 2
-    opened = read_openings(tmp_path / "run/clients/1")
-    assert opened[3, "rows"] == {1, 2, 3, 4}
+    assert _opened(tmp_path / "run/clients/1")[3, "rows"] == {1, 2, 3, 4}
 
     def mortal(graph: ClientGraph, config: RunConfig, number: int) -> LocalTrainer:
         return _trainer_that(graph, config, number, at=3, act=_vanish if number == VICTIM else None)
@@ -213,7 +212,7 @@ def test_a_resumed_round_is_not_summed_over_other_clients(tmp_path: Path) -> Non
     assert (given_up["round"], given_up["purpose"]) == (3, "holders")
     assert "opened before over other clients" in given_up["reason"]
     assert resumed.outcome.rounds == 6
-    assert read_openings(tmp_path / "run/clients/1")[4, "rows"] == {1, 3, 4}
+    assert _opened(tmp_path / "run/clients/1")[4, "rows"] == {1, 3, 4}
 
 
 def test_a_resumed_round_over_the_same_clients_is_summed_again(tmp_path: Path) -> None:
@@ -256,6 +255,10 @@ def test_a_false_identity_ends_the_job_before_any_row_leaves(tmp_path: Path) -> 
 
 def _directory(publics: dict[int, str]) -> str:
     return directory_text([PublicIdentity(PartyId(number), public) for number, public in publics.items()])
+
+
+def _opened(folder: Path) -> dict[tuple[int, str], frozenset[PartyId]]:
+    return {opening.name: opening.survivors for opening in read_openings(folder)}
 
 
 def _diverge() -> None:

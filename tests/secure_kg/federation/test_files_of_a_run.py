@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from protocols.identifiers import PartyId, RoundId
+from protocols.secagg.openings import Opening
 from secure_kg.errors import UserError
 from secure_kg.federation import checkpoint
-from secure_kg.federation.client_folder import append_opening, open_folder, read_openings
+from secure_kg.federation.client_folder import append_opening, open_folder, read_openings, state_key
 from secure_kg.federation.config import RunConfig
 from secure_kg.federation.run_folder import RunFolder, locked, read_config, read_json, write_json, write_whole
 
@@ -54,13 +55,19 @@ def test_a_client_does_not_write_over_its_own_older_files(tmp_path: Path) -> Non
     open_folder(tmp_path, process=18, resume=True)
 
 
-def test_openings_are_kept_and_the_first_counts(tmp_path: Path) -> None:
-    assert read_openings(tmp_path) == {}
-    for survivors in ({1, 2, 3}, {1, 2}):
-        append_opening(tmp_path, RoundId(3), "rows", frozenset(PartyId(number) for number in survivors))
+def opening(number: int, survivors: set[int]) -> Opening:
+    parties = frozenset(PartyId(party) for party in survivors)
+    return Opening(RoundId(number), "rows", parties, {party: bytes([party]) * 32 for party in parties})
+
+
+def test_openings_are_kept_with_the_states_of_all(tmp_path: Path) -> None:
+    assert read_openings(tmp_path) == []
+    kept = [opening(3, {1, 2, 3}), opening(4, {1, 2})]
+    for one in kept:
+        append_opening(tmp_path, one)
     with (tmp_path / "openings.jsonl").open("a") as file:
         file.write('{"round": 4, "purpose": "rows", "surv')  # a crash in the middle of a line
-    assert read_openings(tmp_path) == {(3, "rows"): {1, 2, 3}}
+    assert read_openings(tmp_path) == kept
     (tmp_path / "openings.jsonl").write_text('{"round": 4}\n')
     with pytest.raises(UserError, match="not a record of openings"):
         read_openings(tmp_path)
@@ -137,8 +144,20 @@ def test_a_party_that_was_absent_finds_its_last_part_before(tmp_path: Path) -> N
 
 
 def test_an_opening_after_a_cut_line_stands_on_a_line_of_its_own(tmp_path: Path) -> None:
-    append_opening(tmp_path, RoundId(1), "rows", frozenset({PartyId(1)}))
+    append_opening(tmp_path, opening(1, {1}))
     with (tmp_path / "openings.jsonl").open("a") as file:
         file.write('{"round": 2, "purp')
-    append_opening(tmp_path, RoundId(3), "rows", frozenset({PartyId(2)}))
-    assert read_openings(tmp_path) == {(1, "rows"): {1}, (3, "rows"): {2}}
+    append_opening(tmp_path, opening(3, {2}))
+    assert read_openings(tmp_path) == [opening(1, {1}), opening(3, {2})]
+
+
+def test_the_key_of_states_is_drawn_once_and_for_its_owner_only(tmp_path: Path) -> None:
+    key = state_key(tmp_path / "1")
+    assert len(key) == 32
+    assert state_key(tmp_path / "1") == key
+    assert state_key(tmp_path / "2") != key
+    path = tmp_path / "1/state.key"
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.write_bytes(b"short")
+    with pytest.raises(UserError, match="not a key of 32 bytes"):
+        state_key(tmp_path / "1")

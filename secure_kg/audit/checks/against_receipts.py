@@ -1,0 +1,260 @@
+"""The transcripts of a run against the receipts of its clients: what the server shows must be what they saw."""
+
+from collections.abc import Sequence
+
+from protocols.conversation import Abort, Back, LeaveOut
+from protocols.identifiers import SessionId
+from protocols.receipts import KeptReceipt
+from protocols.transport.tap import frame_hash
+from secure_kg.audit.findings import Evidence, Finding
+from secure_kg.audit.read import AuditedRun, Observation, Recording
+from secure_kg.audit.receipts import Receipts
+from secure_kg.federation.messages import Goodbye
+from secure_kg.federation.recording import session_name
+
+_GREETING = 1
+"""`Hello` one way and `Welcome` the other."""
+
+
+class _Session:
+    """What one transcript holds, as far as receipts can speak of it."""
+
+    def __init__(self) -> None:
+        self.hashes: dict[tuple[int, str], list[str]] = {}
+        self._left_out: set[int] = set()
+        self._last: object = None
+        self._goodbyes: list[bool] = []
+
+    def observe(self, observation: Observation) -> None:
+        message, peer = observation.message, observation.peer
+        self.hashes.setdefault((peer, observation.direction), []).append(frame_hash(observation.frame))
+        self._last = message
+        match message:
+            case LeaveOut():
+                self._left_out.add(peer)
+            case Back():
+                self._left_out.discard(peer)
+            case Goodbye(complete=complete):
+                self._goodbyes.append(complete)
+
+    def why_unread(self, client: int) -> str:
+        """Why an honest server would not have read the last messages of a client; empty if it would have."""
+        if client in self._left_out:
+            return "the server had left the client out"
+        if isinstance(self._last, Abort):
+            return "the server ended the session early, and said so"
+        if not all(self._goodbyes):  # one that could not be told that it was left out, because it took nothing more
+            return "a client was missing at the end, as the goodbye says"
+        return ""
+
+    @property
+    def over(self) -> bool:
+        return bool(self._goodbyes)
+
+
+class AgainstReceipts:
+    """Gathers what differs; `Integrity` tells it."""
+
+    def __init__(self, run: AuditedRun, receipts: Receipts | None, differs: Evidence) -> None:
+        """`receipts`: None if the auditor has none. `differs` gets what no honest server could have caused."""
+        self._run, self._receipts, self._differs = run, receipts, differs
+        self._session = _Session()
+        self._recorded: set[SessionId] = set()
+        self.compared = self.matched = 0
+        self._unread, self._cut_off = Evidence(), Evidence()
+        self._absent, self._unfinished = Evidence(), Evidence()
+        self._missing, self._greeted = Evidence(), Evidence()
+
+    def observe(self, observation: Observation) -> None:
+        self._session.observe(observation)
+
+    def end_session(self, recording: Recording) -> None:
+        """After a whole pass over `recording`."""
+        session, self._session = self._session, _Session()
+        if self._receipts is None:
+            return
+        of_it = [one for one in self._receipts.sound if _is_of(one, recording)]
+        self._recorded |= {one.head.session for one in of_it}
+        for number in range(1, self._run.clients + 1):
+            if not any(one.head.client == number for one in of_it):
+                self._absent.add(f"client {number} has left no sound receipt of {recording.path.name}")
+        # A server that is killed may have sent one frame that it had not yet recorded: one, and not one to each client.
+        lacking = [len(one.received) - len(session.hashes.get((one.head.client, "sent"), [])) for one in of_it]
+        killed = recording.seal is None and recording.damage is None and sum(max(0, count) for count in lacking) == 1
+        for receipt in of_it:
+            self._compare(recording, session, receipt, killed)
+
+    def end_run(self) -> None:
+        """After the last transcript: what is left is of sessions that the server does not show."""
+        for receipt in self._receipts.sound if self._receipts is not None else ():
+            head = receipt.head
+            if head.session in self._recorded:
+                continue
+            sent, received = len(receipt.sent), len(receipt.received)
+            told = f"session {session_name(head.session)}: client {head.client} sent {sent} frames, received {received}"
+            if head.settings != self._run.config.digest():
+                told += ", under other settings than those of config.toml"
+            (self._missing if max(sent, received) > _GREETING else self._greeted).add(told)
+
+    def _compare(self, recording: Recording, session: _Session, receipt: KeptReceipt, killed: bool) -> None:
+        name, number = recording.path.name, receipt.head.client
+        sent, got = receipt.sent, receipt.received
+        received = session.hashes.get((number, "received"), [])
+        told = session.hashes.get((number, "sent"), [])
+        self.compared += 1
+        self._compare_frames(f"{name}: frame {{}} that client {number} sent is another one", sent, received)
+        self._compare_frames(f"{name}: frame {{}} that client {number} received is another one", got, told)
+        # A client can have got nothing that the server has not sent. What it sent may not have been read any more.
+        if (count := len(got) - len(told)) > 0:
+            line = f"{name} lacks {count} frames that client {number} received"
+            if killed:
+                self._cut_off.add(f"{line}: the transcript has no end, so the server was ended by force")
+            else:
+                self._differs.add(line)
+        if (count := len(sent) - len(received)) > 0:
+            self._not_read(f"{name} lacks {count} frames that client {number} sent", recording, session, number)
+        if not receipt.final:
+            rest = f", and {name} has {len(told)} to it" if len(told) > len(got) else ""
+            self._unfinished.add(f"client {number}: ends after {len(got)} frames received{rest}")
+            return
+        if (count := len(received) - len(sent)) > 0:
+            self._differs.add(f"{name} has {count} frames that client {number} did not send")
+        if (count := len(told) - len(got)) > 0:
+            self._differs.add(f"{name} has {count} frames that client {number} did not receive")
+
+    def _not_read(self, line: str, recording: Recording, session: _Session, number: int) -> None:
+        if recording.seal is None and recording.damage is None:
+            self._cut_off.add(f"{line}: the transcript has no end, so the server was ended by force")
+        elif why := session.why_unread(number):
+            self._cut_off.add(f"{line}: {why}")
+        elif not session.over:
+            self._unread.add(f"{line}: the session broke off, and nobody was told why")
+        else:
+            self._differs.add(line)
+
+    def _compare_frames(self, line: str, theirs: Sequence[str], ours: Sequence[str]) -> None:
+        common = min(len(theirs), len(ours))
+        self.matched += common
+        first = next((index for index in range(common) if theirs[index] != ours[index]), None)
+        if first is not None:
+            self._differs.add(line.format(first + 1))
+
+    def findings(self) -> list[Finding]:
+        """Those of the comparison, and those of the receipts themselves."""
+        found = [*self._of_sessions(), *self._of_receipts()]
+        if self._unread or self._cut_off:
+            found.append(
+                Finding(
+                    "messages-not-recorded",
+                    "medium" if self._unread else "low",
+                    "Messages of clients are not in the transcript",
+                    (*self._unread.told(), *self._cut_off.told()),
+                    "The last messages before a session broke off, or before a client was left out, may never have "
+                    "been read. The evidence says which reason the transcript gives; a server could have cut its "
+                    "record there.",
+                )
+            )
+        if self._unfinished:
+            found.append(
+                Finding(
+                    "receipt-unfinished",
+                    "low",
+                    "Receipts end before their session",
+                    self._unfinished.told(),
+                    "These clients stopped, were left out or were killed; or the ends of their receipts were cut off. "
+                    "What the server's record says of them afterwards is taken on its word.",
+                )
+            )
+        return found
+
+    def _of_sessions(self) -> list[Finding]:
+        found = []
+        if self._missing:
+            found.append(
+                Finding(
+                    "session-missing",
+                    "high",
+                    "Clients took part in a session of which there is no transcript",
+                    self._missing.told(),
+                    "Every start of a job is a session with a transcript of its own. What the server saw in this one "
+                    "is not known: it was taken away, or the receipts are of another run.",
+                )
+            )
+        if self._greeted:
+            found.append(
+                Finding(
+                    "session-not-recorded",
+                    "info",
+                    "Clients were greeted in a session of which there is no transcript",
+                    self._greeted.told(),
+                    "Nothing but greetings passed in it, as far as these receipts go.",
+                )
+            )
+        if self._absent or (self._receipts is not None and self._receipts.empty):
+            empty = self._receipts.empty.told() if self._receipts is not None else ()
+            found.append(
+                Finding(
+                    "receipts-missing",
+                    "info",
+                    "Some clients have left no receipt",
+                    (*self._absent.told(), *empty),
+                    "Without its receipt, a client's messages are taken on the server's word.",
+                )
+            )
+        if not self.compared:
+            found.append(
+                Finding(
+                    "no-receipts",
+                    "info",
+                    "The transcript was not compared with clients' receipts",
+                    (),
+                    "Under --transcript clients keep hashes of what they sent and received "
+                    "(clients/K/receipt-S.jsonl). With them at hand, an auditor need not trust the server's record.",
+                )
+            )
+        return found
+
+    def _of_receipts(self) -> list[Finding]:
+        found, receipts = [], self._receipts or Receipts()
+        if receipts.damaged:
+            found.append(
+                Finding(
+                    "receipt-damaged",
+                    "high",
+                    "Receipts are damaged: they are not what clients wrote",
+                    receipts.damaged.told(),
+                    "Every line is chained to the one before by a hash. The chain is broken here, or this is no "
+                    "receipt of this run's clients, so it was changed after it was written. It says nothing about "
+                    "the server. Ask the client for its receipt again.",
+                )
+            )
+        if receipts.forged:
+            found.append(
+                Finding(
+                    "receipt-forged",
+                    "high",
+                    "Receipts are not signed by their clients",
+                    receipts.forged.told(),
+                    "Under --adversary active clients sign every mark of their receipts with their pinned identity. "
+                    "Somebody else has written these, or changed them. They say nothing about the server.",
+                )
+            )
+        if receipts.unverified:
+            found.append(
+                Finding(
+                    "receipts-not-verified",
+                    "medium",
+                    "Receipts are signed, and nobody has checked by whom",
+                    receipts.unverified.told()[:4],
+                    "Without the clients' key directory (--keys directory.toml) an auditor cannot tell whose receipts "
+                    "these are.",
+                )
+            )
+        return found
+
+
+def _is_of(receipt: KeptReceipt, recording: Recording) -> bool:
+    """A transcript that ends before its first `Welcome` tells its session by its name only."""
+    if recording.session is not None:
+        return receipt.head.session == recording.session
+    return recording.path.stem == f"transcript-{session_name(receipt.head.session)}"

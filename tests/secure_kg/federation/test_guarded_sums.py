@@ -1,0 +1,170 @@
+"""Whole runs in which a secret would be summed twice, a client has missed sums, or evaluations are lost."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from dying_clients import VICTIM, dying_after
+from federation_in_threads import Run, nations, relation_rows, run_federation, small_config
+
+from protocols.errors import SumAbandoned
+from protocols.identifiers import RoundId
+from secure_kg.federation import server as server_module
+from secure_kg.federation import shared_table
+from secure_kg.federation.client import FederationClient
+from secure_kg.federation.config import RunConfig
+from secure_kg.federation.messages import Evaluate, LentTable
+from secure_kg.federation.own_rows import OwnRows
+from secure_kg.federation.run_folder import RunFolder
+from secure_kg.federation.server import FederationServer
+from secure_kg.federation.summary import summarise
+from secure_kg.training.config import TrainingConfig
+
+STILL = TrainingConfig(dim=8, negatives=14, batch_size=256, local_epochs=1, lr=1e-30)
+"""No evaluation is better than the first: the best copy stays what it is."""
+
+
+def quick(**changes: Any) -> RunConfig:
+    return small_config(**{"rounds": 4, "eval_every": 2, "checkpoint_every": 2, "grace": 5.0, **changes})
+
+
+def applied(monkeypatch: pytest.MonkeyPatch) -> dict[int, OwnRows]:
+    """The rows of every client, as they are after a run."""
+    kept: dict[int, OwnRows] = {}
+    original = FederationClient._align
+
+    def keep(self: FederationClient) -> None:
+        original(self)
+        if self._rows is not None:
+            kept[int(self._transport.party)] = self._rows
+
+    monkeypatch.setattr(FederationClient, "_align", keep)
+    return kept
+
+
+def test_a_client_absent_at_the_checkpoint_is_lent_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums of the old session can be read by no key of the new one, so another client gives it what it lacks."""
+    config = quick(aggregation="secret")
+    first = run_federation(config, nations(4), tmp_path / "run", transport_of=dying_after(21))
+    assert first.gone == {VICTIM}
+    lent: list[LentTable] = []
+    take = OwnRows.take_lent
+    monkeypatch.setattr(OwnRows, "take_lent", lambda self, *news: (lent.append(news), take(self, *news)))
+    kept = applied(monkeypatch)
+    resumed = run_federation(quick(aggregation="secret", rounds=8), nations(4), tmp_path / "run", resume=True)
+    assert resumed.done().rounds == 8
+    assert len(lent) == 1
+    assert resumed.done().abandoned_sums == []
+    assert len({rows.digest for rows in kept.values()}) == 1
+
+
+def test_a_client_that_was_away_for_longer_than_sums_are_kept_is_lent_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server forgets whoever has which sums after round 4, and keeps only the last two."""
+    monkeypatch.setattr(shared_table, "_MOST_KEPT", 2)
+    kept, original = applied(monkeypatch), FederationServer._round
+
+    def forgetful(self: FederationServer, round_id: RoundId) -> None:
+        if round_id == 5:
+            self._has.pop(VICTIM, None)  # type: ignore[call-overload]
+        original(self, round_id)
+
+    monkeypatch.setattr(FederationServer, "_round", forgetful)
+    run = run_federation(quick(aggregation="secret", rounds=6), nations(4), tmp_path / "run")
+    unbroken = run_federation(quick(aggregation="secagg", rounds=6), nations(4), tmp_path / "unbroken")
+    assert run.done().abandoned_sums == []
+    assert len({rows.digest for rows in kept.values()}) == 1
+    same_rows(run, unbroken)
+
+
+def same_rows(run: Run, other: Run) -> None:
+    for number, rows in relation_rows(run).items():
+        np.testing.assert_array_equal(rows, relation_rows(other)[number])
+
+
+def test_a_lent_table_that_is_false_ends_the_sum_and_not_the_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The digest of what a client has applied is that of its table, wherever it comes from."""
+    config = quick(aggregation="secret")
+    run_federation(config, nations(4), tmp_path / "run", transport_of=dying_after(21))
+
+    def false(self: OwnRows) -> bytes:
+        table = bytearray(self._applied.to_bytes())
+        table[-4:] = np.array([0.25], "<f4").tobytes()
+        return bytes(table)
+
+    monkeypatch.setattr(OwnRows, "lend", false)
+    resumed = run_federation(quick(aggregation="secret", rounds=8), nations(4), tmp_path / "run", resume=True)
+    assert resumed.outcome is None
+    assert any("cannot be opened" in str(error) for error in resumed.client_errors.values())
+
+
+@pytest.mark.parametrize("aggregation", ["secagg", "secret"])
+def test_test_results_of_the_same_models_are_not_opened_over_other_clients(tmp_path: Path, aggregation: Any) -> None:
+    """A finished run that goes on over more clients gives its results again only if its models are others."""
+    config = quick(aggregation=aggregation, training=STILL, eval_every=1, checkpoint_every=1)
+    first = run_federation(config, nations(4), tmp_path / "run", transport_of=dying_after(21))
+    assert first.gone == {VICTIM}
+    more = quick(aggregation=aggregation, training=STILL, eval_every=1, checkpoint_every=1, rounds=6)
+    again = run_federation(more, nations(4), tmp_path / "run", resume=True)
+    outcome = again.done()
+    assert outcome.test is None
+    assert outcome.test_clients == 0
+    assert any("opened before over other clients" in one["reason"] for one in outcome.abandoned_sums)
+    folder = RunFolder(tmp_path / "run")
+    assert (folder.client(1) / "model.safetensors").exists()
+    assert summarise(more, outcome, folder)["mrr"] is None
+
+
+def test_an_evaluation_without_training_is_refused_and_costs_that_sum_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, asked = FederationServer._evaluate, list[int]()
+
+    def again_without_training(self: FederationServer, round_id: RoundId) -> None:
+        original(self, round_id)
+        if round_id == 2 and not asked:
+            asked.append(round_id)
+            self._people.round = RoundId(4)
+            self._people.tell(self._clients, Evaluate())
+            assert self._sums.add_up(self._metric_task(RoundId(4), "valid")) is None
+            self._people.round = round_id
+
+    monkeypatch.setattr(FederationServer, "_evaluate", again_without_training)
+    run = run_federation(quick(rounds=8), nations(4), tmp_path / "run")
+    # The clients have been told of round 4 and hear of nothing earlier any more: rounds 3 and 4 have no sums.
+    assert asked == [2]
+    assert run.outcome is None or run.outcome.abandoned_sums[0]["purpose"] == "valid"
+    reasons = [str(error) for error in (run.server_error, *run.client_errors.values()) if error is not None]
+    if run.outcome is not None:
+        reasons += [one["reason"] for one in run.outcome.abandoned_sums]
+    assert any("has not trained since its last evaluation" in reason for reason in reasons)
+
+
+def test_after_a_dropout_at_an_evaluation_the_next_trained_round_is_evaluated_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Client 2 refuses to open the sum of round 2 as if it had opened it before; in round 4 all are evaluated."""
+    original = FederationClient._contribute
+
+    def refusing(self: FederationClient, task: Any, *more: Any) -> Any:
+        if self._transport.party == VICTIM and (task.round, task.purpose) == (2, "valid"):
+            self._sums.contribute(self._conversation, task, *more[:1], self._deadline(), _never)
+        return original(self, task, *more)
+
+    monkeypatch.setattr(FederationClient, "_contribute", refusing)
+    run = run_federation(quick(), nations(4), tmp_path / "run")
+    (lost,) = run.done().abandoned_sums
+    assert (lost["round"], lost["purpose"]) == (2, "valid")
+    assert [line["round"] for line in RunFolder(tmp_path / "run").metrics()] == [4]
+    assert run.done().best_round == 4
+    assert server_module.EarlyStopping(1).best_mrr < 0
+    assert torch.get_num_threads() == 1
+
+
+def _never(_: Any) -> None:
+    raise SumAbandoned("the sum of valid of round 2 was opened before over other clients")

@@ -1,0 +1,65 @@
+"""What a server may ask for follows from a client's own count."""
+
+import pytest
+
+from secure_kg.federation.config import RunConfig
+from secure_kg.federation.own_count import OwnCount
+
+
+def count(drawn: set[int] | None = None) -> OwnCount:
+    """Of 20 rounds with an evaluation in every fifth; drawn for all rounds or for some."""
+    return OwnCount(RunConfig(rounds=20, eval_every=5), lambda number: drawn is None or number in drawn)
+
+
+def test_one_evaluation_per_trained_round() -> None:
+    mine = count()
+    assert not mine.may_evaluate(5)  # drawn, and not trained yet
+    mine.trained = 5
+    assert mine.may_evaluate(5)
+    mine.evaluated(5)
+    for later in (5, 10, 15, 20):
+        assert not mine.may_evaluate(later)
+    mine.trained = 7  # it fell silent later, and is back
+    assert mine.may_evaluate(10)
+
+
+def test_a_client_that_was_drawn_for_no_round_has_nothing_to_train() -> None:
+    mine = count({1, 2, 12})
+    mine.trained = 2
+    mine.evaluated(5)
+    assert mine.may_evaluate(10)
+    mine.evaluated(10)
+    assert not mine.may_evaluate(15)  # drawn for round 12
+    mine.trained = 12
+    assert mine.may_evaluate(15)
+
+
+@pytest.mark.parametrize(("number", "due"), [(5, True), (7, False), (20, True), (25, False), (0, True)])
+def test_evaluations_are_due_by_the_own_settings(number: int, due: bool) -> None:
+    assert count().evaluation_due(number) == due
+
+
+def test_one_verdict_for_each_evaluation_and_none_for_others() -> None:
+    mine = count()
+    assert mine.judge(5)
+    assert not mine.judge(5)
+    assert not mine.judge(7)
+    assert mine.judge(10)
+
+
+def test_results_once_per_session() -> None:
+    mine = count()
+    assert not mine.finish(22)
+    assert mine.finish(21)
+    assert not mine.finish(21)
+
+
+def test_counts_outlive_a_session() -> None:
+    mine, later = count(), count()
+    mine.trained, mine.refused = 5, 2
+    mine.evaluated(5)
+    mine.judge(5)
+    later.restore(mine.record())
+    assert later.record() == mine.record()
+    assert not later.may_evaluate(10)
+    assert not later.judge(5)
