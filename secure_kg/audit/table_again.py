@@ -18,10 +18,14 @@ class TableAgain:
     averaged: npt.NDArray[np.uint32] | None = None
 
     def after(self, number: int, total: Total) -> "TableAgain":
-        """With the sum of round `number`: the mean of every row to which anybody contributed."""
+        """With the sum of round `number`: the mean of every row to which anybody contributed.
+
+        A sum over another union, which no honest server has in the middle of a run, begins a new table.
+        """
         means, some = mean_rows(total), total.counts > 0
-        rows = self.rows if self.rows is not None else np.zeros_like(means)
-        averaged = self.averaged if self.averaged is not None else np.zeros(len(some), dtype=np.uint32)
+        rows, averaged = self.rows, self.averaged
+        if rows is None or averaged is None or rows.shape != means.shape:
+            rows, averaged = np.zeros_like(means), np.zeros(len(some), dtype=np.uint32)
         return TableAgain(np.where(some[:, None], means, rows), np.where(some, np.uint32(number), averaged))
 
     def fault(self, sent: SharedRows, number: int, clip: float) -> str:

@@ -86,7 +86,7 @@ class Evaluations(Check):
             case LeaveOut():
                 client.left_out = True
             case TrainRound():
-                self._begun = max(self._begun, number)
+                self._begun = max(self._begun, min(number, self.config.rounds))
                 client.trained = True
             case Evaluate():
                 self._evaluate(client, observation)

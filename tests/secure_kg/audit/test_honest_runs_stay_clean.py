@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 import torch
-from audited_runs import audited, audited_config, ids, recorded_run, resumed_run
+from audited_runs import audited, audited_config, edited, ids, recorded_run, replacing, resumed_run, with_fields
 from dying_clients import VICTIM, dying_after
 from federation_in_threads import SMALL, Vanished, nations, run_federation
 
 from protocols.identifiers import RoundId
 from secure_kg.audit.audit import Audit
+from secure_kg.audit.read import Observation
 from secure_kg.data.graph import ClientGraph
 from secure_kg.errors import TrainingDiverged
 from secure_kg.federation import server
@@ -127,3 +128,20 @@ def test_a_run_that_stops_early(tmp_path: Path) -> None:
 
 def test_a_resumed_run_under_secret_sums(tmp_path: Path) -> None:
     assert ids(audited(resumed_run(tmp_path / "run", aggregation="secret")), "high", "medium") == set()
+
+
+def test_a_client_that_is_lent_the_table(tmp_path: Path) -> None:
+    """It dies before the checkpoint and is there again in the next session, which keeps no secret sum of the first."""
+    run = tmp_path / "run"
+    changes: dict[str, Any] = {"eval_every": 2, "checkpoint_every": 2, "grace": GRACE, "aggregation": "secret"}
+    run_federation(audited_config(4, rounds=2, **changes), nations(4), run, transport_of=dying_after(22))
+    run_federation(audited_config(4, rounds=4, **changes), nations(4), run, resume=True)
+    found = audited(run)
+    assert ids(found, "high") == set()
+    assert any(entry.kind == "LentTable" and entry.direction == "sent" for entry in found.ledger.entries)
+
+    def others(one: Observation) -> Any:
+        return with_fields(one.message, sealed=bytes(len(one.message.sealed)))  # type: ignore[attr-defined]
+
+    false = replacing(lambda one: one.kind == "LentTable" and one.direction == "sent", others)
+    assert "false-totals" in ids(audited(edited(run, tmp_path / "false", false)), "high")

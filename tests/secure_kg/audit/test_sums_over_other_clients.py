@@ -9,13 +9,15 @@ from audited_runs import audited_config
 from protocols.identifiers import PartyId, SessionId
 from protocols.psu.attempts import Attempt
 from protocols.psu.table import write
+from protocols.sums import Total
 from secure_kg.audit.checks.evaluations import Evaluations
 from secure_kg.audit.checks.participation import Differences
 from secure_kg.audit.checks.repeated_sums import RepeatedSums
 from secure_kg.audit.checks.union_answers import UnionAnswers
 from secure_kg.audit.opening import OpenedSum
 from secure_kg.audit.read import Observation
-from secure_kg.federation.messages import TrainRound
+from secure_kg.audit.table_again import TableAgain
+from secure_kg.federation.messages import SharedRows, TrainRound
 from secure_kg.federation.metric_sum import metric_layout
 
 ALL, BUT_ONE = frozenset({1, 2, 3, 4}), frozenset({1, 2, 3})
@@ -85,3 +87,15 @@ def test_attempts_at_a_union_are_told(second: frozenset[int], severity: str) -> 
         task = attempt.task(tuple(PartyId(party) for party in sorted(ALL)))
         check.opened(OpenedSum(0, task.purpose, contributors, 3, table, None, attempt))
     assert found(check) == {"union-attempts": severity}
+
+
+def test_a_table_of_another_union_is_described_and_begun_anew() -> None:
+    first = TableAgain().after(1, Total(np.ones(6), np.array([2, 0, 2])))
+    assert first.fault(SharedRows(np.zeros((2, 2), np.float32), np.zeros(2, np.uint32)), 2, 1.0).startswith(
+        "a table of shape (2, 2)"
+    )
+    second = first.after(2, Total(np.ones(4), np.array([1, 0])))
+    assert second.rows is not None
+    assert second.averaged is not None
+    np.testing.assert_array_equal(second.rows, [[1, 1], [0, 0]])
+    np.testing.assert_array_equal(second.averaged, [2, 0])
