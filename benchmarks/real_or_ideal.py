@@ -36,7 +36,7 @@ from typing import Any, Final
 
 from benchmarks.graded_controls import GRADED, Gradings, graded_report, show_graded
 from benchmarks.insecure_aborts import ABORTS
-from benchmarks.insecure_counts import COUNT_VARIANTS
+from benchmarks.insecure_counts import COUNT_VARIANTS, insecure_count
 from benchmarks.insecure_variants import insecure, substituted
 from benchmarks.masked_sum_timing import Teller
 from benchmarks.sensitivity_chart import sensitivity_chart

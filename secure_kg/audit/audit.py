@@ -9,16 +9,24 @@ from protocols.identifiers import PartyId
 from secure_kg.attacks.result import AttackResult
 from secure_kg.audit.checks.base import Check
 from secure_kg.audit.checks.completeness import Completeness
+from secure_kg.audit.checks.evaluations import Evaluations
 from secure_kg.audit.checks.few_holders import FewHolders
+from secure_kg.audit.checks.honest_totals import HonestTotals
 from secure_kg.audit.checks.integrity import Integrity
 from secure_kg.audit.checks.keys import Keys
 from secure_kg.audit.checks.openings import BothShares, LateVectors
 from secure_kg.audit.checks.participation import Differences
+from secure_kg.audit.checks.relays import Relays
+from secure_kg.audit.checks.repeated_sums import RepeatedSums
+from secure_kg.audit.checks.resuming import Resuming
 from secure_kg.audit.checks.reuse import Reuse
-from secure_kg.audit.checks.same_for_all import HonestTotals, SameForAll
+from secure_kg.audit.checks.same_for_all import SameForAll
 from secure_kg.audit.checks.secrets import Seeds, Weights
 from secure_kg.audit.checks.side_channels import Sizes, Times
+from secure_kg.audit.checks.survivors import OneStory
 from secure_kg.audit.checks.uniformity import Uniformity
+from secure_kg.audit.checks.union_answers import UnionAnswers
+from secure_kg.audit.checks.verdicts import Verdicts
 from secure_kg.audit.declarations import may_learn
 from secure_kg.audit.findings import CheckResult, Finding, worst_first
 from secure_kg.audit.flow import Flow
@@ -94,9 +102,16 @@ def checks_for(run: AuditedRun, directory: Mapping[PartyId, bytes] | None) -> li
         Weights(config, clients),
         BothShares(config, clients),
         LateVectors(config, clients),
+        OneStory(config, clients),
+        Relays(config, clients),
         Keys(config, clients, directory),
         SameForAll(config, clients),
         HonestTotals(config, clients),
+        Resuming(config, clients),
+        Evaluations(config, clients),
+        RepeatedSums(config, clients),
+        Verdicts(config, clients),
+        UnionAnswers(config, clients),
         FewHolders(config, clients),
         Differences(config, clients),
         Sizes(config, clients),
@@ -122,18 +137,18 @@ def audit(
     aligned = load_aligned(run.path / "server")
     union = aligned.union if aligned is not None else None
     for number, recording in enumerate(run.recordings, start=1):
-        # A first session finds its union in the transcript; one that goes on with an older alignment does not.
-        opening = Opening(run.config, run.clients, union if number > 1 else None, directory)
+        opening = Opening(run.config, run.clients, union, directory)
         for check in checks:
             check.begin_session()
         for observation in recording:
             integrity.observe(observation)
             flow.observe(observation)
             ledger.observe(observation)
-            for check in checks:
-                check.observe(observation)
+            # What the server sends is judged by the sums that it had by then.
             for total in opening.observe(observation):
                 _tell(total, checks, ledger, when_opened)
+            for check in checks:
+                check.observe(observation)
             progress(flow.messages)
         for total in opening.end():
             _tell(total, checks, ledger, when_opened)

@@ -58,14 +58,14 @@ FIELDS: Final[dict[type[wire.Message], dict[str, Field]]] = {
         "rows": Field("aggregate", "the mean of each shared row over its holders"),
         "averaged": Field("aggregate", "in which round a row was last averaged"),
     },
+    federation.LendTable: {"to": Field("public", "which client has missed sums")},
+    federation.LentTable: {
+        "by": Field("public", "which client lends another one its table"),
+        "sealed": Field("ciphertext", "the shared rows, encrypted for one client"),
+    },
     federation.Judged: {
         "improved": Field("aggregate", "whether the federation's result was the best so far"),
         "evaluations": Field("public", "how many evaluations a client has seen"),
-    },
-    federation.LendTable: {"to": Field("public", "which client has missed sums")},
-    federation.LentTable: {
-        "by": Field("public", "which client lends it the table"),
-        "sealed": Field("ciphertext", "the shared rows, encrypted by one client for another"),
     },
     federation.Verdict: {"improved": Field("aggregate", "whether the federation's result was the best so far")},
     federation.SaveCheckpoint: {},

@@ -39,6 +39,7 @@ from protocols.secagg.terms import Advert, Terms, check_signed, setup_transcript
 from protocols.secagg.vectors import VectorTask, parameters_for
 from protocols.sums import SumLayout, SumTask
 from protocols.unions import Union, list_digest
+from secure_kg.audit.attending import Attending, goes_on
 from secure_kg.audit.read import Observation
 from secure_kg.federation.config import RunConfig
 from secure_kg.federation.messages import Welcome
@@ -78,6 +79,8 @@ class OpenedSum:
     signatures: int = 0
     """How many were checked against pinned identities: on mask keys, and on survivors."""
     false_signatures: tuple[str, ...] = ()
+    given_up: bool = False
+    """Whether a party has said that the sum ends without a result: nobody goes on with it, even if it can be opened."""
 
     @property
     def read_by_server(self) -> bool:
@@ -93,6 +96,8 @@ class _Running:
     problem: str = ""
     recorded: RecordedSum = field(default_factory=RecordedSum)
     clear: dict[int, npt.NDArray[np.unsignedinteger]] = field(default_factory=dict)
+    tried: int = 0
+    """With how many answers it was tried in vain to open it."""
 
 
 class Opening:
@@ -105,7 +110,7 @@ class Opening:
         union: Union | None = None,
         identities: Mapping[PartyId, bytes] | None = None,
     ) -> None:
-        """`union`: of an earlier session of the same run, whose alignment a later one goes on with.
+        """`union`: of an earlier session of the same run, if this one goes on with its alignment.
 
         `identities`: the clients' pinned ones, to check signatures by.
         """
@@ -117,12 +122,16 @@ class Opening:
         self._commitment = b""
         self.union = union
         self._running: dict[Key, _Running] = {}
+        self._added: set[Key] = set()
+        """Sums in clear that are over: what comes afterwards is late."""
+        self._attending = Attending()
 
     def observe(self, observation: Observation) -> list[OpenedSum]:
         message = observation.message
         match message:
             case Welcome():
                 self._session, self._greeting = SessionId(message.session), message.binding
+                self.union = self.union if message.aligned else None
             case ChannelDirectory():
                 if self._session is not None:
                     keys = {PartyId(party): key for party, key in message.channel_keys.items()}
@@ -133,11 +142,28 @@ class Opening:
                 self._take_union(message)
             case ClearUnion():
                 self.union = self.union or Union(len(message.tags), list_digest(message.tags))
-        return self._take(observation)
+        self._attending.observe(observation)
+        settled = self._settle() if goes_on(observation) else []
+        return [*settled, *self._take(observation)]
 
     def end(self) -> list[OpenedSum]:
         """Sums that were under way when the record ended."""
         return [self._finish(key) for key in list(self._running)]
+
+    def _settle(self) -> list[OpenedSum]:
+        """The server goes on: what can be opened of the sums under way is what it has, whoever is still to answer."""
+        done = []
+        for key, running in list(self._running.items()):
+            answers = len(running.recorded.openings)
+            if running.clear:
+                done.append(self._finish(key))
+            elif answers > running.tried:
+                running.tried = answers
+                total = self._opened(key, running)
+                if not total.problem:
+                    del self._running[key]
+                    done.append(total)
+        return done
 
     def _take(self, observation: Observation) -> list[OpenedSum]:
         message, party = observation.message, PartyId(observation.peer)
@@ -145,7 +171,8 @@ class Opening:
         done = [self._finish(old) for old in list(self._running) if old[0] < observation.round] if key[1] else []
         match message:
             case ClearInput():
-                self._begin(key).clear[observation.peer] = message.vector
+                if key not in self._added and observation.peer not in self._attending.absent:
+                    self._begin(key).clear[observation.peer] = message.vector
                 return done
             case AdvertiseKeys():
                 self._begin(key).recorded.adverts.setdefault(party, message)
@@ -225,11 +252,15 @@ class Opening:
             self.union = Union(places.size, attempt.digest(places))
 
     def _finish(self, key: Key) -> OpenedSum:
-        running = self._running.pop(key)
+        return self._opened(key, self._running.pop(key))
+
+    def _opened(self, key: Key, running: _Running) -> OpenedSum:
         recorded, task, (number, purpose) = running.recorded, running.task, key
+        given_up = key in self._attending.given_up
         if running.clear:
+            self._added.add(key)
             total = sum(running.clear.values(), np.zeros_like(next(iter(running.clear.values()))))
-            return OpenedSum(number, purpose, frozenset(running.clear), 0, total, running.layout)
+            return OpenedSum(number, purpose, frozenset(running.clear), 0, total, running.layout, given_up=given_up)
         who = frozenset(int(party) for party in recorded.contributors)
         if task is None or self._session is None:
             return OpenedSum(number, purpose, who, 0, None, problem=running.problem or "no session", finished=False)
@@ -269,6 +300,7 @@ class Opening:
             {int(party): secret for party, secret in opened.mask_keys.items()},
             signatures=checked,
             false_signatures=tuple(wrong),
+            given_up=given_up,
         )
 
     def _verified(self, terms: Terms, recorded: RecordedSum) -> tuple[int, list[str]]:

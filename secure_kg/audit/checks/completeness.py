@@ -3,6 +3,7 @@
 from typing import Any
 
 from protocols.conversation import Abandon
+from protocols.holders import PURPOSE as HOLDERS
 from protocols.plain.sums import ClearInput
 from protocols.secagg.messages import MaskedInput
 from secure_kg.audit.checks.base import Check
@@ -41,6 +42,8 @@ class Completeness(Check):
                 self._trained.add(observation.round)
             case MaskedInput(purpose=purpose) | ClearInput(purpose=purpose) | Abandon(purpose=purpose):
                 self._uploads.add((observation.round, purpose))
+                if isinstance(observation.message, Abandon) and purpose == HOLDERS:  # so ends the sum of rows
+                    self._uploads.add((observation.round, "rows"))
             case Goodbye():
                 self._farewell = True
 

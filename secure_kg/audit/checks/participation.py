@@ -11,12 +11,11 @@ import numpy as np
 
 from secure_kg.attacks.differencing import Participation, isolating_differences
 from secure_kg.audit.checks.base import Check
+from secure_kg.audit.checks.evaluations import METRICS, UntrainedSums
 from secure_kg.audit.findings import Evidence, Finding
 from secure_kg.audit.opening import OpenedSum
+from secure_kg.audit.read import Observation
 from secure_kg.federation.config import RunConfig
-
-_STEADY = {"valid", "test"}
-"""Sums of what hardly changes between rounds, such as numbers of triples: their differences are exact."""
 
 
 class Differences(Check):
@@ -27,11 +26,18 @@ class Differences(Check):
         super().__init__(config, clients)
         self._sums: dict[str, list[tuple[int, frozenset[int]]]] = {}
         self._thresholds: dict[str, int] = {}
+        self._untrained = UntrainedSums()
+        self._asked_again = False
+
+    def observe(self, observation: Observation) -> None:
+        self._untrained.observe(observation)
 
     def opened(self, total: OpenedSum) -> None:
+        self._asked_again |= bool(self._untrained.opened(total))
         readable = total.layout is not None and total.vector is not None and total.threshold > 0
         if readable:
-            family = "results" if total.purpose in _STEADY else total.purpose
+            # Results hardly change between rounds, and numbers of triples not at all: their differences are exact.
+            family = "results" if total.purpose in METRICS else total.purpose
             self._sums.setdefault(family, []).append((total.round, total.contributors))
             self._thresholds[family] = max(total.threshold, self._thresholds.get(family, 0))
 
@@ -55,12 +61,15 @@ class Differences(Check):
 
     def _finding(self, purpose: str, evidence: Evidence, threshold: int) -> Finding:
         steady = purpose == "results"
+        why = "Clients dropped out or were drawn in turns, so the server has sums over different sets of them. "
+        if steady and self._asked_again:
+            why = "The server had the same results added up again over other clients, and no dropout made it do so. "
         return Finding(
             f"differences-isolate-{purpose}",
             "medium",
             f"Differences of sums of {purpose} isolate fewer than {threshold} clients",
             evidence.told(),
-            "Clients dropped out or were drawn in turns, so the server has sums over different sets of them. "
+            why
             + (
                 "What hardly changes from one sum to the next, such as a client's number of triples, follows exactly."
                 if steady

@@ -35,6 +35,14 @@ def audited_config(clients: int, **changes: Any) -> RunConfig:
     return small_config(**{"rounds": 3, "eval_every": 3, "transcript": True, "clients": clients, **changes})
 
 
+def resumed_run(path: Path, **changes: Any) -> Path:
+    """Three rounds, the last of which is evaluated because it is the last, and after a checkpoint two more."""
+    for rounds, resume in ((3, False), (5, True)):
+        config = audited_config(4, **{"rounds": rounds, "eval_every": 2, "checkpoint_every": 2, **changes})
+        run_federation(config, nations(4), path, resume=resume).done()
+    return path
+
+
 def transcript_of(run: Path) -> Path:
     (path,) = run.glob("transcript-*.bin")
     return path
@@ -44,23 +52,32 @@ def observed(run: Path) -> list[Observation]:
     return list(Recording(transcript_of(run)))
 
 
-def edited(run: Path, out: Path, edit: Edit) -> Path:
-    """A copy of `run` whose transcript was rewritten by somebody who can: every link fits, and no seal is left."""
+def edited(run: Path, out: Path, edit: Edit, session: int | None = None) -> Path:
+    """A copy of `run` whose transcripts were rewritten by somebody who can: every link fits, and no seal is left.
+
+    `session`: which of its sessions is edited, from 1; None: all.
+    """
     shutil.copytree(run, out)
-    path = transcript_of(out)
-    session = Recording(path).session
+    for number, recording in enumerate(open_run(run).recordings, start=1):
+        observations = list(recording)
+        path = out / recording.path.name
+        path.unlink()
+        # All are written anew, in their order: an audit goes by the times of their first messages.
+        _write(path, recording, edit(observations) if session in (None, number) else observations)
+    for kept in (out / "summary.json", *out.glob("clients/*/receipt-*.jsonl")):
+        kept.unlink(missing_ok=True)
+    return out
+
+
+def _write(path: Path, recording: Recording, observations: Iterable[Observation]) -> None:
+    session = recording.session
     assert session is not None
-    observations = list(edit(observed(run)))
-    path.unlink()
     tap = Tap(path)
     for one in observations:
         under = NO_SESSION if isinstance(one.message, Hello | Welcome) else session
         frame = wire.encode(one.message, under, RoundId(one.round))
         tap.write(one.direction, PartyId(one.peer), RoundId(one.round), one.phase, bytes(frame))
     tap.close()
-    for kept in (out / "summary.json", *out.glob("clients/*/receipt-*.jsonl")):
-        kept.unlink(missing_ok=True)
-    return out
 
 
 def replacing(choose: Callable[[Observation], bool], change: Callable[[Observation], wire.Message]) -> Edit:
@@ -71,6 +88,22 @@ def replacing(choose: Callable[[Observation], bool], change: Callable[[Observati
             yield dataclasses.replace(one, message=change(one)) if choose(one) else one
 
     return edit
+
+
+def after(choose: Callable[[Observation], bool], more: Callable[[Observation], wire.Message]) -> Edit:
+    """After each message that `choose` picks another one, to or from the same client."""
+
+    def edit(observations: Iterable[Observation]) -> Iterator[Observation]:
+        for one in observations:
+            yield one
+            if choose(one):
+                yield dataclasses.replace(one, message=more(one))
+
+    return edit
+
+
+def without(choose: Callable[[Observation], bool]) -> Edit:
+    return lambda observations: [one for one in observations if not choose(one)]
 
 
 def with_fields(message: wire.Message, **changes: Any) -> wire.Message:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from audited_runs import recorded_run
+from audited_runs import recorded_run, resumed_run
 
 
 @pytest.fixture(scope="session")
@@ -20,3 +20,8 @@ def secret_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def plain_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("plain") / "run"
     return recorded_run(folder, aggregation="plain", alignment="plain", strategy="fede")
+
+
+@pytest.fixture(scope="session")
+def two_sessions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return resumed_run(tmp_path_factory.mktemp("two sessions") / "run")

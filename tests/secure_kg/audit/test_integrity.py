@@ -104,7 +104,7 @@ def test_a_transcript_made_for_the_auditor_differs_from_the_clients_receipts(sec
         (receipt,) = (secagg_run / "clients" / str(number)).glob("receipt-*.jsonl")
         shutil.copy(receipt, run / "clients" / str(number))
     found = audited(run)
-    assert ids(found, "high") == {"transcript-differs"}
+    assert "transcript-differs" in ids(found, "high")
     assert any("client 2" in line for one in found.findings for line in one.evidence)
 
 

@@ -35,7 +35,7 @@ def test_a_secure_run_has_no_finding_of_weight(name: str, request: pytest.Fixtur
     assert found.exit_code == 0
     for check in found.checks:
         expected = "passed"
-        if name == "secret_run" and check.id in ("few-holders", "differences-of-sums"):
+        if name == "secret_run" and check.id in ("few-holders", "differences-of-sums", "verdicts"):
             expected = "nothing to check"  # the server reads no sum
         assert check.status == expected, check
 

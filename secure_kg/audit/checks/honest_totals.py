@@ -1,0 +1,107 @@
+"""What the server sends on is what the sums give: every table and every total, to everybody, in every session.
+
+The auditor adds up the sums as the record goes by and compares what is sent at once. A later session begins with the
+table at the checkpoint that it goes on from. Where the record has no such checkpoint, which is a finding of its own
+(`resuming`), the first table sent is taken for it.
+"""
+
+import numpy as np
+
+from protocols.totals import SumTotal
+from protocols.transport.tap import frame_hash
+from secure_kg.audit.checks.base import Check
+from secure_kg.audit.findings import Evidence, Finding
+from secure_kg.audit.opening import OpenedSum
+from secure_kg.audit.read import Observation
+from secure_kg.audit.snapshots import Snapshots
+from secure_kg.audit.table_again import TableAgain
+from secure_kg.federation.config import RunConfig
+from secure_kg.federation.messages import LentTable, SaveCheckpoint, SharedRows, Welcome
+
+
+class HonestTotals(Check):
+    id = "totals-sent-on"
+    question = "Did the server send on other rows or totals than the sums give?"
+
+    def __init__(self, config: RunConfig, clients: int) -> None:
+        super().__init__(config, clients)
+        self._session = self._sent = self._computed = 0
+        self._table: TableAgain | None = TableAgain()
+        """None: not known."""
+        self._saved = Snapshots(TableAgain())
+        self._greeted = False
+        self._totals: dict[tuple[int, str], tuple[str, frozenset[int]]] = {}
+        """Of this session, by round and purpose: fingerprint and contributors of the sum."""
+        self._lent: set[tuple[int, str]] = set()
+        """Of this session: by whom a table was lent, and its fingerprint."""
+        self._wrong = Evidence()
+
+    def begin_session(self) -> None:
+        self._session += 1
+        self._greeted, self._table, self._totals, self._lent = False, TableAgain(), {}, set()
+
+    def opened(self, total: OpenedSum) -> None:
+        if total.vector is None or total.given_up:
+            return
+        self._computed += 1
+        digest = frame_hash(np.ascontiguousarray(total.vector).tobytes())
+        self._totals[total.round, total.purpose] = digest, total.contributors
+        if total.purpose == "rows" and total.layout is not None and self._table is not None:
+            self._table = self._table.after(total.round, total.layout.decode(total.vector))
+
+    def observe(self, observation: Observation) -> None:
+        if observation.direction != "sent":
+            if isinstance(observation.message, LentTable):
+                self._lent.add((observation.peer, frame_hash(observation.message.sealed)))
+            return
+        match observation.message:
+            case LentTable(by=by, sealed=sealed):
+                known = (by, frame_hash(sealed)) in self._lent
+                self._compare(observation, f"table of client {by}", "" if known else "that client has not lent it")
+            case Welcome(rounds_done=done) if not self._greeted:
+                self._greeted, self._table = True, self._saved.go_on_from(done)
+            case SaveCheckpoint() if self._table is not None:
+                self._saved.save(observation.round, self._table)
+            case SumTotal() as total:
+                self._compare(observation, f"sum of {total.purpose} of round {total.of_round}", self._fault(total))
+            case SharedRows() as sent:
+                if self._table is None:
+                    self._table = TableAgain(sent.rows, sent.averaged)
+                self._compare(observation, "rows", self._table.fault(sent, observation.round, self.config.clip))
+
+    def _fault(self, total: SumTotal) -> str:
+        expected = self._totals.get((total.of_round, total.purpose))
+        if expected is None:
+            return "there is no such sum"
+        digest, contributors = expected
+        if contributors != set(total.contributors):
+            return "the sum is over other clients"
+        same = digest == frame_hash(np.ascontiguousarray(total.vector).tobytes())
+        return "" if same else "the sum gives something else"
+
+    def _compare(self, observation: Observation, what: str, fault: str) -> None:
+        self._sent += 1
+        if fault:
+            where = f"session {self._session}, round {observation.round}"
+            self._wrong.add(f"{where}, client {observation.peer}, {what}: {fault}")
+
+    @property
+    def seen(self) -> int:
+        return self._sent
+
+    def findings(self) -> list[Finding]:
+        if not self._wrong:
+            return []
+        return [
+            Finding(
+                "false-totals",
+                "high",
+                "The server sent on what no sum gives",
+                self._wrong.told(),
+                "Clients were sent rows or totals that are not those of their own contributions. A server can steer "
+                "training in this way, and make clients answer to a model of its choice, unless they refuse.",
+            )
+        ]
+
+    def looked_at(self) -> str:
+        return f"{self._sent:,} tables and totals that were sent, {self._computed:,} sums computed"

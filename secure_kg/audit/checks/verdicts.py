@@ -1,0 +1,120 @@
+"""The server's verdict on an evaluation, best so far or not, follows from the results that it has opened.
+
+A client keeps the copy of its model that was called best. With false verdicts the server chooses which one that is, and
+so which one the test results are of.
+
+Under secret sums the verdict is a client's, and only that all are told the same is checked (`same_for_all`).
+"""
+
+import dataclasses
+
+from secure_kg.audit.checks.base import Check
+from secure_kg.audit.findings import Evidence, Finding
+from secure_kg.audit.opening import OpenedSum
+from secure_kg.audit.read import Observation
+from secure_kg.audit.snapshots import Snapshots
+from secure_kg.errors import DataError
+from secure_kg.federation.config import RunConfig
+from secure_kg.federation.messages import SaveCheckpoint, Verdict, Welcome
+from secure_kg.federation.metric_sum import metrics_of
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Best:
+    mrr: float = -1.0
+    exact: bool = True
+    """False: what was best before is not in the record, and no less than `mrr`."""
+
+
+class Verdicts(Check):
+    id = "verdicts"
+    question = "Does a verdict contradict the results?"
+
+    def __init__(self, config: RunConfig, clients: int) -> None:
+        super().__init__(config, clients)
+        self._session = self._told = self._unchecked = 0
+        self._best, self._saved = _Best(), Snapshots(_Best())
+        self._greeted = False
+        self._results: dict[int, float] = {}
+        """By round, those without a verdict so far."""
+        self._expected: dict[int, bool | None] = {}
+        """By round: whether it was the best so far; None if that is not known."""
+        self._wrong = Evidence()
+
+    def begin_session(self) -> None:
+        self._session += 1
+        self._greeted, self._results, self._expected = False, {}, {}
+
+    def opened(self, total: OpenedSum) -> None:
+        if total.purpose != "valid" or total.vector is None or total.layout is None or total.given_up:
+            return
+        try:
+            self._results[total.round] = metrics_of(total.layout.decode(total.vector)).tail.metrics()["mrr"]
+        except DataError:  # nobody has anything to rank; the server gives up the run
+            return
+
+    def observe(self, observation: Observation) -> None:
+        if observation.direction != "sent":
+            return
+        number = observation.round
+        match observation.message:
+            case Welcome(rounds_done=done) if not self._greeted:
+                self._greeted = True
+                best = self._saved.go_on_from(done)
+                self._best = best if best is not None else _Best(exact=False)
+            case SaveCheckpoint():
+                self._saved.save(number, self._best)
+            case Verdict(improved=improved) if self.config.aggregation != "secret":
+                self._told += 1
+                fault = self._fault(number, improved)
+                if fault:
+                    self._wrong.add(f"session {self._session}, round {number}, client {observation.peer}: {fault}")
+
+    def _fault(self, number: int, improved: bool) -> str:
+        if number in self._results:
+            self._expected[number] = self._judge(self._results.pop(number), improved)
+        if number not in self._expected:
+            return "a verdict, though no results were opened"
+        expected = self._expected[number]
+        if expected is None:
+            self._unchecked += 1
+            return ""
+        return "" if improved == expected else f"called {_called(improved)}, and was {_called(expected)}"
+
+    def _judge(self, mrr: float, improved: bool) -> bool | None:
+        best = self._best
+        if mrr <= best.mrr:
+            return False
+        if not best.exact and not improved:
+            self._best = _Best(mrr, exact=False)
+            return None
+        self._best = _Best(mrr)
+        return True if best.exact else None
+
+    def findings(self) -> list[Finding]:
+        if not self._wrong:
+            return []
+        return [
+            Finding(
+                "false-verdict",
+                "high",
+                "The server called the wrong evaluation the best",
+                self._wrong.told(),
+                "Clients keep the copy of their model that was the best in validation, and their test results are of "
+                "that copy. Here the server chose it against the results.",
+            )
+        ]
+
+    @property
+    def seen(self) -> int:
+        return self._told
+
+    def looked_at(self) -> str:
+        if self.config.aggregation == "secret":
+            return "no verdicts of the server: clients judge"
+        unknown = f", {self._unchecked:,} of them on what is not in the record" if self._unchecked else ""
+        return f"{self._told:,} verdicts that were sent{unknown}"
+
+
+def _called(improved: bool) -> str:
+    return "the best so far" if improved else "not the best so far"
