@@ -54,13 +54,15 @@ class Uploads:
         return self._sum(purpose, layout.entries, layout.ring_bits // 8)
 
     def setup(self, names: Sequence[str], union_bound: int) -> dict[str, int]:
-        """Keys and alignment: in clear under plain sums, else by the private set union in its first attempt."""
+        """Keys and alignment: in clear under plain sums, else by one attempt of the private set union, and its vote."""
         if self.aggregation == "plain":
             return {"union": byte_counts.clear_names(names)}
         party = PartyId(self.party)
         union = byte_counts.private_union(union_bound, party, self.neighbours, signed=self.signed)
         drawn = {"group key": byte_counts.group_key(self.neighbours)} if self.party == 1 else {}
-        return {"advertise channel": byte_counts.channel_advert(self.signed)} | drawn | union.bytes_up()
+        vote = byte_counts.union_vote(party, self.neighbours, signed=self.signed)
+        advert = {"advertise channel": byte_counts.channel_advert(self.signed)}
+        return advert | drawn | union.bytes_up() | vote.bytes_up()
 
     def _count(self) -> dict[str, int]:
         if self.aggregation == "plain":

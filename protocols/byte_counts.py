@@ -20,6 +20,8 @@ from protocols.primitives.keys import PUBLIC_KEY_BYTES
 from protocols.primitives.prg import KEY_BYTES
 from protocols.primitives.shamir import SHARE_BYTES
 from protocols.psu.layout import TableLayout
+from protocols.psu.vote import ENTRIES as VOTE_ENTRIES
+from protocols.psu.vote import PURPOSE as UNION_VOTE
 from protocols.secagg.messages import COMMITMENT_BYTES, PEERS_BYTES, SEALED_SHARES_BYTES
 from protocols.wire import HEADER
 
@@ -133,6 +135,11 @@ def private_union(
     """`protocols.psu`, one attempt for a union of at most `bound` names."""
     entries = TableLayout.for_bound(bound).entries
     return MaskedSum(f"union/{attempt}", entries, FIELD_BYTES, party, neighbours, signed=signed)
+
+
+def union_vote(party: PartyId, neighbours: frozenset[PartyId], signed: bool = False) -> MaskedSum:
+    """`protocols.psu.vote`: once for a union that was found."""
+    return MaskedSum(UNION_VOTE, VOTE_ENTRIES, FIELD_BYTES, party, neighbours, signed=signed)
 
 
 def channel_advert(signed: bool = False) -> int:

@@ -21,6 +21,7 @@ from protocols.errors import LeftOut, PeerMisbehaved, ProtocolError, SumAbandone
 from protocols.holders import CountTask, Holders
 from protocols.identifiers import NO_SESSION, SERVER, SETUP, PartyId, RoundId, SessionId
 from protocols.psu import names as union_names
+from protocols.psu.vote import AlignmentRefused
 from protocols.secagg.openings import Openings
 from protocols.secagg.terms import Credentials
 from protocols.secret_aggregation import SecretSumClient
@@ -34,7 +35,7 @@ from secure_kg.data.graph import ClientGraph, Part
 from secure_kg.data.soundness import faults
 from secure_kg.errors import UserError
 from secure_kg.federation import checkpoint, twins
-from secure_kg.federation.alignment import load_positions, save_positions
+from secure_kg.federation.alignment import keep_objection, load_positions, save_positions
 from secure_kg.federation.client_folder import append_opening, read_openings
 from secure_kg.federation.config import SETUP_SECONDS, RunConfig
 from secure_kg.federation.first_rows import AGREEING_ROUND, first_rows, private_seed
@@ -228,6 +229,9 @@ class FederationClient:
                 union_names.reveal(
                     self._conversation, session.vectors, positions, names, self._clients, self._deadline()
                 )
+        except AlignmentRefused as problem:
+            keep_objection(self._folder, problem.objection)
+            raise
         except SumAbandoned as problem:
             raise ProtocolError(f"the names could not be aligned: {problem}") from None
         return positions
