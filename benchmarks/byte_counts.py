@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from protocols import byte_counts
+from protocols import byte_counts, frame_sizes
 from protocols.byte_counts import MaskedSum
 from protocols.identifiers import PartyId
 from secure_kg.federation.config import Aggregation
@@ -46,7 +46,7 @@ class Uploads:
 
     def evaluation(self, number: int) -> dict[str, int]:
         """The `number`-th of the run, from one: a sum of metrics."""
-        judged = {"verdict": byte_counts.frame_bytes(1, byte_counts.number_bytes(number))}
+        judged = {"verdict": frame_sizes.frame_bytes(1, frame_sizes.number_bytes(number))}
         return self.metrics("valid") | (judged if self.aggregation == "secret" else {})
 
     def metrics(self, purpose: str) -> dict[str, int]:

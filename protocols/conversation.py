@@ -5,6 +5,7 @@ Rules that hold for every protocol on top of it:
 - A message of an earlier round is late and dropped (a client that was slow or stopped may still send one).
 - A message of a later round, of a kind that is not awaited, or that does not decode ends the conversation.
 - Either side may say that it cannot go on: a client with `Failed`, the server with `Abort`.
+- A frame larger than the tasks of this session have called for so far (`admit`) is refused unread.
 - Either side may give up one sum (`Abandon`). The server may go on without a client that is too slow (`LeaveOut`); the
   client says when it is back (`Back`), and until then the server sends it nothing more and reads nothing else from it.
 
@@ -89,6 +90,14 @@ class Conversation:
         self.session = session
         self.late_messages = 0
         self._given_up: set[tuple[RoundId, str]] = set()
+        self._largest = wire.SMALL_FRAME_BYTES
+
+    def admit(self, frame_bytes: int) -> None:
+        """From now on take frames up to this size (`protocols.frame_sizes`), for a task that has need of them.
+
+        The limit never falls: a frame of an earlier, larger task is late, not an attack.
+        """
+        self._largest = max(self._largest, min(frame_bytes, wire.MAX_FRAME_BYTES))
 
     def send(self, to: PartyId, message: wire.Message, round_id: RoundId) -> None:
         self.transport.send(to, wire.encode(message, self.session, round_id))
@@ -141,7 +150,7 @@ class Conversation:
         """The next message from `sender`, of any kind and of any round from `round_at_least` on."""
         late = 0
         while True:
-            _, frame = self.transport.receive([sender], deadline)
+            _, frame = self.transport.receive([sender], deadline, self._largest)
             envelope = self._open(sender, frame)
             if envelope.round >= round_at_least:
                 return envelope.round, envelope.message
@@ -209,7 +218,7 @@ class Conversation:
         """Whether a party that was left out has said `Back`. What it sent before that is late and dropped."""
         for _ in range(_MOST_AT_ONCE):  # one that sends without end must not keep us
             try:
-                _, frame = self.transport.receive([party], Deadline.after(0.0))
+                _, frame = self.transport.receive([party], Deadline.after(0.0), self._largest)
                 envelope = self._open(party, frame)
             except (DeadlineExpired, PeerLost):
                 return False
@@ -238,7 +247,7 @@ class Conversation:
     ) -> tuple[PartyId, M]:
         heard, late = set(senders), Counter[PartyId]()
         while heard:
-            sender, frame = self.transport.receive(heard, deadline)
+            sender, frame = self.transport.receive(heard, deadline, self._largest)
             envelope = self._open(sender, frame)
             message = envelope.message
             if envelope.round < round_id or (

@@ -13,6 +13,7 @@ import numpy as np
 
 from protocols.conversation import Conversation
 from protocols.errors import PeerMisbehaved, UnexpectedMessage
+from protocols.frame_sizes import union_places
 from protocols.group_key import GroupKey
 from protocols.identifiers import SERVER, SETUP, PartyId
 from protocols.patience import Patience
@@ -50,10 +51,13 @@ def join(
     different = {name: index for index, name in enumerate(dict.fromkeys(names))}
     for number in count():
         attempt = Attempt.of(number, bound, conversation.session, key.commitment)
+        # The place for `VectorTask.state`, the same in every attempt: a commitment to these names, under a secret salt
+        # that this client keeps, since the server sees it.
         task = attempt.task(clients)
         vectors.prepare(conversation, task, deadline)
         tags = tags_of(different, attempt.tag_key(key))
         vectors.contribute(conversation, task, write(tags, attempt.layout), deadline)
+        conversation.admit(union_places(attempt.purpose, attempt.layout.cells))
         with conversation.transport.phase(SETUP, STEP):
             answer = conversation.receive(SERVER, UnionPlaces, SETUP, deadline, attempt.purpose)
         if answer.purpose != attempt.purpose:

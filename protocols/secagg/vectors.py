@@ -13,6 +13,7 @@ from typing import TypeAlias
 from protocols import wire
 from protocols.conversation import MAX_REASON, Abandon, Conversation
 from protocols.errors import ProtocolError, SumAbandoned
+from protocols.frame_sizes import masked_input
 from protocols.identifiers import SERVER, SETUP, PartyId, RoundId
 from protocols.patience import Patience
 from protocols.primitives.group import Group, GroupVector
@@ -246,6 +247,7 @@ class VectorServer:
             task.length,
             model=task.model,
         )
+        conversation.admit(masked_input(task.purpose, task.length, task.group.element_bytes))
         running = SecAggServer(terms, frozenset(present) & self._channels, signed=self._model.server == "active")
         while running.step in (Step.ADVERTISE_KEYS, Step.SHARE_KEYS):
             self._step(running, conversation, task, patience, silent)

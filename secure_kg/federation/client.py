@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from protocols import wire
+from protocols import frame_sizes, wire
 from protocols.conversation import MAX_REASON, Abandon, Back, Conversation, Failed
 from protocols.errors import LeftOut, PeerMisbehaved, ProtocolError, SumAbandoned, UnexpectedMessage
 from protocols.holders import CountTask, Holders
@@ -214,10 +214,17 @@ class FederationClient:
         # A union that no message could carry is not a union: a false size must not make this client allocate it.
         if positions.union_size * (width + 1) * config.ring_bits // 8 > wire.MAX_FRAME_BYTES:
             raise PeerMisbehaved(f"the server announces a union of {positions.union_size} names, too many for one sum")
+        self._admit_rows(positions.union_size, width)
         seed, span = private_seed(self._graph, config.seed), initial_range(training.margin, training.dim)
         self._rows = OwnRows(positions, shared, width, span, self._trainer)
         self._rows.start(first_rows(names, seed, width, span))
         self._conversation.send(SERVER, Aligned(), SETUP)
+
+    def _admit_rows(self, union_size: int, width: int) -> None:
+        """The largest messages that the server has reason to send, also to one that was away: rows, or sums of them."""
+        layout = row_layout(union_size, width, self._config.clip, len(self._clients), self._config.ring_bits)
+        total = frame_sizes.sum_total("rows", layout.entries, layout.ring.element_bytes, self._clients)
+        self._conversation.admit(max(total, frame_sizes.shared_rows(union_size, width)))
 
     def _aligned_anew(self, names: tuple[str, ...]) -> Positions:
         config, session = self._config, self._session
