@@ -206,12 +206,12 @@ class Conversation:
                     patience.give_up(step, party, started)
                     last_given_up = time.monotonic() - started
                 continue
-            sender, message = answer
+            sender = answer[0]
             seconds = time.monotonic() - started
             answered.append(seconds)
             patience.note(step, sender, seconds)
             missing.discard(sender)
-            yield sender, message
+            yield answer  # and forget it: of large messages there must not be two while the next one is awaited
         patience.seconds_in_vain += max(0.0, last_given_up - max(answered, default=0.0))
 
     def came_back(self, party: PartyId) -> bool:

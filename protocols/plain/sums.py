@@ -109,6 +109,7 @@ class PlainSumServer(SumServer[Collected]):
             for party, message in conversation.gather_each(expected, ClearInput, task.round, patience, step):
                 with self._unmasking.measure():
                     self._take(running, message, task, party)
+                del message  # before the next one arrives
                 contributors.add(party)
         if missing := expected - contributors:
             silent(missing, step)

@@ -11,14 +11,16 @@ from itertools import count
 
 import numpy as np
 
+from protocols import wire
 from protocols.conversation import Conversation
 from protocols.errors import PeerMisbehaved, UnexpectedMessage
 from protocols.frame_sizes import union_places
 from protocols.group_key import GroupKey
 from protocols.identifiers import SERVER, SETUP, PartyId
 from protocols.patience import Patience
-from protocols.primitives.group import GroupVector
+from protocols.primitives.group import FieldArray, GroupVector, PrimeField
 from protocols.psu.attempts import Attempt, UnionPlaces
+from protocols.psu.layout import TableLayout
 from protocols.psu.places import places_of
 from protocols.psu.table import PeelFailed, peel_in_rounds, write
 from protocols.psu.tags import tags_of
@@ -56,7 +58,7 @@ def join(
         task = attempt.task(clients)
         vectors.prepare(conversation, task, deadline)
         tags = tags_of(different, attempt.tag_key(key))
-        vectors.contribute(conversation, task, write(tags, attempt.layout), deadline)
+        vectors.contribute(conversation, task, _table(tags, attempt.layout), deadline)
         conversation.admit(union_places(attempt.purpose, attempt.layout.cells))
         with conversation.transport.phase(SETUP, STEP):
             answer = conversation.receive(SERVER, UnionPlaces, SETUP, deadline, attempt.purpose)
@@ -71,6 +73,11 @@ def join(
         return found
     expanded = found.own[np.array([different[name] for name in names], dtype=np.int64)]
     return Positions(found.union_size, expanded, found.digest)
+
+
+def _table(tags: FieldArray, layout: TableLayout) -> FieldArray:
+    """A client's table, written into the frame that will carry it: with many names there is no room for two."""
+    return write(tags, layout, wire.array_in_frame(layout.entries, PrimeField().dtype))
 
 
 def serve(

@@ -288,6 +288,7 @@ class VectorServer:
             for party, message in answers:
                 with self.unmasking.measure():
                     running.receive(party, message)
+                del message  # before the next one arrives
             if running.missing:
                 silent(running.missing, step)
             with self.unmasking.measure():
