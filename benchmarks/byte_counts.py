@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from protocols import byte_counts
+from protocols import byte_counts, frame_sizes
 from protocols.byte_counts import MaskedSum
 from protocols.identifiers import PartyId
 from secure_kg.federation.config import Aggregation, RunConfig
@@ -51,7 +51,7 @@ class Uploads:
 
     def evaluation(self, number: int) -> dict[str, int]:
         """The `number`-th of the run, from one: a sum of metrics."""
-        judged = {"verdict": byte_counts.frame_bytes(1, byte_counts.number_bytes(number))}
+        judged = {"verdict": frame_sizes.frame_bytes(1, frame_sizes.number_bytes(number))}
         return self.metrics("valid") | (judged if self.aggregation == "secret" else {})
 
     def metrics(self, purpose: str) -> dict[str, int]:
@@ -59,13 +59,15 @@ class Uploads:
         return self._sum(purpose, layout.entries, layout.ring_bits // 8)
 
     def setup(self, names: Sequence[str], union_bound: int) -> dict[str, int]:
-        """Keys and alignment: in clear under plain sums, else by the private set union in its first attempt."""
+        """Keys and alignment: in clear under plain sums, else by one attempt of the private set union, and its vote."""
         if self.aggregation == "plain":
             return {"union": byte_counts.clear_names(names)}
         party = PartyId(self.party)
         union = byte_counts.private_union(union_bound, party, self.neighbours, signed=self.signed)
         drawn = {"group key": byte_counts.group_key(self.neighbours)} if self.party == 1 else {}
-        return {"advertise channel": byte_counts.channel_advert(self.signed)} | drawn | union.bytes_up()
+        vote = byte_counts.union_vote(party, self.neighbours, signed=self.signed)
+        advert = {"advertise channel": byte_counts.channel_advert(self.signed)}
+        return advert | drawn | union.bytes_up() | vote.bytes_up()
 
     def _count(self) -> dict[str, int]:
         if self.aggregation == "plain":
@@ -77,4 +79,5 @@ class Uploads:
         if self.aggregation == "plain":
             return byte_counts.clear_input(purpose, entries, entry_bytes)
         party = PartyId(self.party)
-        return MaskedSum(purpose, entries, entry_bytes, party, self.neighbours, signed=self.signed).bytes_up()
+        sums = MaskedSum(purpose, entries, entry_bytes, party, self.neighbours, signed=self.signed, guarded=True)
+        return sums.bytes_up()

@@ -43,7 +43,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "learns how many names there are; plain: clients show the server their names",
         "reveal_names": "let the server learn the names of the union (FedR's own functionality), not who holds them",
         "union_bound": "how many names the first attempt of the private set union has room for [relations 1024, "
-        "entities 16384]; a larger union takes another attempt",
+        "entities 16384]; if it cannot be read, there are two more, for 4 and 16 times as many, and no others",
         "min_holders": "a row that fewer clients hold among those drawn in a round stays with them [two more than "
         "--max-corrupt of all clients are: 3 of 5 clients, 4 of 10]; 1: no row does",
         "rounds": "at most this many rounds; in the first one clients that share rows only agree on first rows",

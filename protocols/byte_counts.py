@@ -1,9 +1,8 @@
 """How many bytes each message to the server has, counted without sending it.
 
-Lengths follow from the wire format (`protocols.wire`) alone: a header of 32 bytes, then MessagePack, in which a number,
-a text, a list or an array says its own length in more or fewer bytes depending on how long it is. The counts are exact
-for every size; a test compares them with what really travels. Where numbers of parties stand in a message they have one
-byte up to 127, so the counts ask for the numbers and not only for how many there are.
+Lengths follow from the wire format alone (`protocols.frame_sizes`). The counts are exact for every size; a test
+compares them with what really travels. Where numbers of parties stand in a message they have one byte up to 127, so the
+counts ask for the numbers and not only for how many there are.
 
 Not covered: what the server sends, and which clients are neighbours in a sparse graph (`protocols.secagg.graph`).
 """
@@ -12,6 +11,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
+from protocols import frame_sizes
+from protocols.frame_sizes import binary_bytes, frame_bytes, list_head_bytes, map_bytes, text_bytes
 from protocols.holders import PURPOSE as HOLDERS
 from protocols.identifiers import PartyId
 from protocols.primitives.aead import OVERHEAD_BYTES
@@ -20,59 +21,19 @@ from protocols.primitives.keys import PUBLIC_KEY_BYTES
 from protocols.primitives.prg import KEY_BYTES
 from protocols.primitives.shamir import SHARE_BYTES
 from protocols.psu.layout import TableLayout
-from protocols.secagg.messages import COMMITMENT_BYTES, PEERS_BYTES, SEALED_SHARES_BYTES, STATE_BYTES
-from protocols.wire import HEADER
+from protocols.psu.vote import ENTRIES as VOTE_ENTRIES
+from protocols.psu.vote import PURPOSE as UNION_VOTE
+from protocols.secagg.messages import COMMITMENT_BYTES, SEALED_SHARES_BYTES, STATE_BYTES
 
 COUNT_BYTES: Final = 4
 """Of an entry of a plain count of holders."""
 FIELD_BYTES: Final = 8
 """Of an element of the field in which secret counts and tables of the union are added."""
-_ARRAY_HEAD: Final = 3
-
-
-def _steps(value: int, limits: tuple[int, ...], sizes: tuple[int, ...]) -> int:
-    """The size that belongs to the first limit above `value`."""
-    return next((size for limit, size in zip(limits, sizes, strict=False) if value < limit), sizes[-1])
-
-
-def number_bytes(value: int) -> int:
-    """A whole number that is not negative."""
-    return _steps(value, (1 << 7, 1 << 8, 1 << 16, 1 << 32), (1, 2, 3, 5, 9))
-
-
-def binary_bytes(length: int) -> int:
-    return length + _steps(length, (1 << 8, 1 << 16), (2, 3, 5))
-
-
-def text_bytes(text: str) -> int:
-    length = len(text.encode())
-    return length + _steps(length, (1 << 5, 1 << 8, 1 << 16), (1, 2, 3, 5))
-
-
-def list_head_bytes(length: int) -> int:
-    """Of a list or of a map, before its entries."""
-    return _steps(length, (1 << 4, 1 << 16), (1, 3, 5))
-
-
-def array_bytes(entries: int, entry_bytes: int) -> int:
-    """A vector: an extension value that begins with dtype, number of axes and length."""
-    length = _ARRAY_HEAD + 8 + entries * entry_bytes
-    return length + (2 if length == 16 else _steps(length, (1 << 8, 1 << 16), (3, 4, 6)))
-
-
-def map_bytes(parties: Collection[PartyId], entry_bytes: int) -> int:
-    """One entry of so many raw bytes for each of the parties."""
-    return list_head_bytes(len(parties)) + sum(number_bytes(party) + binary_bytes(entry_bytes) for party in parties)
-
-
-def frame_bytes(*fields: int) -> int:
-    """A message whose fields have these sizes."""
-    return HEADER.size + list_head_bytes(len(fields)) + sum(fields)
 
 
 def clear_input(purpose: str, entries: int, entry_bytes: int) -> dict[str, int]:
     """`protocols.plain.sums`, per step."""
-    return {f"input/{purpose}": frame_bytes(text_bytes(purpose), array_bytes(entries, entry_bytes))}
+    return {f"input/{purpose}": frame_sizes.clear_input(purpose, entries, entry_bytes)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +63,7 @@ class MaskedSum:
             "share keys": frame_bytes(
                 purpose, map_bytes(self.neighbours, SEALED_SHARES_BYTES), binary_bytes(COMMITMENT_BYTES)
             ),
-            "masked input": frame_bytes(
-                purpose, array_bytes(self.entries, self.entry_bytes), binary_bytes(PEERS_BYTES)
-            ),
+            "masked input": frame_sizes.masked_input(self.purpose, self.entries, self.entry_bytes),
         }
         if self.signed:
             steps["consistency check"] = frame_bytes(purpose, signature)
@@ -136,7 +95,12 @@ def private_union(
 ) -> MaskedSum:
     """`protocols.psu`, one attempt for a union of at most `bound` names."""
     entries = TableLayout.for_bound(bound).entries
-    return MaskedSum(f"union/{attempt}", entries, FIELD_BYTES, party, neighbours, signed=signed)
+    return MaskedSum(f"union/{attempt}", entries, FIELD_BYTES, party, neighbours, signed=signed, guarded=True)
+
+
+def union_vote(party: PartyId, neighbours: frozenset[PartyId], signed: bool = False) -> MaskedSum:
+    """`protocols.psu.vote`: once for a union that was found."""
+    return MaskedSum(UNION_VOTE, VOTE_ENTRIES, FIELD_BYTES, party, neighbours, signed=signed)
 
 
 def channel_advert(signed: bool = False) -> int:

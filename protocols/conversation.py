@@ -5,6 +5,7 @@ Rules that hold for every protocol on top of it:
 - A message of an earlier round is late and dropped (a client that was slow or stopped may still send one).
 - A message of a later round, of a kind that is not awaited, or that does not decode ends the conversation.
 - Either side may say that it cannot go on: a client with `Failed`, the server with `Abort`.
+- A frame larger than the tasks of this session have called for so far (`admit`) is refused unread.
 - Either side may give up one sum (`Abandon`). The server may go on without a client that is too slow (`LeaveOut`); the
   client says when it is back (`Back`), and until then the server sends it nothing more and reads nothing else from it.
 
@@ -91,6 +92,14 @@ class Conversation:
         self.session, self.greeting = session, greeting
         self.late_messages = 0
         self._given_up: set[tuple[RoundId, str]] = set()
+        self._largest = wire.SMALL_FRAME_BYTES
+
+    def admit(self, frame_bytes: int) -> None:
+        """From now on take frames up to this size (`protocols.frame_sizes`), for a task that has need of them.
+
+        The limit never falls: a frame of an earlier, larger task is late, not an attack.
+        """
+        self._largest = max(self._largest, min(frame_bytes, wire.MAX_FRAME_BYTES))
 
     def send(self, to: PartyId, message: wire.Message, round_id: RoundId) -> None:
         self.transport.send(to, wire.encode(message, self.session, round_id))
@@ -143,7 +152,7 @@ class Conversation:
         """The next message from `sender`, of any kind and of any round from `round_at_least` on."""
         late = 0
         while True:
-            _, frame = self.transport.receive([sender], deadline)
+            _, frame = self.transport.receive([sender], deadline, self._largest)
             envelope = self._open(sender, frame)
             if envelope.round >= round_at_least:
                 return envelope.round, envelope.message
@@ -199,19 +208,19 @@ class Conversation:
                     patience.give_up(step, party, started)
                     last_given_up = time.monotonic() - started
                 continue
-            sender, message = answer
+            sender = answer[0]
             seconds = time.monotonic() - started
             answered.append(seconds)
             patience.note(step, sender, seconds)
             missing.discard(sender)
-            yield sender, message
+            yield answer  # and forget it: of large messages there must not be two while the next one is awaited
         patience.seconds_in_vain += max(0.0, last_given_up - max(answered, default=0.0))
 
     def came_back(self, party: PartyId) -> bool:
         """Whether a party that was left out has said `Back`. What it sent before that is late and dropped."""
         for _ in range(_MOST_AT_ONCE):  # one that sends without end must not keep us
             try:
-                _, frame = self.transport.receive([party], Deadline.after(0.0))
+                _, frame = self.transport.receive([party], Deadline.after(0.0), self._largest)
                 envelope = self._open(party, frame)
             except (DeadlineExpired, PeerLost):
                 return False
@@ -240,7 +249,7 @@ class Conversation:
     ) -> tuple[PartyId, M]:
         heard, late = set(senders), Counter[PartyId]()
         while heard:
-            sender, frame = self.transport.receive(heard, deadline)
+            sender, frame = self.transport.receive(heard, deadline, self._largest)
             envelope = self._open(sender, frame)
             message = envelope.message
             if envelope.round < round_id or (

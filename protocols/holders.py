@@ -65,7 +65,7 @@ from protocols.primitives.encoding import length_prefixed
 from protocols.primitives.group import FieldArray, GroupVector, PrimeField
 from protocols.primitives.prg import combine_keystreams
 from protocols.secagg.vectors import VectorClient, VectorServer, VectorTask
-from protocols.secret_aggregation import mask_key, open_total
+from protocols.secret_aggregation import admit_total, mask_key, open_total
 from protocols.spent import Spent
 from protocols.sums import Silent
 from protocols.totals import SumTotal
@@ -254,6 +254,7 @@ class SecretHolderClient(HolderClient):
         self._vectors, self._key = vectors, key
 
     def prepare(self, conversation: Conversation, task: CountTask, deadline: Deadline) -> None:
+        admit_total(conversation, vector_task(task))
         self._vectors.prepare(conversation, vector_task(task), deadline)
 
     def count(

@@ -29,6 +29,7 @@ from typing import Final
 from protocols import group_key
 from protocols.conversation import Conversation
 from protocols.errors import PeerMisbehaved, SumAbandoned
+from protocols.frame_sizes import sum_total
 from protocols.group_key import GroupKey
 from protocols.identifiers import PartyId, RoundId
 from protocols.patience import Patience
@@ -74,6 +75,11 @@ def open_total(key: GroupKey, task: VectorTask, total: SumTotal) -> GroupVector:
     return opened
 
 
+def admit_total(conversation: Conversation, task: VectorTask) -> None:
+    """A client will be sent the total of this sum."""
+    conversation.admit(sum_total(task.purpose, task.length, task.group.element_bytes, task.participants))
+
+
 class SecretSumClient(SecAggSumClient):
     """`vectors` holds the session. `key`: the session's group key, if it is agreed on already."""
 
@@ -84,6 +90,10 @@ class SecretSumClient(SecAggSumClient):
     def setup(self, conversation: Conversation, deadline: Deadline) -> None:
         super().setup(conversation, deadline)
         self._key = group_key.join(conversation, self._vectors.session, deadline)
+
+    def prepare(self, conversation: Conversation, task: SumTask, deadline: Deadline) -> None:
+        admit_total(conversation, vector_task(task))
+        super().prepare(conversation, task, deadline)
 
     def open(self, task: SumTask, total: SumTotal) -> Total:
         """What the contributors' numbers add up to."""

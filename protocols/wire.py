@@ -38,9 +38,14 @@ SMALL_FRAME_BYTES: Final = 1 << 22
 """Unless its type says otherwise: lists and maps take many times their bytes in memory once they are decoded."""
 HEADER: Final = struct.Struct(f"<BBHI{SESSION_BYTES}sQ")
 _ARRAY_EXT: Final = 1
+_FIXED_EXT: Final = {1: 0xD4, 2: 0xD5, 4: 0xD6, 8: 0xD7, 16: 0xD8}
+_SHORT_LIST: Final = 0x90
+"""MessagePack's head of a list of up to 15 entries, less their number."""
 _ARRAY_HEADER: Final = struct.Struct("<2sB")  # dtype code, number of dimensions
 _MAX_DIMENSIONS: Final = 4
 _MAX_ROUND: Final = 2**32 - 1
+_MARGIN: Final = 512
+"""Room before and after an array that stands in its frame; a message whose other fields need more is copied."""
 
 # Only these travel. Two-letter codes instead of numpy's strings, so that a peer cannot name an arbitrary dtype.
 _DTYPES: Final[dict[bytes, np.dtype[Any]]] = {
@@ -52,6 +57,20 @@ _DTYPES: Final[dict[bytes, np.dtype[Any]]] = {
     b"f8": np.dtype("<f8"),
 }
 _CODES: Final = {dtype: code for code, dtype in _DTYPES.items()}
+
+
+class _Room(bytearray):
+    """Memory for one frame, in which an array stands already."""
+
+
+def array_in_frame(entries: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """A vector of zeros that is sent from where it stands: `encode` writes the rest of the frame around it.
+
+    For vectors so long that a copy would matter. It saves the copy in one message, whose only array of this kind it is;
+    once that is encoded the vector must not be changed, as it is the frame.
+    """
+    room = _Room(2 * _MARGIN + entries * dtype.itemsize)
+    return np.ndarray((entries,), dtype=dtype, buffer=room, offset=_MARGIN)
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -117,12 +136,64 @@ def encode(payload: Message, session: SessionId, round_id: RoundId) -> Frame:
         raise DecodeError(f"round {round_id} out of range")
     if type(payload) not in _NUMBERS:
         raise TypeError(f"{type(payload).__name__} has no number on the wire")
-    frame = bytearray(HEADER.size)
-    _ENCODER.encode_into(payload, frame, HEADER.size)
-    if len(frame) > _LIMITS[type(payload)]:
-        raise DecodeError(f"message of {len(frame)} bytes exceeds the limit of {_LIMITS[type(payload)]}")
-    HEADER.pack_into(frame, 0, VERSION, 0, _NUMBERS[type(payload)], round_id, session, len(frame) - HEADER.size)
-    return frame
+    parts = _parts(payload)
+    size = HEADER.size + sum(part.nbytes if isinstance(part, np.ndarray) else len(part) for part in parts)
+    if size > _LIMITS[type(payload)]:
+        raise DecodeError(f"message of {size} bytes exceeds the limit of {_LIMITS[type(payload)]}")
+    header = HEADER.pack(VERSION, 0, _NUMBERS[type(payload)], round_id, session, size - HEADER.size)
+    return _joined([header, *parts], size)
+
+
+def _parts(payload: Message) -> list[bytes | npt.NDArray[Any]]:
+    """The body of a message in pieces: arrays as they are, all else as bytes."""
+    values = [getattr(payload, name) for name in payload.__struct_fields__]
+    if not any(isinstance(value, np.ndarray) for value in values):
+        return [_ENCODER.encode(payload)]
+    parts: list[bytes | npt.NDArray[Any]] = [bytes([_SHORT_LIST + len(values)])]
+    for value in values:
+        if isinstance(value, np.ndarray):
+            head = _array_head(value)
+            parts += [_ext_head(len(head) + value.nbytes), head, value]
+        else:
+            parts.append(_ENCODER.encode(value))
+    return parts
+
+
+def _joined(parts: list[bytes | npt.NDArray[Any]], size: int) -> Frame:
+    """The frame of these parts: around an array that has room for it, else in new memory, each part copied once."""
+    before = 0
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            room = _room_of(part)
+            if room is not None and before <= _MARGIN and size - before - part.nbytes <= _MARGIN:
+                frame = memoryview(room)[_MARGIN - before :][:size]
+                _copy(parts, frame, standing=part)
+                return frame
+            before += part.nbytes
+        else:
+            before += len(part)
+    frame_in_new_memory = bytearray(size)
+    _copy(parts, memoryview(frame_in_new_memory))
+    return frame_in_new_memory
+
+
+def _room_of(array: npt.NDArray[Any]) -> _Room | None:
+    """The room of an array that was made by `array_in_frame`; None for a part of one, and for every other."""
+    base: object = array.base
+    return base if isinstance(base, _Room) and array.nbytes == len(base) - 2 * _MARGIN else None
+
+
+def _copy(parts: list[bytes | npt.NDArray[Any]], frame: memoryview, standing: npt.NDArray[Any] | None = None) -> None:
+    at = 0
+    for part in parts:
+        if not isinstance(part, np.ndarray):
+            frame[at : at + len(part)] = part
+            at += len(part)
+            continue
+        if part is not standing:
+            target = np.frombuffer(frame, dtype=part.dtype.newbyteorder("<"), count=part.size, offset=at)
+            target.reshape(part.shape)[...] = part
+        at += part.nbytes
 
 
 def decode(frame: Frame, *, session: SessionId, max_bytes: int = MAX_FRAME_BYTES) -> Envelope:
@@ -163,19 +234,27 @@ def _decoder(message_type: type[Message]) -> "msgspec.msgpack.Decoder[Message]":
     return _DECODERS[message_type]
 
 
-def _array_to_ext(value: object) -> msgspec.msgpack.Ext:
-    if not isinstance(value, np.ndarray):
-        raise TypeError(f"{type(value).__name__} does not travel")
-    dtype = value.dtype.newbyteorder("<")
-    code = _CODES.get(dtype)
+def _array_head(value: npt.NDArray[Any]) -> bytes:
+    code = _CODES.get(value.dtype.newbyteorder("<"))
     if code is None or value.ndim > _MAX_DIMENSIONS:
         raise DecodeError(f"array of {value.dtype} with {value.ndim} axes does not travel")
-    head = _ARRAY_HEADER.pack(code, value.ndim) + struct.pack(f"<{value.ndim}Q", *value.shape)
-    # One copy here and one into the frame: model-sized arrays pass this way every round.
-    data = bytearray(len(head) + value.nbytes)
-    data[: len(head)] = head
-    np.frombuffer(data, dtype=dtype, offset=len(head)).reshape(value.shape)[...] = value
-    return msgspec.msgpack.Ext(_ARRAY_EXT, data)
+    return _ARRAY_HEADER.pack(code, value.ndim) + struct.pack(f"<{value.ndim}Q", *value.shape)
+
+
+def _ext_head(length: int) -> bytes:
+    """MessagePack's head of an extension value of so many bytes. Arrays are written without passing through msgspec:
+    model-sized ones pass this way every round, and it would take a copy more."""
+    if length in _FIXED_EXT:
+        return bytes([_FIXED_EXT[length], _ARRAY_EXT])
+    if length < 1 << 8:
+        return struct.pack(">BBB", 0xC7, length, _ARRAY_EXT)
+    if length < 1 << 16:
+        return struct.pack(">BHB", 0xC8, length, _ARRAY_EXT)
+    return struct.pack(">BIB", 0xC9, length, _ARRAY_EXT)
+
+
+def _does_not_travel(value: object) -> object:
+    raise TypeError(f"{type(value).__name__} does not travel")
 
 
 def _array_from_ext(code: int, data: memoryview) -> npt.NDArray[Any]:
@@ -207,4 +286,4 @@ def _typed_array(expected: type, value: object) -> object:
     return value
 
 
-_ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=_array_to_ext)
+_ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=_does_not_travel)

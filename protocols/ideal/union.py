@@ -7,6 +7,8 @@
    however many they are (`protocols.psu.table`). If the table cannot be peeled there is another attempt, in the
    simulation as in reality and with the same probability.
 3. The server's answer is computed by its own code from the total, with its own randomness.
+4. The vote on that answer (`protocols.psu.vote`) is a secret sum of two entries (`secret_sum`). The honest server's
+   places give nobody a reason to object, so the session goes on; what a refusal adds is that it ends.
 
 Where the server is meant to have the names (`protocols.psu.names`) they are given to the simulator, which does not know
 who holds them. It writes them as one client that holds all would, at positions in a random order: the real positions
@@ -21,6 +23,7 @@ from itertools import count
 import numpy as np
 
 from protocols.ideal.masked_sum import Silences, SimulatedSums
+from protocols.ideal.secret_sum import simulate_secret_sum
 from protocols.identifiers import SETUP
 from protocols.primitives.group import PrimeField
 from protocols.psu.attempts import Attempt
@@ -28,6 +31,7 @@ from protocols.psu.names import names_task, written
 from protocols.psu.table import write
 from protocols.psu.tags import LIMBS
 from protocols.psu.union import STEP, answer_of
+from protocols.psu.vote import vote_task
 from protocols.unions import Positions, Union
 
 
@@ -44,7 +48,9 @@ def simulate_union(
             sums.sent(party, answer, SETUP, STEP)
         if answer.size:
             break
-    return Union(answer.size, attempt.digest(answer))
+    union = Union(answer.size, attempt.digest(answer))
+    simulate_secret_sum(sums, vote_task(sums.clients, union.digest))
+    return union
 
 
 def simulate_names(sums: SimulatedSums, union: Union, names: Collection[str]) -> dict[int, str]:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from protocols.conversation import Conversation
 from protocols.errors import PeerMisbehaved
+from protocols.frame_sizes import sum_total
 from protocols.holders import PURPOSE, CountTask, HolderClient, Holders, HolderServer, require_positions, send_total
 from protocols.identifiers import SERVER, PartyId
 from protocols.patience import Patience
@@ -53,6 +54,7 @@ class PlainHolderClient(HolderClient):
             sums = sum_task(task)
         report = self._sums.contribute(conversation, sums, Contribution(_NO_REALS, counts), deadline)
         self.spent.add(report.encoding)
+        conversation.admit(sum_total(PURPOSE, task.union_size, sums.layout.ring.element_bytes, task.participants))
         with conversation.transport.phase(task.round, PURPOSE):
             total = conversation.receive(SERVER, SumTotal, task.round, deadline, PURPOSE)
         if total.vector.shape != (task.union_size,):

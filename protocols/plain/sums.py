@@ -21,6 +21,7 @@ import numpy as np
 from protocols import wire
 from protocols.conversation import MAX_PURPOSE, Conversation
 from protocols.errors import PeerMisbehaved, SumAbandoned
+from protocols.frame_sizes import clear_input
 from protocols.identifiers import SERVER, PartyId
 from protocols.patience import Patience
 from protocols.primitives.group import GroupVector
@@ -91,6 +92,7 @@ class PlainSumServer(SumServer[Collected]):
         silent: Silent,
     ) -> None:
         self._present = frozenset(present) & frozenset(task.participants)
+        conversation.admit(clear_input(task.purpose, task.layout.entries, task.layout.ring.element_bytes))
 
     def collect(
         self,
@@ -107,6 +109,7 @@ class PlainSumServer(SumServer[Collected]):
             for party, message in conversation.gather_each(expected, ClearInput, task.round, patience, step):
                 with self._unmasking.measure():
                     self._take(running, message, task, party)
+                del message  # before the next one arrives
                 contributors.add(party)
         if missing := expected - contributors:
             silent(missing, step)

@@ -28,9 +28,10 @@ from protocols.unions import Positions, Union, list_digest
 
 TAG_BYTES: Final = 16
 _DOMAIN: Final = b"secure-kg/plain union/1/"
+MAX_NAMES_BYTES: Final = 1 << 26
 
 
-@wire.message(0x0211, max_bytes=1 << 26)
+@wire.message(0x0211, MAX_NAMES_BYTES)
 class ClearNames(wire.Message, frozen=True):
     """Client to server: the client's own names."""
 
@@ -60,6 +61,7 @@ def tag_of(name: str) -> bytes:
 
 def join(conversation: Conversation, names: Collection[str], deadline: Deadline) -> Positions:
     """The client's side."""
+    conversation.admit(wire.MAX_FRAME_BYTES)  # how many names the others have, nobody knows beforehand
     with conversation.transport.phase(SETUP, "union"):
         conversation.send(SERVER, ClearNames(list(names)), SETUP)
         answer = conversation.receive(SERVER, ClearUnion, SETUP, deadline)
@@ -69,6 +71,7 @@ def join(conversation: Conversation, names: Collection[str], deadline: Deadline)
 def serve(conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent) -> Union:
     """The server's side: the union of those who answered."""
     step = "union"
+    conversation.admit(MAX_NAMES_BYTES)
     with conversation.transport.phase(SETUP, step):
         lists = dict(conversation.gather_each(present, ClearNames, SETUP, patience, step))
         if missing := set(present) - lists.keys():

@@ -4,9 +4,9 @@ Each client turns its names into pseudorandom tags under a key that the server l
 table of field elements (`table`), whose size follows from a public bound on the union (`layout`). The tables are added
 up by a masked sum. The server peels the tags of the union from the total, deals out positions at random and publishes
 numbers by which a client finds the positions of its own tags, but no list of tags (`places`). If a table cannot be
-peeled there is another attempt with a larger one and fresh keys (`attempts`). `union` is the conversation, `simulation`
-all its parties in one process. Where the server is meant to have the names, `names` tells it, and still not who holds
-them.
+peeled there is another attempt with a larger one and fresh keys (`attempts`), three in all. Before they go on, clients
+vote in secret on what they were sent (`vote`). `union` is the conversation, `simulation` all its parties in one
+process. Where the server is meant to have the names, `names` tells it, and still not who holds them.
 
 Parties:     n >= 2 clients that share a 256-bit key (`protocols.group_key`), 1 server that does not have it.
 Adversary:   semi-honest: the server alone, or clients alone, any number of them. The masked sums stand against more
@@ -31,10 +31,12 @@ Not covered: the server together with a client. With the key they make tags of g
              compared as far as a table that failed shows its own: the difference is the number of names that only those
              who are missing hold. An active server can claim a failure to bring this about. It can also send wrong
              places, to some or to all: clients whose places differ in anything cannot add up afterwards, because a
-             digest enters the keys of their later sums (`Positions.digest`); wrong places that are the same for all
-             can put different names into one row, which spoils the result.
+             digest enters the keys of their later sums (`Positions.digest`), the vote being the first of them. Wrong
+             places that are the same for all can put names of different clients into one row, which spoils the result;
+             names of one client in one row make all clients stop alike, and the server learns one bit: that some
+             client holds both (`vote`).
              Wrong inputs: a client can add tags of names that do not exist. Denial of service: a client can fill the
-             table, or write entries that are no table; after a few attempts, bounded by what fits a frame, all stop.
+             table, or write entries that are no table, or vote against the result; after three attempts all stop.
 Reference:   Goodrich and Mitzenmacher, Allerton 2011, for the invertible Bloom lookup table and its peeling. Botelho,
              Pagh and Ziviani, WADS 2007, for numbers on cells that add up to positions.
 Deviations:  - No counts, and sums in a prime field in place of exclusive or: an element held by several clients is

@@ -1,13 +1,17 @@
 """One attempt at a union: what every party reckons for itself, and what is sent to all clients in the end.
 
 The table of an attempt has room for a bound on the union. If peeling fails, because the bound was too low or by bad
-luck (one case in 1000), there is another attempt with four times the bound, until the table would be too large to be
-sent. Everything is fresh in every attempt: the cells, the key of the tags, the weights, the masks. So the server cannot
-match what it has read from a table that failed with the tags of a later one.
+luck (one case in 1000), there is another attempt with four times the bound. Everything is fresh in every attempt: the
+cells, the key of the tags, the weights, the masks. So the server cannot match what it has read from a table that failed
+with the tags of a later one.
+
+Whether a table could be read is the server's word: what would prove it to a client are tags. And a client that sends
+noise in place of a table makes every attempt fail. So each client counts for itself and stops after `MAX_ATTEMPTS`,
+with tables for the bound, four times and sixteen times as many names.
 """
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -26,6 +30,7 @@ from protocols.secagg.vectors import VectorTask
 from protocols.unions import Positions
 
 GROWTH: Final = 4
+MAX_ATTEMPTS: Final = 3
 MAX_BOUND: Final = 1 << 24
 """A table for so many names has 659 MB; one for twice as many would not fit a frame."""
 _DOMAIN: Final = b"secure-kg/psu/attempt/1"
@@ -61,13 +66,18 @@ class Attempt:
 
     @classmethod
     def of(cls, number: int, bound: int, session: SessionId, commitment: bytes) -> "Attempt":
-        """`bound`: of the first attempt. `ProtocolError` if no table for this one could be sent."""
+        """`bound`: of the first attempt. `ProtocolError` if there were enough, or no table for this one can be sent."""
         if bound < 1:
             raise ValueError(f"a union of at most {bound} names")
         room = bound * GROWTH**number
+        if number >= MAX_ATTEMPTS or (number and room > MAX_BOUND):
+            failed = f"{number} tables" if number > 1 else "a table"
+            raise ProtocolError(
+                f"no union: {failed} could not be read, the last one for {room // GROWTH:,} names; a client may have "
+                "sent what is no table, or there are more names than that: then raise --union-bound"
+            )
         if room > MAX_BOUND:
-            failed = f"; {number} smaller ones could not be read" if number else ""
-            raise ProtocolError(f"no union: a table for {room:,} names is too large, {MAX_BOUND:,} fit{failed}")
+            raise ProtocolError(f"no union: a table for {room:,} names is too large, {MAX_BOUND:,} fit")
         salt = digest(_DOMAIN, b"salt", session, struct.pack("<Q", number), commitment)
         return cls(number, TableLayout.for_bound(room, salt), commitment)
 
@@ -95,16 +105,31 @@ class Attempt:
         numbers = np.ascontiguousarray(answer.places, dtype="<u4")
         return digest(_DOMAIN, b"places", self.model, struct.pack("<Q", answer.size), numbers.tobytes())
 
-    def positions(self, answer: UnionPlaces, tags: FieldArray) -> Positions:
-        """Of the tags [n, 2], all different; `PeerMisbehaved` if the answer cannot be right."""
+    def look_up(self, answer: UnionPlaces, tags: FieldArray) -> "LookedUp":
+        """The positions of the tags [n, 2], all different, and what is wrong with them.
+
+        `PeerMisbehaved` for what every client sees in the answer, whatever names it holds.
+        """
         places: PlaceNumbers = answer.places
         if len(places) != self.layout.cells:
             raise PeerMisbehaved(f"the server sent {len(places)} places for a table of {self.layout.cells} cells")
-        if not len(tags) <= answer.size <= self.layout.cells:
+        if not 1 <= answer.size <= self.layout.cells:
             raise PeerMisbehaved(f"the server claims a union of {answer.size}, which cannot be its size")
         own: npt.NDArray[np.int64] = positions_in(places, answer.size, tags, self.layout)
+        found = Positions(answer.size, own, self.digest(answer))
+        if len(tags) > answer.size:
+            return LookedUp(found, f"a union of {answer.size} names, of which this client alone has {len(tags)}")
         taken = np.zeros(answer.size, dtype=np.bool_)
         taken[own] = True
         if np.count_nonzero(taken) != len(own):
-            raise PeerMisbehaved("two names of this client have the same position")
-        return Positions(answer.size, own, self.digest(answer))
+            return LookedUp(found, "two names of this client have the same position")
+        return LookedUp(found)
+
+
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """What a client finds in an answer."""
+
+    positions: Positions
+    objection: str = field(default="", repr=False)
+    """Why the positions cannot be right, by the names that this client holds: for its own log alone (`vote`)."""

@@ -83,15 +83,25 @@ class TableLayout:
         With constants s from SHA-256 of size and salt, and all arithmetic modulo 2^64, the hash of a tag is
         h = mix(mix(x1 + s0) + x2 + s1), and its cell in third t has number floor(high32(mix(h + s(2+t))) third / 2^32).
         """
-        tag = _mixed(_mixed(np.add(first, self._constant(0))) + second + self._constant(1))
-        width = np.uint64(self.third)
+        tag = self._hash(first, second)
         cells = np.empty((CELLS_PER_TAG, len(tag)), dtype=np.int64)
         for number in range(CELLS_PER_TAG):
-            words = _mixed(tag + self._constant(2 + number))
-            # Below 2^32 times at most 2^30. No cell is favoured by more than one part in 2^32 / third.
-            cells[number] = ((words >> _32) * width) >> _32
+            cells[number] = self._places(tag, number)
             cells[number] += number * self.third
         return cells
+
+    def places_in_third(self, number: int, first: FieldArray, second: FieldArray) -> npt.NDArray[np.uint64]:
+        """The places [n] of the cells of n tags within one third."""
+        return self._places(self._hash(first, second), number)
+
+    def _hash(self, first: FieldArray, second: FieldArray) -> npt.NDArray[np.uint64]:
+        return _mixed(_mixed(np.add(first, self._constant(0))) + second + self._constant(1))
+
+    def _places(self, tag: npt.NDArray[np.uint64], number: int) -> npt.NDArray[np.uint64]:
+        words = _mixed(tag + self._constant(2 + number))
+        # Below 2^32 times at most 2^30. No cell is favoured by more than one part in 2^32 / third.
+        places: npt.NDArray[np.uint64] = ((words >> _32) * np.uint64(self.third)) >> _32
+        return places
 
     def _constant(self, number: int) -> np.uint64:
         numbers = number.to_bytes(8, "little") + self.third.to_bytes(8, "little")

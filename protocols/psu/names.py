@@ -15,6 +15,10 @@ Not covered: clients that write other names than those they have aligned. Where 
              out after the union: positions that it alone held come out empty, which tells the server how many they are.
 Reference:   FedR (Zhang et al., Findings of EMNLP 2022), section 3: the server keeps the table of all relations.
 Deviations:  the paper does not say how the server gets it.
+
+A name that is too long to be revealed is an objection to the whole alignment (`objection`), to be voted on in secret
+(`protocols.psu.vote`). Said aloud it would tell the server who holds such a name. After the vote nothing that a client
+does here depends on its names, but for the vector it adds.
 """
 
 import hashlib
@@ -60,7 +64,7 @@ def reveal(
     clients: tuple[PartyId, ...],
     deadline: Deadline,
 ) -> None:
-    """The client's side. `names`: those the `positions` were asked for, in the same order."""
+    """The client's side. `names`: those the `positions` were asked for, in the same order, without an `objection`."""
     vector = written(positions, names)
     task = names_task(clients, positions.union_size, positions.digest)
     vectors.prepare(conversation, task, deadline)
@@ -81,6 +85,14 @@ def learn(
     vectors.prepare(conversation, task, present, patience, silent)
     total = vectors.collect(conversation, task, patience, silent, present)
     return read(total.vector.astype(np.uint64, copy=False), union.size)
+
+
+def objection(names: Collection[str]) -> str:
+    """Why these names cannot be revealed, for the client's own log; empty if they can."""
+    longest = max((len(name.encode("utf-8", "surrogatepass")) for name in names), default=0)
+    if longest <= MAX_NAME_BYTES:
+        return ""
+    return f"a name of {longest} bytes is too long to be revealed, {MAX_NAME_BYTES} are possible"
 
 
 def written(positions: Positions, names: Sequence[str]) -> FieldArray:

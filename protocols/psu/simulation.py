@@ -3,7 +3,8 @@
 Parties:     the functions and objects of a real job, one thread, no network; the masked sum is that of
              `protocols.secagg.simulation`, with every message as a frame.
 Adversary:   none: everybody is honest, and clients fall silent where they are told to.
-Not covered: the network, and agreeing on the clients' key (`protocols.group_key`), once per session.
+Not covered: the network; agreeing on the clients' key (`protocols.group_key`), once per session; the vote on the
+             places (`protocols.psu.vote`), a sum of two entries.
 Cost:        the sum of all parties' work. Memory is O(1) tables and the tags of all clients: a table is written,
              masked, added by the server and dropped before the next client's.
 
@@ -171,8 +172,11 @@ class _Simulation:
         positions = {}
         for party in sorted(survivors):
             started = time.perf_counter()
-            positions[party] = attempt.positions(answer, self._tags[party]).own
+            looked_up = attempt.look_up(answer, self._tags[party])
             self._client["lookup"] += (time.perf_counter() - started) / len(survivors)
+            if looked_up.objection:
+                raise AssertionError(f"client {party}: {looked_up.objection}")
+            positions[party] = looked_up.positions.own
         return positions
 
 

@@ -12,6 +12,7 @@ decomposed accents, upper and lower case) are for the caller to bring into one f
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -23,14 +24,25 @@ LIMBS: Final = 2
 _DOMAIN: Final = b"secure-kg/psu/1"  # BLAKE2b's personalisation: at most 16 bytes
 _DIGEST_BYTES: Final = 8 * LIMBS
 _P: Final = np.uint64(MODULUS)
+_BLOCK: Final = 1 << 14
+"""Names hashed at a time: their bytes and digests take several times the room of their tags."""
 
 
 def tags_of(names: Iterable[str], key: bytes) -> FieldArray:
     """Tags [n, 2] of the n different names, in the order of their first appearance."""
     if len(key) != KEY_BYTES:
         raise ValueError(f"a key has {KEY_BYTES} bytes")
+    different = names if isinstance(names, dict) else dict.fromkeys(names)
+    tags = np.empty((len(different), LIMBS), dtype=np.uint64)
+    rest = iter(different)
+    for start in range(0, len(different), _BLOCK):
+        tags[start : start + _BLOCK] = _tags_of_block(list(islice(rest, _BLOCK)), key)
+    return tags
+
+
+def _tags_of_block(names: Sequence[str], key: bytes) -> FieldArray:
     # A lone surrogate has no UTF-8 form, yet may stand in a string: passed through, it has one of its own.
-    encoded = [name.encode("utf-8", "surrogatepass") for name in dict.fromkeys(names)]
+    encoded = [name.encode("utf-8", "surrogatepass") for name in names]
     tags = _limbs(encoded, key, attempt=0)
     attempt = 0
     while len(again := np.flatnonzero((tags == _P).any(axis=1))):

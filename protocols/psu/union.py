@@ -2,24 +2,30 @@
 
 Parties, adversary, what is revealed, assumed and not covered: see the package, `protocols.psu`. An attempt is one
 masked sum of the clients' tables (`protocols.secagg.vectors`), from which the server reads the union, and one answer to
-all of them.
+all of them. Then the clients vote on the answer (`vote`): whatever a client finds wrong with it that depends on its own
+names is told to nobody, and either all go on or all stop in the same words.
 """
 
 from collections.abc import Collection
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
 
+from protocols import wire
 from protocols.conversation import Conversation
 from protocols.errors import PeerMisbehaved, UnexpectedMessage
+from protocols.frame_sizes import union_places
 from protocols.group_key import GroupKey
 from protocols.identifiers import SERVER, SETUP, PartyId
 from protocols.patience import Patience
-from protocols.primitives.group import GroupVector
+from protocols.primitives.group import FieldArray, GroupVector, PrimeField
 from protocols.psu.attempts import Attempt, UnionPlaces
+from protocols.psu.layout import TableLayout
 from protocols.psu.places import places_of
 from protocols.psu.table import PeelFailed, peel_in_rounds, write
 from protocols.psu.tags import tags_of
+from protocols.psu.vote import count_votes, vote
 from protocols.secagg.vectors import VectorClient, VectorServer
 from protocols.sums import Silent
 from protocols.transport.deadline import Deadline
@@ -36,30 +42,43 @@ def join(
     clients: tuple[PartyId, ...],
     bound: int,
     deadline: Deadline,
+    objection: str = "",
+    state: bytes = b"",
 ) -> Positions:
     """The client's side: the positions of `names`, in their order; a name that stands twice has its position twice.
 
     `clients`, all that may take part, and `bound`, how many names the union may have in the first attempt, are public
-    and part of every party's own configuration. A client without names takes part like the others.
+    and part of every party's own configuration. A client without names takes part like the others. `objection`: a
+    reason of the caller's own, by the names it holds, why no alignment may come of this; it is told to nobody.
+    `AlignmentRefused` if any client objects. `state`: the client's commitment to its names, the same in every attempt
+    (`protocols.secagg.openings`): no attempt is then opened over other clients than the one before.
     """
     different = {name: index for index, name in enumerate(dict.fromkeys(names))}
     for number in count():
         attempt = Attempt.of(number, bound, conversation.session, key.commitment)
-        task = attempt.task(clients)
+        task = replace(attempt.task(clients), state=state)
         vectors.prepare(conversation, task, deadline)
         tags = tags_of(different, attempt.tag_key(key))
-        vectors.contribute(conversation, task, write(tags, attempt.layout), deadline)
+        vectors.contribute(conversation, task, _table(tags, attempt.layout), deadline)
+        conversation.admit(union_places(attempt.purpose, attempt.layout.cells))
         with conversation.transport.phase(SETUP, STEP):
             answer = conversation.receive(SERVER, UnionPlaces, SETUP, deadline, attempt.purpose)
         if answer.purpose != attempt.purpose:
             raise UnexpectedMessage(f"the server answered '{answer.purpose}' where '{attempt.purpose}' was due")
         if answer.size:
             break
-    found = attempt.positions(answer, tags)
+    looked_up = attempt.look_up(answer, tags)
+    found, objection = looked_up.positions, objection or looked_up.objection
+    vote(conversation, vectors, key, clients, found.digest, objection, deadline)
     if len(different) == len(names):
         return found
     expanded = found.own[np.array([different[name] for name in names], dtype=np.int64)]
     return Positions(found.union_size, expanded, found.digest)
+
+
+def _table(tags: FieldArray, layout: TableLayout) -> FieldArray:
+    """A client's table, written into the frame that will carry it: with many names there is no room for two."""
+    return write(tags, layout, wire.array_in_frame(layout.entries, PrimeField().dtype))
 
 
 def serve(
@@ -72,7 +91,7 @@ def serve(
     patience: Patience,
     silent: Silent,
 ) -> Union:
-    """The server's side: the union of those whose tables are in the sum.
+    """The server's side: the union of those whose tables are in the sum. How the vote ends it hears from the clients.
 
     `commitment`: to the clients' key (`protocols.group_key`). `present`: those of `clients` that are still there; it
     may shrink meanwhile. Who falls silent is reported to `silent` and left out of what follows.
@@ -94,7 +113,10 @@ def serve(
                 lost(unreached, STEP)
         if answer.size:
             break
-    return Union(answer.size, attempt.digest(answer))
+    union = Union(answer.size, attempt.digest(answer))
+    there = (set(present) - gone) & total.contributors
+    count_votes(conversation, vectors, clients, union.digest, there, patience, lost)
+    return union
 
 
 def answer_of(total: GroupVector, attempt: Attempt) -> UnionPlaces:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from protocols import wire
 from protocols.conversation import MAX_REASON, Abandon, Conversation
 from protocols.errors import ProtocolError, SumAbandoned
+from protocols.frame_sizes import masked_input
 from protocols.identifiers import SERVER, SETUP, PartyId, RoundId
 from protocols.patience import Patience
 from protocols.primitives.group import Group, GroupVector
@@ -264,6 +265,7 @@ class VectorServer:
             task.group,
             task.length,
         )
+        conversation.admit(masked_input(task.purpose, task.length, task.group.element_bytes))
         running = SecAggServer(terms, frozenset(present) & self._channels, signed=self._model.server == "active")
         while running.step in (Step.ADVERTISE_KEYS, Step.SHARE_KEYS):
             self._step(running, conversation, task, patience, silent)
@@ -304,6 +306,7 @@ class VectorServer:
             for party, message in answers:
                 with self.unmasking.measure():
                     running.receive(party, message)
+                del message  # before the next one arrives
             if running.missing:
                 silent(running.missing, step)
             with self.unmasking.measure():

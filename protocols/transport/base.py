@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
-from protocols.errors import DeadlineExpired
+from protocols.errors import DeadlineExpired, PeerMisbehaved
 from protocols.identifiers import SETUP, PartyId, RoundId
 from protocols.transport.deadline import Deadline
 from protocols.transport.tap import Recorder
 from protocols.transport.traffic import Direction, Traffic, TrafficKey
-from protocols.wire import Frame
+from protocols.wire import MAX_FRAME_BYTES, Frame
 
 
 class Transport(ABC):
@@ -28,6 +28,8 @@ class Transport(ABC):
         self._tap = tap
         self._round = SETUP
         self._phase = "setup"
+        self._limit = MAX_FRAME_BYTES
+        """Bytes of the largest frame that the call of `receive` under way may bring."""
 
     @contextmanager
     def phase(self, round_id: RoundId, name: str) -> Iterator[None]:
@@ -49,13 +51,21 @@ class Transport(ABC):
             self._post(to, frame)
         self._record("sent", to, frame)
 
-    def receive(self, senders: Collection[PartyId], deadline: Deadline) -> tuple[PartyId, Frame]:
-        """The next frame from any of `senders`; `DeadlineExpired` if none comes in time."""
+    def receive(
+        self, senders: Collection[PartyId], deadline: Deadline, limit: int = MAX_FRAME_BYTES
+    ) -> tuple[PartyId, Frame]:
+        """The next frame from any of `senders`; `DeadlineExpired` if none comes in time.
+
+        `PeerMisbehaved` if it has more than `limit` bytes: it is not handed on, not recorded, and given no memory where
+        the transport knows its size before it arrives.
+        """
+        self._limit = limit
         with self.traffic.waiting.measure():
             taken = self._take(senders, deadline)
         if taken is None:
             raise DeadlineExpired(f"no message from {party_names(senders)} in time")
         sender, frame = taken
+        self._require_within_limit(sender, len(frame))
         self._record("received", sender, frame)
         return sender, frame
 
@@ -95,6 +105,11 @@ class Transport(ABC):
 
     @abstractmethod
     def _post(self, to: PartyId, frame: Frame) -> None: ...
+
+    def _require_within_limit(self, sender: PartyId, size: int) -> None:
+        """For an implementation that knows the size of a frame before it makes room for it."""
+        if size > self._limit:
+            raise PeerMisbehaved(f"{party_names([sender])} sent {size:,} bytes where {self._limit:,} are due at most")
 
     @abstractmethod
     def _take(self, senders: Collection[PartyId], deadline: Deadline) -> tuple[PartyId, Frame] | None:

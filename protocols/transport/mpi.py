@@ -20,11 +20,11 @@ from typing import Any, Final
 
 from mpi4py import MPI
 
-from protocols.errors import DecodeError, PeerLost
+from protocols.errors import PeerLost
 from protocols.identifiers import SERVER, PartyId
 from protocols.transport.base import Transport, in_turn, party_names
 from protocols.transport.deadline import Deadline
-from protocols.wire import MAX_FRAME_BYTES, Frame
+from protocols.wire import Frame
 
 _TAG: Final = 1
 _SHORTEST_SLEEP: Final = 0.0001
@@ -95,8 +95,7 @@ class MpiTransport(Transport):
             backoff.sleep(deadline.remaining())
 
     def _read(self, matched: Any, size: int, sender: PartyId, deadline: Deadline) -> Frame:
-        if not 0 <= size <= MAX_FRAME_BYTES:
-            raise DecodeError(f"a frame of {size} bytes from party {sender} exceeds the limit")
+        self._require_within_limit(sender, size)
         frame = bytearray(size)
         request = matched.Irecv([frame, MPI.BYTE])
         backoff = Backoff()

@@ -209,7 +209,7 @@ def allowed_kinds(config: RunConfig) -> frozenset[type[wire.Message]]:
         else:
             kinds |= {federation.SharedRows}
         if config.alignment == "psu":
-            kinds |= {attempts.UnionPlaces}
+            kinds |= {attempts.UnionPlaces, totals.SumTotal}  # a sum for clients to read: their vote on the places
         else:
             kinds |= {plain_union.ClearNames, plain_union.ClearUnion}
     return frozenset(kinds)
@@ -226,6 +226,8 @@ def may_learn(config: RunConfig) -> list[str]:
             learns.append(f"the {shared} names, not who holds them")
         else:
             learns.append(f"how many different {shared} names there are")
+        if config.alignment == "psu":
+            learns.append("that no client objected to its answer, or that some did, which ends the run")
     match config.aggregation:
         case "plain":
             learns.append("every client's rows, which rows it holds, and its results (plain sums hide nothing)")

@@ -35,6 +35,7 @@ from protocols.identifiers import SETUP, PartyId, RoundId, new_session
 from protocols.psu.attempts import Attempt, UnionPlaces
 from protocols.psu.names import POSITION_ENTRIES, names_task
 from protocols.psu.table import PeelFailed, peel_in_rounds
+from protocols.psu.vote import vote_task
 from protocols.secagg.messages import STATE_BYTES
 from protocols.secagg.params import ThreatModel
 from protocols.secagg.server import Step
@@ -239,6 +240,8 @@ def _union_sums(view: View, revealing: bool) -> list[KnownSum]:
     for number, answer in enumerate(answers.values()):
         attempt = Attempt.of(number, NAMES, view.session, drawn[0].commitment)
         sums.append(KnownSum(attempt.task(_parties().clients), weights=_table_weights(attempt)))
+        if answer.size:
+            sums.append(KnownSum(vote_task(_parties().clients, attempt.digest(answer))))
         if revealing and answer.size:
             task = names_task(_parties().clients, answer.size, attempt.digest(answer))
             sums.append(KnownSum(task, weights=lambda total: total.astype(np.uint64).reshape(POSITION_ENTRIES, -1)[0]))

@@ -20,6 +20,7 @@ from protocols.identifiers import PartyId, RoundId, SessionId
 from protocols.plain.sums import ClearInput
 from protocols.plain.union import ClearUnion
 from protocols.psu import names as union_names
+from protocols.psu import vote as union_vote
 from protocols.psu.attempts import Attempt, UnionPlaces
 from protocols.secagg.messages import (
     AdvertiseKeys,
@@ -236,6 +237,8 @@ class Opening:
             return _Running(holders_task(counting), None, None)
         if purpose == union_names.PURPOSE:
             return _Running(union_names.names_task(self._clients, union.size, union.digest), None, None)
+        if purpose == union_vote.PURPOSE:
+            return _Running(union_vote.vote_task(self._clients, union.digest), None, None)
         if purpose != "rows":
             raise ProtocolError(f"a sum of '{purpose}', of which the protocols know nothing")
         width = self._strategy.row_width(config.training.model, config.training.dim)

@@ -5,6 +5,7 @@ alone holds. So a run is aligned once; every party writes down its part, and a r
 
     server/alignment.json           size and digest of the union, and which clients took part
     clients/K/alignment.safetensors positions of the client's own names
+    clients/K/objection.txt         why this client refused an alignment; nobody else is told
 """
 
 import hashlib
@@ -23,6 +24,7 @@ from secure_kg.federation.run_folder import read_json, write_json
 _DIGEST_BYTES: Final = 32
 _CLIENT_FILE: Final = "alignment.safetensors"
 _SERVER_FILE: Final = "alignment.json"
+_OBJECTION_FILE: Final = "objection.txt"
 _NO_POSITIONS: Final = np.zeros((0, 0), dtype=np.int64)
 
 
@@ -58,6 +60,12 @@ def load_aligned(folder: Path) -> AlignedRun | None:
 def save_positions(folder: Path, positions: Positions, names: Sequence[str]) -> None:
     record = {"size": positions.union_size, "digest": positions.digest.hex(), "names": _digest(names)}
     save_arrays(folder / _CLIENT_FILE, {"positions": positions.own}, record)
+
+
+def keep_objection(folder: Path, objection: str) -> None:
+    """Why this client objected to an alignment, by its own names: for its own folder alone. Nothing if it did not."""
+    if objection:
+        (folder / _OBJECTION_FILE).write_text(f"{objection}\n", encoding="utf-8")
 
 
 def load_positions(folder: Path, digest: bytes, names: Sequence[str]) -> Positions:

@@ -16,17 +16,18 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from protocols import wire
+from protocols import frame_sizes, wire
 from protocols.conversation import MAX_REASON, Abandon, Back, Conversation, Failed
 from protocols.errors import LeftOut, PeerMisbehaved, ProtocolError, SumAbandoned, UnexpectedMessage
 from protocols.holders import CountTask, Holders
 from protocols.identifiers import NO_SESSION, SERVER, SETUP, PartyId, RoundId, SessionId
 from protocols.psu import names as union_names
+from protocols.psu.vote import AlignmentRefused
 from protocols.receipts import Head
 from protocols.secagg.openings import Openings
 from protocols.secagg.terms import Credentials
 from protocols.secret_aggregation import SecretSumClient
-from protocols.sums import Contribution, ContributionReport, MayOpen, SumTask
+from protocols.sums import Contribution, ContributionReport, MayOpen, SumLayout, SumTask
 from protocols.totals import SumTotal
 from protocols.transport.base import Transport
 from protocols.transport.deadline import Deadline
@@ -35,7 +36,7 @@ from secure_kg.data.graph import ClientGraph, Part
 from secure_kg.data.soundness import faults
 from secure_kg.errors import UserError
 from secure_kg.federation import checkpoint, twins
-from secure_kg.federation.alignment import load_positions, save_positions
+from secure_kg.federation.alignment import keep_objection, load_positions, save_positions
 from secure_kg.federation.client_folder import append_opening, read_openings, state_key
 from secure_kg.federation.config import SETUP_SECONDS, RunConfig
 from secure_kg.federation.first_rows import AGREEING_ROUND, first_rows, private_seed
@@ -254,20 +255,37 @@ class FederationClient:
             raise PeerMisbehaved(f"the server announces a union of {positions.union_size} names, too many for one sum")
         seed, span = private_seed(self._graph, config.seed), initial_range(training.margin, training.dim)
         layout = row_layout(positions.union_size, width, config.clip, len(self._clients), config.ring_bits)
+        self._admit_rows(positions.union_size, layout)
         self._rows = OwnRows(positions, shared, span, self._trainer, layout)
         self._rows.start(first_rows(names, seed, width, span))
         self._conversation.send(SERVER, Aligned(), SETUP)
+
+    def _admit_rows(self, union_size: int, layout: SumLayout) -> None:
+        """The largest messages that the server has reason to send, also to one that was away: rows, or sums of them."""
+        width = layout.real_entries // union_size
+        total = frame_sizes.sum_total("rows", layout.entries, layout.ring.element_bytes, self._clients)
+        rows = frame_sizes.shared_rows(union_size, width), frame_sizes.lent_table(union_size, width)
+        self._conversation.admit(max(total, *rows))
 
     def _aligned_anew(self, names: tuple[str, ...]) -> Positions:
         config, session = self._config, self._session
         try:
             positions = twins.align_as_client(
-                config, session, self._conversation, names, self._clients, self._deadline()
+                config,
+                session,
+                self._conversation,
+                names,
+                self._clients,
+                self._states.of_names(names),
+                self._deadline(),
             )
             if config.reveal_names and session is not None:
                 union_names.reveal(
                     self._conversation, session.vectors, positions, names, self._clients, self._deadline()
                 )
+        except AlignmentRefused as problem:
+            keep_objection(self._folder, problem.objection)
+            raise
         except SumAbandoned as problem:
             raise ProtocolError(f"the names could not be aligned: {problem}") from None
         return positions

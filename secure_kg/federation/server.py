@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from protocols import wire
+from protocols import frame_sizes, wire
 from protocols.errors import EncodingOverflow, ProtocolError, SumAbandoned
 from protocols.holders import CountTask
 from protocols.identifiers import SETUP, PartyId, RoundId, new_session
@@ -265,6 +265,8 @@ class FederationServer:
                     continue
                 for news in self._table.news_since(since):
                     self._people.tell(those, news)
+            if far_behind:
+                self._people.conversation.admit(frame_sizes.lent_table(self._table.union.size, self._table.width))
             for party in sorted(far_behind):
                 self._lend_to(party, self._people.present - far_behind)
 

@@ -13,6 +13,7 @@ from protocols.patience import Patience
 from protocols.plain import union as plain_union
 from protocols.plain.holders import PlainHolderClient, PlainHolderServer
 from protocols.plain.sums import PlainSumClient, PlainSumServer
+from protocols.psu import names as union_names
 from protocols.psu import union as private_union
 from protocols.secagg.openings import Openings
 from protocols.secagg.sums import SecAggSumClient, SecAggSumServer
@@ -109,12 +110,16 @@ def align_as_client(
     conversation: Conversation,
     names: Collection[str],
     clients: tuple[PartyId, ...],
+    state: bytes,
     deadline: Deadline,
 ) -> Positions:
+    """`state`: this client's commitment to its names."""
     if config.alignment == "plain" or session is None:
         return plain_union.join(conversation, names, deadline)
-    bound = config.first_union_bound
-    return private_union.join(conversation, session.vectors, session.key, names, clients, bound, deadline)
+    bound, objection = config.first_union_bound, union_names.objection(names) if config.reveal_names else ""
+    return private_union.join(
+        conversation, session.vectors, session.key, names, clients, bound, deadline, objection, state
+    )
 
 
 def align_as_server(

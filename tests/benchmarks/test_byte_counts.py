@@ -13,7 +13,7 @@ from federation_in_threads import nations, run_federation, small_config
 
 from benchmarks.byte_counts import Uploads
 from benchmarks.sums_alone import sums_alone
-from protocols import byte_counts, wire
+from protocols import byte_counts, frame_sizes, wire
 from protocols.identifiers import PartyId, RoundId, SessionId
 from protocols.plain.sums import ClearInput
 from protocols.secagg.messages import AdvertiseKeys, MaskedInput, ShareKeys, SurvivorSignature, UnmaskShares
@@ -28,16 +28,16 @@ EDGES = [0, 1, 15, 16, 31, 32, 127, 128, 255, 256, 65535, 65536]
 
 @pytest.mark.parametrize("value", [*EDGES, 2**32 - 1, 2**32, 2**63])
 def test_sizes_of_numbers(value: int) -> None:
-    assert byte_counts.number_bytes(value) == len(msgspec.msgpack.encode(value))
+    assert frame_sizes.number_bytes(value) == len(msgspec.msgpack.encode(value))
 
 
 @pytest.mark.parametrize("length", EDGES)
 @pytest.mark.parametrize(
     ("make", "count"),
     [
-        (bytes, byte_counts.binary_bytes),
-        (lambda length: "x" * length, lambda length: byte_counts.text_bytes("x" * length)),
-        (lambda length: [0] * length, lambda length: byte_counts.list_head_bytes(length) + length),
+        (bytes, frame_sizes.binary_bytes),
+        (lambda length: "x" * length, lambda length: frame_sizes.text_bytes("x" * length)),
+        (lambda length: [0] * length, lambda length: frame_sizes.list_head_bytes(length) + length),
     ],
 )
 def test_sizes_of_bytes_texts_and_lists(make: Callable[[int], Any], count: Callable[[int], int], length: int) -> None:
@@ -111,13 +111,13 @@ def test_a_whole_run_sends_what_is_counted(
     )
     graphs = nations(clients)
     outcome = run_federation(config, graphs, tmp_path / "run", transport_of=transport_of).done()
-    empty = byte_counts.frame_bytes()
+    empty = frame_sizes.frame_bytes()
     for number, graph in enumerate(graphs, start=1):
         uploads = Uploads(aggregation, clients, number, outcome.union_size, dim, ring_bits)
         names = graph.relations if strategy == "fedr" else graph.entities
         sent = sent_by_phase(ends[number])
         # Hello with its digest; Ready, Aligned and Done.
-        hello = byte_counts.frame_bytes(byte_counts.binary_bytes(32))
+        hello = frame_sizes.frame_bytes(frame_sizes.binary_bytes(32))
         around = {"setup": hello + 3 * empty}
         verdict = uploads.evaluation(1)
         around["setup"] += verdict.pop("verdict", 0)  # sent outside of any labelled step

@@ -9,9 +9,8 @@ import pytest
 
 from benchmarks import psu
 from protocols.psu import simulation
-from protocols.psu.attempts import Attempt
+from protocols.psu.attempts import Attempt, LookedUp
 from protocols.psu.layout import TableLayout
-from protocols.unions import Positions
 
 SMALL = ["--clients", "4", "--elements", "100", "--overlap", "0.5"]
 
@@ -104,13 +103,13 @@ def test_a_file_that_cannot_be_written_is_noticed_first(tmp_path: Path, capsys: 
 
 
 def test_wrong_positions_are_not_a_success(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    real = Attempt.positions
+    real = Attempt.look_up
 
-    def next_one(*arguments: Any) -> Positions:
-        found = real(*arguments)
-        return replace(found, own=found.own + 1)
+    def next_one(*arguments: Any) -> LookedUp:
+        found = real(*arguments).positions
+        return LookedUp(replace(found, own=found.own + 1))
 
-    monkeypatch.setattr(Attempt, "positions", next_one)
+    monkeypatch.setattr(Attempt, "look_up", next_one)
     assert psu.main([*SMALL, "--json", "-"]) == 1
     output = capsys.readouterr()
     assert output.out == ""

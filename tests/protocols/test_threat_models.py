@@ -11,6 +11,7 @@ PROTOCOLS = [
     "protocols.secagg.params",
     "protocols.psu",
     "protocols.psu.names",
+    "protocols.psu.vote",
     "protocols.group_key",
     "protocols.secret_aggregation",
     "protocols.holders",

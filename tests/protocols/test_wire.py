@@ -1,5 +1,6 @@
 """What is encoded comes back bit for bit, and the bytes are those the format describes."""
 
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -220,3 +221,46 @@ def test_numbers_are_sixteen_bits_and_given_once(kind: int) -> None:
 def test_messages_are_frozen() -> None:
     with pytest.raises(AttributeError):
         Failed("x").reason = "y"  # type: ignore[misc]
+
+
+# --- arrays that stand in their frame ---------------------------------------------------------------------------------
+
+
+def standing(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    array = wire.array_in_frame(len(values), values.dtype)
+    array[:] = values
+    return array
+
+
+@pytest.mark.parametrize("dtype", ["<u4", "<u8"])
+@pytest.mark.parametrize("entries", [0, 1, 5, 61, 62, 8190, 70000])
+def test_an_array_that_stands_in_its_frame_is_sent_without_a_copy(entries: int, dtype: str) -> None:
+    values = np.arange(entries, dtype=dtype)
+    array = standing(values)
+    frame = wire.encode(MaskedInput("rows", array, bytes(32)), SESSION, ROUND)
+    assert bytes(frame) == bytes(wire.encode(MaskedInput("rows", values, bytes(32)), SESSION, ROUND))
+    assert entries == 0 or np.shares_memory(np.frombuffer(frame, dtype=np.uint8), array)
+    again = wire.encode(MaskedInput("rows", array, bytes(32)), SESSION, ROUND)
+    assert bytes(again) == bytes(frame)
+    assert not array.size or array.ctypes.data % 8 == 0
+
+
+@pytest.mark.parametrize("change", ["a part", "many contributors", "turned"])
+def test_what_has_no_room_around_it_is_copied(change: str) -> None:
+    array = standing(np.arange(100, dtype="<u4"))
+    sent = {"a part": array[1:], "turned": array[::-1]}.get(change, array)
+    contributors = list(range(1, 600 if change == "many contributors" else 3))
+    frame = wire.encode(SumTotal("rows", 1, contributors, sent), SESSION, ROUND)
+    assert isinstance(frame, bytearray)
+    assert bytes(frame) == bytes(wire.encode(SumTotal("rows", 1, contributors, sent.copy()), SESSION, ROUND))
+
+
+def test_large_arrays_are_copied_once() -> None:
+    values = np.zeros(1 << 20, dtype="<u8")
+    tracemalloc.start()
+    try:
+        wire.encode(MaskedInput("rows", values, bytes(32)), SESSION, ROUND)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert values.nbytes < peak < 1.1 * values.nbytes

@@ -13,7 +13,7 @@ from union_conversations import KEY, OTHER_KEY
 from protocols import wire
 from protocols.errors import DecodeError, PeerMisbehaved, ProtocolError
 from protocols.identifiers import SETUP, PartyId, SessionId
-from protocols.psu.attempts import GROWTH, MAX_BOUND, Attempt, UnionPlaces
+from protocols.psu.attempts import GROWTH, MAX_ATTEMPTS, MAX_BOUND, Attempt, UnionPlaces
 from protocols.psu.layout import TableLayout
 from protocols.psu.table import write
 from protocols.psu.tags import tags_of
@@ -30,16 +30,18 @@ def attempt_of(number: int = 0, bound: int = 100, session: SessionId = SESSION) 
 
 def aligned(sets: list[list[str]], bound: int) -> list[Positions]:
     """The whole union without a conversation: attempts until one can be read."""
-    for number in range(10):
+    for number in range(MAX_ATTEMPTS):
         attempt = attempt_of(number, bound)
         tags = [tags_of(names, attempt.tag_key(KEY)) for names in sets]
         answer = answer_of(added((write(held, attempt.layout) for held in tags), attempt.layout), attempt)
         if answer.size:
-            return [attempt.positions(answer, held) for held in tags]
-    raise AssertionError("ten tables in a row cannot be read")
+            found = [attempt.look_up(answer, held) for held in tags]
+            assert not any(looked_up.objection for looked_up in found)
+            return [looked_up.positions for looked_up in found]
+    raise AssertionError("three tables in a row cannot be read")
 
 
-@given(st.lists(few_names, min_size=1, max_size=5).filter(any), st.integers(1, 60))
+@given(st.lists(few_names, min_size=1, max_size=5).filter(any), st.integers(4, 60))
 @example([["a"], ["a"], ["a"]], 1)
 @example([[], ["名前", "e\u0301", "é", "\ud800"], []], 4)
 @example([["a", "a", "b"], ["b"]], 2)
@@ -93,15 +95,19 @@ def test_the_sum_is_bound_to_the_attempt() -> None:
     assert task.group.name == "F_2^61-1"
 
 
-def test_each_attempt_has_room_for_more_until_no_frame_would_hold_the_table() -> None:
+def test_each_attempt_has_room_for_more_until_there_were_enough() -> None:
     rooms = [attempt_of(number).layout.third for number in range(3)]
     assert rooms == [TableLayout.for_bound(100 * GROWTH**number).third for number in range(3)]
     last = attempt_of(0, MAX_BOUND)
     assert 8 * last.layout.entries + 1000 < wire.MAX_FRAME_BYTES < 16 * last.layout.entries
     with pytest.raises(ProtocolError, match=r"a table for 16,777,217 names is too large, 16,777,216 fit$"):
         attempt_of(0, MAX_BOUND + 1)
-    with pytest.raises(ProtocolError, match=r"26,214,400 names is too large, .*; 9 smaller ones could not be read"):
-        attempt_of(9)
+    with pytest.raises(ProtocolError, match=r"^no union: 3 tables could not be read, the last one for 1,600 names; "):
+        attempt_of(3)
+    with pytest.raises(ProtocolError, match=r"no union: a table could not be read, the last one for 16,777,216 names;"):
+        attempt_of(1, MAX_BOUND)
+    with pytest.raises(ProtocolError, match=r"a client may have sent what is no table, .*: then raise --union-bound$"):
+        attempt_of(MAX_ATTEMPTS, 1)
 
 
 @pytest.mark.parametrize("bound", [0, -1])
@@ -117,19 +123,28 @@ def test_an_answer_that_cannot_be_right_is_refused() -> None:
     attempt = attempt_of()
     tags = tags_of(["a", "b", "c"], attempt.tag_key(KEY))
     answer = answer_of(write(tags, attempt.layout), attempt)
-    assert attempt.positions(answer, tags).union_size == 3
+    assert attempt.look_up(answer, tags).positions.union_size == 3
     cells = attempt.layout.cells
 
     def refused(problem: str, size: int, places: np.ndarray) -> None:
-        with pytest.raises(PeerMisbehaved, match=problem):
-            attempt.positions(UnionPlaces("union/0", size, places.astype(np.uint32)), tags)
+        """Whatever names a client has."""
+        for held in (tags, tags[:0]):
+            with pytest.raises(PeerMisbehaved, match=problem):
+                attempt.look_up(UnionPlaces("union/0", size, places.astype(np.uint32)), held)
+
+    def objected_to(objection: str, size: int, places: np.ndarray) -> None:
+        """Only by a client with such names, and not aloud."""
+        message = UnionPlaces("union/0", size, places.astype(np.uint32))
+        assert objection in attempt.look_up(message, tags).objection
+        assert not attempt.look_up(message, tags[:1]).objection
+        assert objection not in repr(attempt.look_up(message, tags))
 
     refused(f"{cells - 1} places for a table of {cells} cells", 3, answer.places[1:])
     refused(f"{cells + 1} places", 3, np.append(answer.places, 0))
-    refused("a union of 2, which cannot be", 2, answer.places % 2)
+    objected_to("a union of 2 names, of which this client alone has 3", 2, answer.places % 2)
     refused(f"a union of {cells + 1}, which cannot be", cells + 1, answer.places)
-    refused("the same position", 3, np.zeros(cells))
-    refused("the same position", 100, np.full(cells, 99))
+    objected_to("the same position", 3, np.zeros(cells))
+    objected_to("the same position", 100, np.full(cells, 99))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Tables: the sum of written sets peels to their union or to nothing, and does not show who holds what."""
 
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -10,12 +11,17 @@ from hypothesis import strategies as st
 from set_unions import FIELD, added, as_pairs, random_tags, total_of, union_of, unresolved
 from uniformity import ENTRIES
 
+from protocols import wire
 from protocols.errors import ProtocolError
+from protocols.identifiers import SETUP, SessionId
 from protocols.primitives.group import MODULUS, FieldArray
+from protocols.primitives.prg import combine_keystreams
 from protocols.psu import table as table_module
+from protocols.psu import union as union_module
 from protocols.psu.layout import TableLayout
 from protocols.psu.table import PeelFailed, peel, peel_in_rounds, write
 from protocols.psu.tags import tags_of
+from protocols.secagg.messages import MaskedInput
 
 KEY = bytes(range(32))
 SALT = b"a salt of these tests"
@@ -323,3 +329,39 @@ def test_a_table_made_to_be_slow_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     layout = TableLayout(800, SALT)
     with pytest.raises(PeelFailed):
         peel(write(POOL, layout), layout)
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_client_holds_one_table_from_writing_to_sending() -> None:
+    """Writing takes a sixth more and the masks next to nothing, and the frame is where the table stands already."""
+    layout = TableLayout.for_bound(1 << 17)
+    tags, table_bytes = random_tags((1 << 17) // 5, 0), 8 * layout.entries
+    tracemalloc.start()
+    try:
+        table = union_module._table(tags, layout)
+        combine_keystreams(table, FIELD, [bytes(32)])
+        frame = wire.encode(MaskedInput("union/0", table, bytes(32)), SessionId(bytes(16)), SETUP)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(frame) > table_bytes
+    assert table_bytes < peak < 1.7 * table_bytes
+
+
+def test_a_table_is_written_where_it_is_told() -> None:
+    layout, tags = TableLayout.for_bound(100), random_tags(50, 0)
+    room = np.full(layout.entries, 7, dtype=np.uint64)
+    assert write(tags, layout, room) is room
+    assert as_pairs(peel(room, layout)) == union_of([tags])
+    for wrong in (room[:-1], room.astype(np.int64), room.reshape(2, -1)):
+        with pytest.raises(ValueError, match="has no room for a table"):
+            write(tags, layout, wrong)
+
+
+@pytest.mark.parametrize("count", [0, 1, (1 << 14) - 1, 1 << 14, (1 << 14) + 1, 40000])
+def test_tables_of_any_number_of_tags_are_read(count: int) -> None:
+    """Around the number of tags that are written at a time."""
+    layout, tags = TableLayout.for_bound(40000), random_tags(count, 1)
+    assert as_pairs(peel(write(tags, layout), layout)) == union_of([tags])

@@ -19,7 +19,8 @@ from protocols.errors import PeerMisbehaved, ProtocolError
 from protocols.identifiers import SERVER, PartyId
 from protocols.primitives.group import MODULUS, FieldArray
 from protocols.psu import names as names_module
-from protocols.psu.names import MAX_NAME_BYTES, MAX_UNION, NAME_LIMBS, POSITION_ENTRIES, read, written
+from protocols.psu.names import MAX_NAME_BYTES, MAX_UNION, NAME_LIMBS, POSITION_ENTRIES, objection, read, written
+from protocols.psu.vote import REFUSED
 from protocols.unions import Positions
 
 ODD_NAMES = ["\0", "a", "a\0", "é", "e\u0301", "Ω", "名前", "🜁", "\ud800", "\udfff", "b" * 255, "名" * 85]
@@ -173,12 +174,28 @@ def test_positions_that_nobody_holds_any_more_are_empty() -> None:
     assert sorted(served.names) == sorted(["Ω", "shared", "名前", "\ud800", "b" * 255, ""])
 
 
-def test_a_name_too_long_ends_the_conversation() -> None:
+def test_a_name_too_long_ends_the_conversation_and_nobody_says_who_has_it() -> None:
     clients = everyone(3)
     parts = {party: joining(clients, ["a", "c" * 300 * (party == 2)], revealing=True) for party in clients}
     results = converse({SERVER: serving(clients, revealing=True)} | parts)
-    assert "a name is too long to be revealed" in str(results[SERVER].problem)
-    assert "a name is too long to be revealed" in str(results[PartyId(2)])
+    assert str(results[SERVER].problem).endswith(REFUSED)
+    refusals = [results[party] for party in clients]
+    assert {str(problem) for problem in refusals} == {REFUSED}
+    assert [problem.objection for problem in refusals] == [
+        "",
+        "a name of 300 bytes is too long to be revealed, 255 are possible",
+        "",
+    ]
+
+
+@pytest.mark.parametrize("name", ["a" * 256, "名" * 86, "a" * 255, "名" * 85, ""])
+def test_what_is_objected_to_is_what_cannot_be_written(name: str) -> None:
+    try:
+        written(at(1, 0), [name])
+        possible = True
+    except ProtocolError:
+        possible = False
+    assert possible == (objection([name]) == "")
 
 
 # --- what the server sees -------------------------------------------------------------------------------------------

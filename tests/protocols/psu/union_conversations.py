@@ -16,7 +16,7 @@ from protocols.identifiers import SERVER, PartyId, RoundId
 from protocols.patience import Patience
 from protocols.primitives.group import GroupVector
 from protocols.psu.attempts import UnionPlaces
-from protocols.psu.names import learn, reveal
+from protocols.psu.names import learn, objection, reveal
 from protocols.psu.union import join, serve
 from protocols.secagg.vectors import VectorClient, VectorServer
 from protocols.unions import Positions, Union
@@ -42,7 +42,8 @@ def joining(
         client = vectors(clients, SEMI_HONEST)
         try:
             client.setup(conversation, soon())
-            positions = join(conversation, client, key, names, tuple(clients), bound, soon())
+            objecting = objection(names) if revealing else ""
+            positions = join(conversation, client, key, names, tuple(clients), bound, soon(), objecting)
             if revealing:
                 reveal(conversation, client, positions, names, tuple(clients), soon())
         except ProtocolError as problem:

@@ -19,7 +19,7 @@ import numpy as np
 from mpi4py import MPI
 
 from protocols.conversation import Back, Conversation, LeaveOut
-from protocols.errors import DeadlineExpired, LeftOut, PeerLost
+from protocols.errors import DeadlineExpired, LeftOut, PeerLost, PeerMisbehaved
 from protocols.identifiers import SERVER, SETUP, PartyId, RoundId, SessionId
 from protocols.patience import Patience
 from protocols.plain.sums import PlainSumClient, PlainSumServer
@@ -268,6 +268,18 @@ def left_out(transport: MpiTransport) -> Any:
     }
 
 
+def too_large(transport: MpiTransport) -> Any:
+    """A frame above the limit is refused by its size alone; the next one, from somebody else, is taken."""
+    if transport.party != SERVER:
+        transport.send(SERVER, bytes(2000 if transport.party == ONE else 1000))
+        return None
+    try:
+        transport.receive([ONE], soon(), 1000)
+    except PeerMisbehaved as problem:
+        return {"refused": str(problem), "taken": len(transport.receive([TWO], soon(), 1000)[1])}
+    return "taken in spite of its size"
+
+
 ACTS: list[Callable[[MpiTransport], Any]] = [
     small,
     large,
@@ -279,6 +291,7 @@ ACTS: list[Callable[[MpiTransport], Any]] = [
     idle,
     masked_sum,
     left_out,
+    too_large,
 ]
 
 

@@ -57,6 +57,10 @@ def test_a_deadline_passes(findings: dict[str, Any]) -> None:
     }
 
 
+def test_a_frame_above_the_limit_is_refused(findings: dict[str, Any]) -> None:
+    assert findings["too_large"] == {"refused": "client 1 sent 2,000 bytes where 1,000 are due at most", "taken": 1000}
+
+
 def test_gather_returns_those_that_answered(findings: dict[str, Any]) -> None:
     assert findings["gather"] == [{"1": "here"}, {"2": "now"}]
 

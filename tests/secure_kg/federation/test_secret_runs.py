@@ -54,7 +54,9 @@ def test_everything_the_server_holds_looks_like_uniform_noise(tmp_path: Path) ->
             field = purpose == "holders" or purpose.startswith("union")
             kind = type(one.message).__name__
             held.setdefault((kind, purpose), []).append(as_fractions(vector, field))
-    assert {purpose for kind, purpose in held if kind == "SumTotal"} == {"holders", "rows", "valid", "test"}
+    assert {purpose for kind, purpose in held if kind == "SumTotal"} == {
+        *("union vote", "holders", "rows", "valid", "test")
+    }
     for vectors in held.values():
         values = np.concatenate(vectors)
         # Sums go to several clients: values stand several times, so fewer are independent.

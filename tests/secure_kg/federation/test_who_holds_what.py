@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,13 @@ from transcripts import seen_by_server, vectors_in
 
 from launch.results import show_results
 from protocols import holders
+from protocols.conversation import Abort, Failed
 from protocols.identifiers import PartyId, RoundId
 from protocols.plain.sums import ClearInput
 from protocols.primitives.group import PrimeField
+from protocols.psu import union as private_union
 from protocols.psu.attempts import UnionPlaces
+from protocols.psu.vote import REFUSED
 from protocols.secagg.messages import MaskedInput
 from protocols.transport.base import Transport
 from protocols.transport.in_process import InProcessNetwork, InProcessTransport
@@ -97,12 +101,52 @@ def test_revealed_names_are_the_union_and_nothing_more(tmp_path: Path) -> None:
 
 def test_a_union_larger_than_expected_takes_another_attempt(tmp_path: Path) -> None:
     graphs = [_with_relations(graph, 500) for graph in nations(2)]
-    config = small_config(union_bound=1, transcript=True, rounds=1)
+    config = small_config(union_bound=50, transcript=True, rounds=1)
     union = {name for graph in graphs for name in graph.relations}
     assert run_federation(config, graphs, tmp_path / "run").done().union_size == len(union)
     answers = [one.message for one in seen_by_server(tmp_path / "run") if isinstance(one.message, UnionPlaces)]
     assert answers[0].size == 0  # type: ignore[attr-defined]
     assert answers[-1].size == len(union)  # type: ignore[attr-defined]
+
+
+def test_more_names_than_three_tables_hold_end_the_run(tmp_path: Path) -> None:
+    run = run_federation(
+        small_config(union_bound=1, rounds=1), [_with_relations(graph, 500) for graph in nations(2)], tmp_path / "run"
+    )
+    assert "3 tables could not be read, the last one for 16 names" in str(run.server_error)
+    assert len(str(run.server_error).splitlines()) == 1
+
+
+@pytest.mark.parametrize("asked", ["one position", "a long name"])
+def test_an_alignment_that_a_client_objects_to_ends_in_one_line_that_tells_nothing(
+    asked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graphs, real = nations(3), private_union.answer_of
+    config = small_config(reveal_names=asked == "a long name", transcript=True, rounds=1)
+    if asked == "a long name":
+        named = ("n" * 300, *graphs[1].relations[1:])
+        graphs[1] = replace(graphs[1], relations=named)
+    else:
+
+        def all_on_one(total: Any, attempt: Any) -> UnionPlaces:
+            answer = real(total, attempt)
+            return UnionPlaces(answer.purpose, answer.size, np.zeros_like(answer.places))
+
+        monkeypatch.setattr(private_union, "answer_of", all_on_one)
+    run = run_federation(config, graphs, tmp_path / "run")
+    assert str(run.server_error).endswith(f": {REFUSED}")
+    assert len(str(run.server_error).splitlines()) == 1
+    assert {str(error) for error in run.client_errors.values()} == {REFUSED}
+    assert run.client_errors.keys() == {1, 2, 3}
+    objections = {path.parent.name: path.read_text() for path in (tmp_path / "run").glob("clients/*/objection.txt")}
+    if asked == "a long name":
+        assert objections == {"2": "a name of 300 bytes is too long to be revealed, 255 are possible\n"}
+    else:
+        assert objections == dict.fromkeys("123", "two names of this client have the same position\n")
+    reasons = {
+        one.message.reason for one in seen_by_server(tmp_path / "run") if isinstance(one.message, Failed | Abort)
+    }
+    assert all(REFUSED in reason for reason in reasons)
 
 
 def test_rows_of_one_holder_stay_local(tmp_path: Path) -> None:
@@ -196,7 +240,7 @@ def test_a_server_that_claims_more_holders_gets_no_row(tmp_path: Path, monkeypat
     assert run.outcome is None
     assert any("not that of what the clients have sent" in str(error) for error in run.client_errors.values())
     uploads = [one.message for one in seen_by_server(tmp_path / "run") if isinstance(one.message, MaskedInput)]
-    assert {upload.purpose for upload in uploads} == {"union/0", "holders"}  # type: ignore[attr-defined]
+    assert {upload.purpose for upload in uploads} == {"union/0", "union vote", "holders"}  # type: ignore[attr-defined]
 
 
 def test_a_bound_that_no_row_can_meet_is_refused(tmp_path: Path) -> None:
