@@ -4,6 +4,8 @@ The parties, protocols and messages are those of a real federation; only the row
 processor, thread by thread, so it does not matter that the parties share the cores.
 """
 
+import dataclasses
+import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +16,7 @@ from protocols.conversation import Conversation
 from protocols.holders import CountTask
 from protocols.identifiers import SERVER, PartyId, RoundId, new_session
 from protocols.patience import Patience
+from protocols.secagg.messages import STATE_BYTES
 from protocols.secagg.openings import Openings
 from protocols.secret_aggregation import SecretSumClient
 from protocols.spent import Spent
@@ -83,7 +86,8 @@ def sums_alone(config: RunConfig, clients: int, rows: int, width: int, repeat: i
         values = np.full((rows, width), 0.25, dtype=np.float32)
         spent = 0.0
         for round_id in rounds:
-            counting, task = tasks(round_id)
+            counting, public = tasks(round_id)
+            task = dataclasses.replace(public, state=secrets.token_bytes(STATE_BYTES))
             counted = holders.spent.cpu_seconds
             holders.prepare(talk, counting, deadline)
             sums.prepare(talk, task, deadline)

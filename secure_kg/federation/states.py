@@ -5,12 +5,11 @@ parameters that are ranked and on the part; tables of the union on the names. An
 secret of nobody: its commitment changes with every round, so that it binds nobody, and repeats with it.
 """
 
-import hashlib
 from collections.abc import Collection
 from typing import Final
 
-from protocols.primitives.encoding import length_prefixed
 from protocols.secagg.openings import commit
+from protocols.secagg.terms import digest
 from secure_kg.data.graph import Part
 from secure_kg.training.trainer import LocalTrainer
 
@@ -38,4 +37,4 @@ class States:
 
     def of_names(self, names: Collection[str]) -> bytes:
         encoded = (name.encode("utf-8", "surrogatepass") for name in sorted(set(names)))
-        return commit(self._key, "names", hashlib.sha256(length_prefixed(*encoded)).digest())
+        return commit(self._key, "names", digest(*encoded))
