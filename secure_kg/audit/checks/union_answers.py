@@ -5,9 +5,9 @@ a failure that is none has clients add up their tables once more, perhaps withou
 """
 
 import numpy as np
+import numpy.typing as npt
 
 from protocols.errors import ProtocolError
-from protocols.primitives.group import FieldArray
 from protocols.psu.attempts import UnionPlaces
 from protocols.psu.layout import TableLayout
 from protocols.psu.places import places_of, positions_in
@@ -20,7 +20,7 @@ from secure_kg.audit.read import Observation
 from secure_kg.federation.config import RunConfig
 from secure_kg.federation.messages import TrainRound
 
-_Read = tuple[FieldArray | None, TableLayout]
+_Read = tuple[npt.NDArray[np.uint64] | None, TableLayout]
 """The tags [m, 2] of a table, None if it cannot be peeled; and how it is laid out."""
 
 
