@@ -168,7 +168,9 @@ class Stage:
         parts: list[Callable[[], None]] = [lambda: self._serve(cheat, config, folder, network, session, over)]
         for number in range(1, len(self.graphs) + 1):
             parts.append(lambda number=number: self._take_part(number, config, folder, network, session, over))  # type: ignore[misc]
-        threads = [threading.Thread(target=part, daemon=True) for part in parts]
+        threads = [
+            threading.Thread(target=part, name=thread_name(number), daemon=True) for number, part in enumerate(parts)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -228,6 +230,11 @@ class Stage:
         self._credentials = {
             number: credentials(pair.private_pem, text, number) for number, pair in pairs.items()
         }
+
+
+def thread_name(number: int) -> str:
+    """Of the thread that a party runs in: 0 is the server."""
+    return f"party {number}"
 
 
 def nations(clients: int, config: RunConfig) -> list[ClientGraph]:

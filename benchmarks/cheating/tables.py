@@ -116,10 +116,10 @@ class SameLie(Pretence):
 
     def __init__(self, in_round: int = 3) -> None:
         super().__init__()
-        self._in_round = in_round
+        self.in_round = in_round
 
     def send(self, to: PartyId, message: wire.Message) -> Iterable[wire.Message]:
-        if isinstance(message, SharedRows) and self.round == self._in_round:
+        if isinstance(message, SharedRows) and self.round == self.in_round:
             poisoned = SharedRows(np.full_like(message.rows, POISON), message.averaged)
             self.pretend(poisoned)
             return (poisoned,)

@@ -52,11 +52,14 @@ class TwoTotals(Cheat):
     def __init__(self) -> None:
         super().__init__()
         self.true: SumTotal | None = None
+        self.attacked: SumTotal | None = None
+        """The sum the server was after, as it adds it up for the clients."""
 
     def send(self, to: PartyId, message: wire.Message) -> Iterable[wire.Message]:
         if not isinstance(message, SumTotal) or message.purpose != "rows" or self.round != TARGET or self.stage is None:
             return (message,)
         if message.of_round != TARGET - 1:
+            self.attacked = message if message.of_round == TARGET else self.attacked
             return (message,)
         self.true = message
         return (message,) if to == VICTIM else (self._false(message, self.stage), message)
@@ -85,18 +88,12 @@ def two_totals(path: Path) -> Played:
 
 
 def _rows_of_victim(stage: Stage, cheat: TwoTotals) -> Spoils:
-    sums = [one for one in sums_read(stage, stage.last) if (one.purpose, one.round) == ("rows", TARGET)]
     trained = stage.last.trainers[VICTIM].trained.get(TARGET)
     mine = held_rows(stage, VICTIM, trained) if trained is not None else None
-    if not sums or sums[0].vector is None or mine is None or cheat.true is None:
+    if mine is None or cheat.true is None or cheat.attacked is None:
         return NOTHING
     key, positions, truth = group_key_of(stage, COLLUDER), mine[0], mine[1]
-    contributors = {PartyId(number) for number in sums[0].contributors}
-    total = read_by(
-        key,
-        row_task(stage, TARGET, len(sums[0].vector)),
-        SumTotal.of(RoundId(TARGET), "rows", contributors, sums[0].vector),
-    )
+    total = read_by(key, row_task(stage, TARGET, len(cheat.attacked.vector)), cheat.attacked)
     before = read_by(key, row_task(stage, TARGET - 1, len(cheat.true.vector)), cheat.true)
     all_hold = total.counts[positions] == CLIENTS
     rows = total.real.reshape(len(total.counts), -1)[positions][all_hold]
