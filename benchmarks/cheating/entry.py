@@ -15,8 +15,8 @@ from secure_kg.errors import UserError
 
 Expected = Literal["stopped", "caught", "out of scope", "clean"]
 Outcome = Literal["stopped", "caught", "succeeded", "out of scope", "clean", "accused"]
-"""stopped: nothing was lost. caught: an audit names it, whatever was lost. succeeded: it was lost and no audit names it.
-out of scope: it was lost, as SECURITY.md says. clean, accused: of honest parties, without and with a high finding."""
+"""stopped: nothing was lost. caught: an audit names it, whatever was lost. succeeded: it was lost, unnamed by an audit.
+out of scope: it was lost, as SECURITY.md says. clean, accused: honest parties, without and with a high finding."""
 _MOST_REASONS: Final = 3
 
 

@@ -6,8 +6,6 @@ from benchmarks.cheating.entry import Played
 from benchmarks.cheating.meddling import Cheat
 from benchmarks.cheating.sessions import Dies
 from benchmarks.cheating.stage import CLIENTS, Stage, stage_config
-from protocols import wire
-from protocols.identifiers import PartyId
 
 
 def run(path: Path) -> Played:
@@ -28,15 +26,9 @@ def without_common_rows(path: Path) -> Played:
     return _played(Stage(path, stage_config(by="relations", min_holders=2)), Cheat())
 
 
-class _Loses(Cheat):
-    """A client is lost before its keys of a sum have come, as far as the server can see."""
-
-    def send(self, to: PartyId, message: wire.Message) -> tuple[wire.Message, ...]:
-        return (message,)
-
-
 def dropout(path: Path) -> Played:
-    return _played(Stage(path, stage_config()), _Loses())
+    """A client is lost for good in the middle of a sum."""
+    return _played(Stage(path, stage_config(grace=2.0), vanishes=(CLIENTS, 3)), Cheat())
 
 
 def _played(stage: Stage, *servers: Cheat) -> Played:

@@ -121,9 +121,7 @@ def vanished_session(path: Path) -> Played:
         trace.unlink(missing_ok=True)
     second = stage.perform(Cheat())
     took = poisoned(first)
-    return Played(
-        stage, took > 0, {"clients_poisoned_in_the_session": took, "run_went_on": second.outcome is not None}
-    )
+    return Played(stage, took > 0, {"clients_poisoned_in_the_session": took, "run_went_on": second.outcome is not None})
 
 
 def false_rows_after_a_resume(path: Path) -> Played:

@@ -5,8 +5,9 @@ by, is watched in their trainers: the rows they hold when they contribute, and t
 """
 
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +20,6 @@ from protocols.errors import Aborted, LeftOut
 from protocols.identifiers import SERVER, PartyId
 from protocols.identities import PublicIdentity, credentials, directory_text, new_identity, parse_directory
 from protocols.secagg.terms import Credentials
-from protocols.transport.base import Transport
 from protocols.transport.deadline import Deadline
 from protocols.transport.in_process import InProcessNetwork, InProcessTransport
 from protocols.wire import Frame
@@ -96,11 +96,18 @@ class _Gone(Exception):
 
 
 class _ClientTransport(InProcessTransport):
-    """Ends with the server, as processes of one job do."""
+    """Ends with the server, as processes of one job do, or with its first masked input of the round `vanishes_in`."""
 
-    def __init__(self, network: InProcessNetwork, party: PartyId, over: threading.Event) -> None:
+    def __init__(
+        self, network: InProcessNetwork, party: PartyId, over: threading.Event, vanishes_in: int | None
+    ) -> None:
         super().__init__(network, party, [SERVER])
-        self._over = over
+        self._over, self._last = over, vanishes_in
+
+    def _post(self, to: PartyId, frame: Frame) -> None:
+        if self._round == self._last and self._phase.startswith("masked input/"):
+            raise _Gone
+        super()._post(to, frame)
 
     def _take(self, senders: Collection[PartyId], deadline: Deadline) -> tuple[PartyId, Frame] | None:
         while True:
@@ -125,6 +132,18 @@ class Session:
     server_error: str = ""
 
 
+@dataclass(frozen=True)
+class _Job:
+    """One start of the job."""
+
+    config: RunConfig
+    folder: RunFolder
+    network: InProcessNetwork
+    session: Session
+    over: threading.Event = field(default_factory=threading.Event)
+    """Set when the server is no longer there."""
+
+
 class Stage:
     """One run's folder, its clients, and the sessions that were held. `perform` holds another one."""
 
@@ -133,16 +152,16 @@ class Stage:
         path: Path,
         config: RunConfig,
         graphs: list[ClientGraph] | None = None,
-        transport_of: Callable[[Transport], Transport] = lambda transport: transport,
+        vanishes: tuple[int, int] | None = None,
     ) -> None:
-        """`path`: an empty folder; the run's own is `run` in it. `transport_of`: for clients that cheat."""
+        """`path`: an empty folder; the run's own is `run` in it. `vanishes`: client and round in which it is lost."""
         self.config, self.path, self.run = config, path, path / "run"
         count = config.clients or 0
         self.graphs = graphs if graphs is not None else nations(count, config)
         self.sessions: list[Session] = []
         self.directory: Mapping[PartyId, bytes] | None = None
         self._credentials: dict[int, Credentials] = {}
-        self._transport_of = transport_of
+        self._vanishes = vanishes
         if config.adversary == "active":
             self._make_identities(count)
 
@@ -164,10 +183,9 @@ class Stage:
         session = Session(self.path / f"notebook-{len(self.sessions) + 1}.bin")
         self.sessions.append(session)
         cheat.begin(self)
-        network, over = InProcessNetwork(len(self.graphs)), threading.Event()
-        parts: list[Callable[[], None]] = [lambda: self._serve(cheat, config, folder, network, session, over)]
-        for number in range(1, len(self.graphs) + 1):
-            parts.append(lambda number=number: self._take_part(number, config, folder, network, session, over))  # type: ignore[misc]
+        job = _Job(config, folder, InProcessNetwork(len(self.graphs)), session)
+        parts = [partial(self._serve, cheat, job)]
+        parts += [partial(self._take_part, number, job) for number in range(1, len(self.graphs) + 1)]
         threads = [
             threading.Thread(target=part, name=thread_name(number), daemon=True) for number, part in enumerate(parts)
         ]
@@ -176,60 +194,43 @@ class Stage:
         for thread in threads:
             thread.join(_JOIN_SECONDS)
             if thread.is_alive():
-                over.set()
+                job.over.set()
                 thread.join(_JOIN_SECONDS)
         return session
 
-    def _serve(
-        self,
-        cheat: Cheat,
-        config: RunConfig,
-        folder: RunFolder,
-        network: InProcessNetwork,
-        session: Session,
-        over: threading.Event,
-    ) -> None:
+    def _serve(self, cheat: Cheat, job: _Job) -> None:
         try:
-            with Meddling(network.endpoint(SERVER), cheat, session.notebook) as transport:
-                cheat.server_object = cheat.server(config, transport, folder, lambda line: None)
-                session.outcome = cheat.server_object.run()
-                folder.write_summary(summarise(config, session.outcome, folder))
+            with Meddling(job.network.endpoint(SERVER), cheat, job.session.notebook) as transport:
+                cheat.server_object = cheat.server(job.config, transport, job.folder, lambda line: None)
+                job.session.outcome = cheat.server_object.run()
+                job.folder.write_summary(summarise(job.config, job.session.outcome, job.folder))
         except ServerDied:
-            session.server_error = "died"
+            job.session.server_error = "died"
         except Exception as problem:
-            session.server_error = f"{type(problem).__name__}: {problem}"
+            job.session.server_error = f"{type(problem).__name__}: {problem}"
         finally:
-            over.set()
+            job.over.set()
 
-    def _take_part(
-        self,
-        number: int,
-        config: RunConfig,
-        folder: RunFolder,
-        network: InProcessNetwork,
-        session: Session,
-        over: threading.Event,
-    ) -> None:
+    def _take_part(self, number: int, job: _Job) -> None:
+        last = self._vanishes[1] if self._vanishes is not None and self._vanishes[0] == number else None
+        transport = _ClientTransport(job.network, PartyId(number), job.over, last)
+        client = job.session.clients[number] = FederationClient(job.config, transport, len(self.graphs))
         graph = self.graphs[number - 1]
-        transport = self._transport_of(_ClientTransport(network, PartyId(number), over))
-        client = session.clients[number] = FederationClient(config, transport, len(self.graphs))
         try:
             client.greet()
-            trainer = session.trainers[number] = WatchedTrainer(graph, config, number)
-            client.run(graph, trainer, folder.client(number), self._credentials.get(number))
+            trainer = job.session.trainers[number] = WatchedTrainer(graph, job.config, number)
+            client.run(graph, trainer, job.folder.client(number), self._credentials.get(number))
         except (_Gone, LeftOut, Aborted):
             pass
         except Exception as problem:
-            session.refused[number] = f"{type(problem).__name__}: {problem}"
+            job.session.refused[number] = f"{type(problem).__name__}: {problem}"
             client.say_failed(str(problem))
 
     def _make_identities(self, count: int) -> None:
         pairs = {number: new_identity() for number in range(1, count + 1)}
         text = directory_text([PublicIdentity(PartyId(number), pair.public) for number, pair in pairs.items()])
         self.directory = {one.number: bytes.fromhex(one.public) for one in parse_directory(text)}
-        self._credentials = {
-            number: credentials(pair.private_pem, text, number) for number, pair in pairs.items()
-        }
+        self._credentials = {number: credentials(pair.private_pem, text, number) for number, pair in pairs.items()}
 
 
 def thread_name(number: int) -> str:

@@ -43,7 +43,7 @@ class OneSum(Cheat):
 
 
 class SplitSurvivors(OneSum):
-    """Half of the clients are told that the victim dropped out, the others that it survived, each with its signatures."""
+    """Some clients are told that the victim dropped out, the others that it survived, each with its signatures."""
 
     believers: Final = frozenset({1, 2})
     """Those who are told that it dropped out."""

@@ -1,4 +1,4 @@
-"""Servers that tamper with totals which only clients can read: sums of rows under `--aggregation secret`, and holders."""
+"""Servers that tamper with totals which only clients can read: secret sums of rows, and counts of holders."""
 
 from collections.abc import Iterable
 from pathlib import Path

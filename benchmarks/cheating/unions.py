@@ -1,6 +1,5 @@
 """Servers that answer a union falsely, and a client that asks it for names it does not have."""
 
-import secrets
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -21,10 +20,10 @@ from benchmarks.cheating.totals import group_key_of, lone_rows
 from protocols import wire
 from protocols.identifiers import PartyId
 from protocols.plain.union import ClearUnion
-from protocols.primitives.group import FieldArray, GroupVector
+from protocols.primitives.group import FieldArray, GroupVector, PrimeField
 from protocols.psu.attempts import Attempt, UnionPlaces
 from protocols.psu.layout import TableLayout
-from protocols.psu.table import peel_in_rounds
+from protocols.psu.table import peel_in_rounds, write
 from protocols.psu.tags import tags_of
 from protocols.secagg.messages import AdvertiseKeys, MaskedInput
 from secure_kg.federation.run_folder import read_json
@@ -153,7 +152,8 @@ def _tables(stage: Stage) -> tuple[bool, dict[str, Any]]:
         for one in said(stage.last, MaskedInput)
         if isinstance(one.message, MaskedInput) and one.purpose.startswith(UNION)
     }
-    return len(tables) > MOST_TABLES, {"attempts": len(tables), "largest_table_entries": max(tables.values(), default=0)}
+    largest = max(tables.values(), default=0)
+    return len(tables) > MOST_TABLES, {"attempts": len(tables), "largest_table_entries": largest}
 
 
 class DifferentPlaces(Cheat):
@@ -208,14 +208,13 @@ def guessed_names(path: Path) -> Played:
 def garbage_tables(path: Path) -> Played:
     """A client whose tables are noise: its success is that all clients send one larger table after the other."""
     stage = Stage(path, stage_config(rounds=1, eval_every=1, union_bound=64))
-    honest, sent = private_union.write, list[int]()
+    honest, sent = write, list[int]()
 
     def written(tags: FieldArray, layout: TableLayout) -> FieldArray:
         if threading.current_thread().name != thread_name(COLLUDER) or len(sent) >= NeverReadable.patience:
             return honest(tags, layout)
         sent.append(layout.entries)
-        noise: FieldArray = np.frombuffer(secrets.token_bytes(8 * layout.entries), dtype=np.uint64) % np.uint64(2**61 - 1)
-        return noise
+        return PrimeField().uniform((layout.entries,))
 
     with substituted(private_union, "write", written):
         stage.perform(Cheat())

@@ -16,10 +16,10 @@ from benchmarks.cheating.entry import Entry, Played
 from benchmarks.cheating.sums import input_of_victim, secrets_of_victim
 
 _SUM: Final = "the sum over the survivors and who they are"
-_MODELS: Final = "against a server that sends different global models, or different lists of the union, to different clients"
+_MODELS: Final = "against a server that sends different global models, or different lists of the union"
 _RESUMED: Final = "when a broken job is resumed and repeats rounds with the same inputs"
-_ACTIVE: Final = "against a server that replaces or withholds keys, replays old messages, or tells clients different things about who survived"  # noqa: E501
-_RECORD: Final = "against a server that replaces or withholds keys, replays old messages"
+_KEYS: Final = "against a server that replaces or withholds keys, replays old messages"
+_SURVIVORS: Final = "tells clients different things about who survived"
 _HOLDERS: Final = "No row is ever added up of fewer than"
 _LIE: Final = "A server that lies alike to everybody"
 _ALIGNMENT: Final = "Alignment under an active server"
@@ -257,7 +257,7 @@ def _of_sums() -> tuple[Entry, ...]:
         Entry(
             "split-survivors",
             "both secrets of the victim: some are told that it dropped out, others that it survived",
-            _ACTIVE,
+            _SURVIVORS,
             "stopped",
             ("different-survivors",),
             secrets_of_victim(sums.SplitSurvivors),
@@ -273,7 +273,7 @@ def _of_sums() -> tuple[Entry, ...]:
         Entry(
             "replaced-keys",
             "the victim's pairwise masks: it gets the server's keys in place of the others'",
-            _ACTIVE,
+            _KEYS,
             "stopped",
             ("key-replaced",),
             input_of_victim(sums.ReplacedKeys),
@@ -281,7 +281,7 @@ def _of_sums() -> tuple[Entry, ...]:
         Entry(
             "replayed-keys",
             "the victim's pairwise masks: it gets the others' keys of an earlier sum",
-            _RECORD,
+            _KEYS,
             "stopped",
             ("key-replaced",),
             input_of_victim(sums.ReplayedKeys),
@@ -289,7 +289,7 @@ def _of_sums() -> tuple[Entry, ...]:
         Entry(
             "withheld-clients",
             "the victim's masks to rest on two clients alone: the others' keys are withheld from it",
-            _ACTIVE,
+            _KEYS,
             "stopped",
             ("answers-ignored", "different-survivors", "keys-withheld"),
             input_of_victim(sums.WithheldClients),
