@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 
 from benchmarks.cheating.entry import Played
 from benchmarks.cheating.meddling import Cheat
@@ -91,7 +92,7 @@ class NoBestAfter(Cheat):
 
     def send(self, to: PartyId, message: wire.Message) -> Iterable[wire.Message]:
         if isinstance(message, Verdict):
-            return (Verdict(self.round <= self._last),)
+            return (structs.replace(message, improved=self.round <= self._last),)
         return (message,)
 
 
@@ -125,7 +126,7 @@ class FalseVerdicts(Cheat):
 
     def send(self, to: PartyId, message: wire.Message) -> Iterable[wire.Message]:
         if isinstance(message, Verdict):
-            return (Verdict(to != VICTIM or self.round == 2),)
+            return (structs.replace(message, improved=to != VICTIM or self.round == 2),)
         return (message,)
 
 

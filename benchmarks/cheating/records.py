@@ -62,7 +62,7 @@ def _is_lie(frame: bytes, session: SessionId) -> bool:
         message = wire.decode(frame, session=session).message
     except DecodeError:
         return False  # a greeting
-    return isinstance(message, SharedRows) and bool((message.rows == POISON).all())
+    return isinstance(message, SharedRows) and bool((message.rows == POISON).any())
 
 
 def edited_transcript(path: Path) -> Played:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from msgspec import structs
 
 from benchmarks.cheating.entry import Played
 from benchmarks.cheating.meddling import Cheat, ServerDied
@@ -60,9 +61,7 @@ class AnotherPast(Cheat):
         if not isinstance(message, Welcome) or to != VICTIM:
             return (message,)
         others = [number for number in message.saved_by if number != VICTIM]
-        rounds_done = message.rounds_done - 1
-        told = message.session, message.digest, rounds_done, others, message.aligned, message.run_name
-        return (Welcome(*told),)
+        return (structs.replace(message, rounds_done=message.rounds_done - 1, saved_by=others),)
 
 
 def union_of(stage: Stage) -> Union | None:

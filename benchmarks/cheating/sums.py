@@ -1,8 +1,11 @@
 """Servers that tamper with the steps of one masked sum: keys, shares, survivors."""
 
+import secrets
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import structs
 
 from benchmarks.cheating.entry import Played
 from benchmarks.cheating.meddling import Cheat
@@ -51,14 +54,14 @@ class SplitSurvivors(OneSum):
     def instead(self, to: PartyId, message: wire.Message) -> wire.Message:
         match message:
             case Survivors() if to in self.believers:
-                return Survivors(message.purpose, [VICTIM])
+                return structs.replace(message, dropped=[VICTIM])
             case SignedSurvivors():
                 alike = {
                     number: signature
                     for number, signature in message.signatures.items()
                     if (number in self.believers) == (to in self.believers)
                 }
-                return SignedSurvivors(message.purpose, alike)
+                return structs.replace(message, signatures=alike)
         return message
 
 
@@ -67,7 +70,7 @@ class FewSurvivors(OneSum):
 
     def instead(self, to: PartyId, message: wire.Message) -> wire.Message:
         if isinstance(message, Survivors):
-            return Survivors(message.purpose, [n for n in range(1, CLIENTS + 1) if n not in (VICTIM, to)])
+            return structs.replace(message, dropped=[n for n in range(1, CLIENTS + 1) if n not in (VICTIM, to)])
         return message
 
 
@@ -77,7 +80,7 @@ class ReplacedKeys(OneSum):
     def instead(self, to: PartyId, message: wire.Message) -> wire.Message:
         if to == VICTIM and isinstance(message, KeyDirectory):
             keys = {number: AgreementKey().public for number in message.mask_keys}
-            return KeyDirectory(message.purpose, keys, message.signatures)
+            return structs.replace(message, mask_keys=keys)
         return message
 
 
@@ -95,7 +98,7 @@ class ReplayedKeys(OneSum):
 
     def instead(self, to: PartyId, message: wire.Message) -> wire.Message:
         if to == VICTIM and isinstance(message, KeyDirectory) and self._old is not None:
-            return KeyDirectory(message.purpose, self._old.mask_keys, self._old.signatures)
+            return structs.replace(message, mask_keys=self._old.mask_keys, signatures=self._old.signatures)
         return message
 
 
@@ -105,11 +108,19 @@ class WithheldClients(OneSum):
     def instead(self, to: PartyId, message: wire.Message) -> wire.Message:
         if to == VICTIM and isinstance(message, KeyDirectory):
             few = sorted(message.mask_keys)[:2]
-            return KeyDirectory(
-                message.purpose,
-                {number: message.mask_keys[number] for number in few},
-                {number: message.signatures[number] for number in few if number in message.signatures},
-            )
+            # Whatever a directory has by client, it has of these two alone.
+            fields = {name: getattr(message, name) for name in message.__struct_fields__}
+            maps = {name: value for name, value in fields.items() if isinstance(value, dict)}
+            return structs.replace(message, **{name: {n: by[n] for n in few if n in by} for name, by in maps.items()})
+        return message
+
+
+class ReplacedStates(OneSum):
+    """The victim is told that the others' inputs depend on something else than they say."""
+
+    def instead(self, to: PartyId, message: wire.Message) -> wire.Message:
+        if to == VICTIM and isinstance(message, KeyDirectory) and (states := getattr(message, "states", None)):
+            return structs.replace(message, **{"states": dict.fromkeys(states, secrets.token_bytes(32))})
         return message
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from msgspec import structs
 
 from benchmarks.cheating.entry import Played
 from benchmarks.cheating.meddling import Cheat
@@ -65,7 +66,8 @@ class TwoTables(Pretence):
 
     def false(self, true: SharedRows) -> SharedRows:
         newest = int(true.averaged.max()) + self._ahead
-        return SharedRows(np.full_like(true.rows, self.fill), np.full_like(true.averaged, newest))
+        averaged = np.full_like(true.averaged, newest)
+        return structs.replace(true, rows=np.full_like(true.rows, self.fill), averaged=averaged)
 
 
 class InsideTheClip(TwoTables):
@@ -78,13 +80,13 @@ class InsideTheClip(TwoTables):
     def send(self, to: PartyId, message: wire.Message) -> Iterable[wire.Message]:
         if not isinstance(message, SharedRows) or not 1 < self.round <= self.target or self._trained():
             return (message,)
-        nobody = SharedRows(message.rows, np.zeros_like(message.averaged))
+        nobody = structs.replace(message, averaged=np.zeros_like(message.averaged))
         self.pretend(nobody)
         if self.round < self.target:
             return (nobody,)
         self.true = nobody
         newest = np.full_like(message.averaged, self.target - 1)
-        false = SharedRows(np.full_like(message.rows, self.fill), newest)
+        false = structs.replace(message, rows=np.full_like(message.rows, self.fill), averaged=newest)
         return (nobody,) if to == VICTIM else (false, nobody)
 
 
@@ -111,6 +113,23 @@ class TablesInTurn(TwoTables):
         return (message,)
 
 
+class DifferentTables(TwoTables):
+    """The victim gets the true table, all others one with other means; nobody gets a second one."""
+
+    def send(self, to: PartyId, message: wire.Message) -> Iterable[wire.Message]:
+        if not isinstance(message, SharedRows) or self.round != self.target or self._trained():
+            return (message,)
+        self.true = message
+        return (message if to == VICTIM else newest_filled(message, self.fill),)
+
+
+def newest_filled(table: SharedRows, fill: float) -> SharedRows:
+    """False means, of nothing but the rows that were averaged last: clients notice when others change."""
+    rows = table.rows.copy()
+    rows[table.averaged == table.averaged.max()] = fill
+    return structs.replace(table, rows=rows)
+
+
 class SameLie(Pretence):
     """A poisoned table, the same for everybody."""
 
@@ -122,7 +141,7 @@ class SameLie(Pretence):
     def send(self, to: PartyId, message: wire.Message) -> Iterable[wire.Message]:
         if isinstance(message, SharedRows) and self.round == self.in_round:
             self.true = self.true if self.true is not None else message
-            poisoned = SharedRows(np.full_like(message.rows, POISON), message.averaged)
+            poisoned = newest_filled(message, POISON)
             self.pretend(poisoned)
             return (poisoned,)
         return (message,)

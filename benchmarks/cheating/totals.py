@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 
 from benchmarks.cheating.entry import Played
 from benchmarks.cheating.meddling import Cheat
@@ -49,8 +50,10 @@ class TwoTotals(Cheat):
     With the group key the server puts into the false total what it likes under the masks.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, counted: int) -> None:
+        """`counted`: how many clients the false total is said to be of. If it is one, its means are beyond the clip."""
         super().__init__()
+        self.counted = counted
         self.true: SumTotal | None = None
         self.attacked: SumTotal | None = None
         """The sum the server was after, as it adds it up for the clients."""
@@ -67,21 +70,21 @@ class TwoTotals(Cheat):
     def _false(self, true: SumTotal, stage: Stage) -> SumTotal:
         task = row_task(stage, true.of_round, len(true.vector))
         masks = true.vector - open_total(group_key_of(stage, COLLUDER), vector_task(task), true)
-        return SumTotal(true.purpose, true.of_round, true.contributors, masks + beyond_the_clip(task.layout))
+        return structs.replace(true, vector=masks + of_most(task.layout, self.counted))
 
 
-def beyond_the_clip(layout: SumLayout) -> npt.NDArray[np.unsignedinteger]:
-    """A sum of as much as all clients may give, said to be one client's."""
-    most = np.full(layout.real_entries, layout.bound, dtype=np.float32)
-    one = layout.encode(Contribution(most, np.ones(layout.count_entries, dtype=np.int64))).vector.copy()
-    for _ in range(CLIENTS - 1):
-        one += layout.encode(Contribution(most, np.zeros(layout.count_entries, dtype=np.int64))).vector
-    return one
+def of_most(layout: SumLayout, counted: int) -> npt.NDArray[np.unsignedinteger]:
+    """A sum of as much as all clients may give, said to be that of `counted` clients."""
+    most, total = np.full(layout.real_entries, layout.bound, dtype=np.float32), layout.ring.zeros(layout.entries)
+    for number in range(CLIENTS):
+        counts = np.full(layout.count_entries, number < counted, dtype=np.int64)
+        total += layout.encode(Contribution(most, counts)).vector
+    return total
 
 
-def two_totals(path: Path) -> Played:
+def two_totals(path: Path, counted: int = 1) -> Played:
     config = stage_config(aggregation="secret", rounds=3, eval_every=3, checkpoint_every=3)
-    stage, cheat = Stage(path, config), TwoTotals()
+    stage, cheat = Stage(path, config), TwoTotals(counted)
     stage.perform(cheat)
     spoils = _rows_of_victim(stage, cheat)
     return Played(stage, spoils.got, spoils.record())
@@ -97,7 +100,9 @@ def _rows_of_victim(stage: Stage, cheat: TwoTotals) -> Spoils:
     before = read_by(key, row_task(stage, TARGET - 1, len(cheat.true.vector)), cheat.true)
     all_hold = total.counts[positions] == CLIENTS
     rows = total.real.reshape(len(total.counts), -1)[positions][all_hold]
-    computed = rows - (CLIENTS - 1) * stage.config.clip
+    # Rows inside the clip are trained: one step of Adam takes them inwards by the learning rate.
+    given = stage.config.clip - (stage.config.training.lr if cheat.counted > 1 else 0.0)
+    computed = rows - (CLIENTS - 1) * given
     return compared(computed, truth[all_hold], mean_rows(before)[positions][all_hold])
 
 
@@ -109,7 +114,7 @@ class FalseHolders(Cheat):
             return (message,)
         changed = message.vector.copy()
         changed[:-1] = (changed[:-1].astype(np.uint64) + np.uint64(1)) % np.uint64(2**61 - 1)
-        return (SumTotal(message.purpose, message.of_round, message.contributors, changed),)
+        return (structs.replace(message, vector=changed),)
 
 
 def false_holders(path: Path) -> Played:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 
 import protocols.psu.places as union_places
 import protocols.psu.union as private_union
@@ -164,9 +165,9 @@ class DifferentPlaces(Cheat):
             third = len(message.places) // 3  # every tag has one cell in each third of the table
             moved = message.places.copy()
             moved[:third] = (moved[:third].astype(np.uint64) + 1) % message.size
-            return (UnionPlaces(message.purpose, message.size, moved),)
+            return (structs.replace(message, places=moved),)
         if to == VICTIM and isinstance(message, ClearUnion):
-            return (ClearUnion(np.roll(message.tags, 1, axis=0)),)
+            return (structs.replace(message, tags=np.roll(message.tags, 1, axis=0)),)
         return (message,)
 
 

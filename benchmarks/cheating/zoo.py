@@ -13,6 +13,7 @@ from typing import Final
 
 from benchmarks.cheating import evaluations, honest, memory, records, sessions, sums, tables, totals, unions
 from benchmarks.cheating.entry import Entry, Played
+from benchmarks.cheating.stage import CLIENTS
 from benchmarks.cheating.sums import input_of_victim, secrets_of_victim
 
 _SUM: Final = "the sum over the survivors and who they are"
@@ -95,6 +96,22 @@ def _of_tables() -> tuple[Entry, ...]:
             "stopped",
             _TABLES,
             totals.two_totals,
+        ),
+        Entry(
+            "two-totals-inside-the-clip",
+            "the same with a false total that a sum of all clients could be",
+            "the vectors of the other clients stay protected as above",
+            "stopped",
+            _TABLES,
+            partial(totals.two_totals, counted=CLIENTS),
+        ),
+        Entry(
+            "different-tables",
+            "the victim's rows: the others are sent other means than the victim",
+            _MODELS,
+            "stopped",
+            _TABLES,
+            _two(partial(tables.DifferentTables, 8.0)),
         ),
         Entry(
             "lies-alike-to-all",
@@ -285,6 +302,14 @@ def _of_sums() -> tuple[Entry, ...]:
             "stopped",
             ("key-replaced",),
             input_of_victim(sums.ReplayedKeys),
+        ),
+        Entry(
+            "replaced-states",
+            "that the victim takes a sum for another one than it is: it is told false states of the others",
+            _KEYS,
+            "stopped",
+            ("key-replaced", "signature-false", "state-replaced"),
+            input_of_victim(sums.ReplacedStates),
         ),
         Entry(
             "withheld-clients",

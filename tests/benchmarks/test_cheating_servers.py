@@ -22,6 +22,7 @@ NOT_YET = frozenset(
         "table-from-the-future",
         "tables-in-turn",
         "two-totals-with-a-colluder",
+        "two-totals-inside-the-clip",
         "huge-frame",
         "vanished-session",
         "false-rows-after-a-resume",
@@ -37,6 +38,7 @@ NOT_YET = frozenset(
         "garbage-tables",
         "split-survivors",
         "few-survivors",
+        "replaced-states",
         "withheld-clients",
         "cut-receipts",
     }
