@@ -78,6 +78,7 @@ def perform(entry: Entry) -> dict[str, Any]:
         "audit_high": list(audited.high),
         "audit_other": list(audited.others),
         "audit_problem": audited.problem,
+        "server_ends": [session.server_error or "done" for session in played.stage.sessions],
         "evidence": played.evidence,
         "cpu_seconds": round(time.process_time() - started, 2),
     }

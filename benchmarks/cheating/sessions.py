@@ -90,10 +90,7 @@ def _difference(stage: Stage, first: Session, second: Session, both: bool) -> Sp
         total_of(sums_read(stage, session, given), "rows", REPEATED)
         for session, given in ((first, None), (second, union))
     ]
-    then, again = (
-        session.trainers[VICTIM].trained.get(REPEATED) if VICTIM in session.trainers else None
-        for session in (first, second)
-    )
+    then, again = first.trained(VICTIM, REPEATED), second.trained(VICTIM, REPEATED)
     held = held_rows(stage, VICTIM, then) if then is not None else None
     if sums[0] is None or sums[1] is None or held is None or (both and again is None):
         return NOTHING

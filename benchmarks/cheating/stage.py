@@ -131,6 +131,10 @@ class Session:
     outcome: ServerOutcome | None = None
     server_error: str = ""
 
+    def trained(self, number: int, round_id: int) -> Rows | None:
+        """The rows with which a client came out of its epochs of a round; None if it did not come to that."""
+        return self.trainers[number].trained.get(round_id) if number in self.trainers else None
+
 
 @dataclass(frozen=True)
 class _Job:

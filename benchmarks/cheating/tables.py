@@ -162,7 +162,7 @@ def two_tables(path: Path, cheat: TwoTables, lr: float = 0.01) -> Played:
 def rows_of_victim(stage: Stage, cheat: TwoTables, clip: float, training: TrainingConfig) -> Spoils:
     """The sum less what the others must have given, against what the victim has given."""
     read = total_of(sums_read(stage, stage.last), "rows", cheat.target)
-    trained = stage.last.trainers[VICTIM].trained.get(cheat.target) if VICTIM in stage.last.trainers else None
+    trained = stage.last.trained(VICTIM, cheat.target)
     mine = held_rows(stage, VICTIM, trained) if trained is not None else None
     if read is None or mine is None or cheat.true is None:
         return NOTHING

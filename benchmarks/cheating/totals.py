@@ -91,7 +91,7 @@ def two_totals(path: Path, counted: int = 1) -> Played:
 
 
 def _rows_of_victim(stage: Stage, cheat: TwoTotals) -> Spoils:
-    trained = stage.last.trainers[VICTIM].trained.get(TARGET)
+    trained = stage.last.trained(VICTIM, TARGET)
     mine = held_rows(stage, VICTIM, trained) if trained is not None else None
     if mine is None or cheat.true is None or cheat.attacked is None:
         return NOTHING

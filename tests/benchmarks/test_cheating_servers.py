@@ -46,7 +46,7 @@ NOT_YET = frozenset(
 """What the code does not stop or name yet."""
 FIELDS = {
     *("name", "party", "wants", "claim", "expected", "expected_findings", "outcome", "ok", "got", "refused_by"),
-    *("reasons", "audit_exit", "audit_high", "audit_other", "audit_problem", "evidence", "cpu_seconds"),
+    *("reasons", "audit_exit", "audit_high", "audit_other", "audit_problem", "server_ends", "evidence", "cpu_seconds"),
 }
 SECURITY = Path(__file__).parents[2] / "SECURITY.md"
 
