@@ -7,7 +7,7 @@ from which it computes afterwards what it can.
 
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from protocols import wire
 from protocols.errors import DeadlineExpired, DecodeError, PeerLost
@@ -79,8 +79,10 @@ class Meddling(Transport):
         """A frame that is no message."""
         self._pass_on(to, frame)
 
-    def receive(self, senders: Collection[PartyId], deadline: Deadline) -> tuple[PartyId, Frame]:
-        sender, frame = super().receive(senders, deadline)
+    def receive(
+        self, senders: Collection[PartyId], deadline: Deadline, *more: Any, **named: Any
+    ) -> tuple[PartyId, Frame]:
+        sender, frame = super().receive(senders, deadline, *more, **named)
         if self._notebook is not None:
             self._notebook.write("received", sender, self._round, self._phase, frame)
         envelope = _opened(frame)
