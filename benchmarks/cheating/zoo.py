@@ -308,7 +308,7 @@ def _of_sums() -> tuple[Entry, ...]:
             "that the victim takes a sum for another one than it is: it is told false states of the others",
             _KEYS,
             "stopped",
-            ("key-replaced", "signature-false", "state-replaced"),
+            ("relayed-otherwise",),
             input_of_victim(sums.ReplacedStates),
         ),
         Entry(
