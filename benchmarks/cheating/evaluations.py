@@ -76,7 +76,7 @@ def _figures(real: npt.NDArray[np.floating], counts: npt.NDArray[np.number]) -> 
     return np.concatenate([real[:_FIGURES], counts[:_HITS]]).astype(np.float64)
 
 
-class _FinishesAtOnce(FederationServer):
+class FinishesAtOnce(FederationServer):
     """Goes from its last checkpoint straight to the results."""
 
     def _over(self, done: int) -> bool:
@@ -99,7 +99,7 @@ class NoBestAfter(Cheat):
 class ResultsAgain(Cheat):
     """A finished run, resumed from the checkpoint before the last: results once more, without the victim."""
 
-    server = _FinishesAtOnce
+    server = FinishesAtOnce
 
     def receive(self, sender: PartyId, message: wire.Message) -> wire.Message:
         if sender == VICTIM and isinstance(message, AdvertiseKeys) and message.purpose == "test":

@@ -72,18 +72,18 @@ def union_of(stage: Stage) -> Union | None:
 def round_without_victim(path: Path) -> Played:
     stage = Stage(path, stage_config())
     first, second = stage.perform(Dies(4)), stage.perform(WithoutVictim())
-    spoils = _difference(stage, first, second, both=False)
+    spoils = difference_of_rows(stage, first, second, both=False)
     return Played(stage, spoils.got, spoils.record())
 
 
 def another_past(path: Path) -> Played:
     stage = Stage(path, stage_config(training=replace(SMALL, local_epochs=5)))
     first, second = stage.perform(Dies(4)), stage.perform(AnotherPast())
-    spoils = _difference(stage, first, second, both=True)
+    spoils = difference_of_rows(stage, first, second, both=True)
     return Played(stage, spoils.got, spoils.record())
 
 
-def _difference(stage: Stage, first: Session, second: Session, both: bool) -> Spoils:
+def difference_of_rows(stage: Stage, first: Session, second: Session, both: bool) -> Spoils:
     """Of the two sums of the repeated round, against the victim's rows; `both`: against those of both sessions."""
     union = union_of(stage)
     sums = [

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from benchmarks.cheating import evaluations, honest, memory, records, sessions, sums, tables, totals, unions
+from benchmarks.cheating import absences, evaluations, honest, memory, records, sessions, sums, tables, totals, unions
 from benchmarks.cheating.entry import Entry, Played
 from benchmarks.cheating.stage import CLIENTS
 from benchmarks.cheating.sums import input_of_victim, secrets_of_victim
@@ -51,6 +51,7 @@ def _entries() -> tuple[Entry, ...]:
         *_of_unions(),
         *_of_sums(),
         *_of_records(),
+        *_of_absences(),
     )
 
 
@@ -355,6 +356,51 @@ def _of_records() -> tuple[Entry, ...]:
             "caught",
             ("transcript-unfinished", "transcript-differs"),
             records.without_end,
+        ),
+    )
+
+
+def _of_absences() -> tuple[Entry, ...]:
+    return (
+        Entry(
+            "round-quietly-without-the-victim",
+            "the victim's rows: as round-without-the-victim, and the victim is never told of the round",
+            _RESUMED,
+            "stopped",
+            (),
+            absences.round_quietly,
+        ),
+        Entry(
+            "results-quietly-again",
+            "the victim's test figures: as results-again, and the victim is never told that it is over",
+            _SUM,
+            "stopped",
+            (),
+            absences.results_quietly,
+        ),
+        Entry(
+            "aligned-anew",
+            "how many names only the victim holds: a run that is aligned begins again without it, as if it were not",
+            _ALIGNMENT,
+            "caught",
+            ("union-repeated", "resumed-from-nowhere", "union-in-another-session"),
+            absences.aligned_anew,
+        ),
+        Entry(
+            "absent-from-an-evaluation",
+            "how many validation triples the victim has: it is left out of one evaluation",
+            "a client's absence from one evaluation shows how many it has",
+            "out of scope",
+            (),
+            absences.absent_from_an_evaluation,
+        ),
+        Entry(
+            "run-again-without-the-victim",
+            "the victim's first rows: a second run with the same seed is held without it",
+            "Sums over nearly equal sets of clients",
+            "out of scope",
+            (),
+            absences.run_again,
         ),
     )
 
