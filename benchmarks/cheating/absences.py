@@ -18,8 +18,9 @@ from protocols import wire
 from protocols.errors import PeerLost
 from protocols.identifiers import PartyId
 from protocols.psu.attempts import UnionPlaces
+from protocols.secagg.messages import ChannelDirectory
 from secure_kg.federation import checkpoint
-from secure_kg.federation.messages import Evaluate, Finish, TrainRound, Welcome
+from secure_kg.federation.messages import Evaluate, Finish, TrainRound
 
 
 class NeverTold(Cheat):
@@ -82,7 +83,7 @@ def aligned_anew(path: Path) -> Played:
     first = stage.perform(Dies(2))
     for trace in [stage.run / "checkpoint.json", *stage.run.glob("server/*")]:
         trace.unlink(missing_ok=True)
-    second = stage.perform(NeverTold(Welcome, 0))
+    second = stage.perform(NeverTold(ChannelDirectory, 0))
     sizes = [size_of_union(session) for session in (first, second)]
     truth = len(stage.graphs[VICTIM - 1].relations)
     computed = sizes[0] - sizes[1] if sizes[0] is not None and sizes[1] is not None else None
@@ -100,7 +101,7 @@ def run_again(path: Path) -> Played:
     config = stage_config(alignment="plain", rounds=1, eval_every=1, checkpoint_every=0)
     stage, again = Stage(path / "first", config), Stage(path / "second", config)
     stage.perform(Cheat())
-    again.perform(NeverTold(Welcome, 0))
+    again.perform(NeverTold(ChannelDirectory, 0))
     with_it, without = (total_of(sums_read(one, one.last), "rows", 1) for one in (stage, again))
     put = stage.last.trainers[VICTIM].put if VICTIM in stage.last.trainers else []
     held = held_rows(stage, VICTIM, put[0]) if put else None

@@ -381,9 +381,9 @@ def _of_absences() -> tuple[Entry, ...]:
         Entry(
             "aligned-anew",
             "how many names only the victim holds: a run that is aligned begins again without it, as if it were not",
-            _ALIGNMENT,
-            "caught",
-            ("union-repeated", "resumed-from-nowhere", "union-in-another-session"),
+            _RESUMED,
+            "stopped",
+            ("union-repeated", "resumed-from-nowhere"),
             absences.aligned_anew,
         ),
         Entry(
