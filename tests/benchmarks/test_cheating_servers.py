@@ -41,6 +41,8 @@ NOT_YET = frozenset(
         "replaced-states",
         "withheld-clients",
         "cut-receipts",
+        "results-quietly-again",
+        "aligned-anew",
     }
 )
 """What the code does not stop or name yet."""
@@ -79,9 +81,13 @@ def test_the_claim_is_one_of_the_document(name: str) -> None:
     assert ZOO[name].claim in words
 
 
-def test_what_can_be_named_is_named_by_what_goes_against_a_claim() -> None:
-    for entry in ZOO.values():
-        assert bool(entry.findings) == (entry.expected in ("stopped", "caught") and entry.party == "server")
+QUIET = {"round-quietly-without-the-victim", "results-quietly-again", "garbage-tables"}
+"""Cheats that leave no more in a transcript than honest parties with bad luck do."""
+
+
+def test_a_cheat_that_shows_in_a_transcript_has_a_finding_that_names_it() -> None:
+    named = {entry.name for entry in ZOO.values() if entry.findings}
+    assert named == {entry.name for entry in ZOO.values() if entry.expected in ("stopped", "caught")} - QUIET
 
 
 class Idle(tables.TwoTables):
