@@ -81,7 +81,7 @@ def test_the_claim_is_one_of_the_document(name: str) -> None:
     assert ZOO[name].claim in words
 
 
-QUIET = {"round-quietly-without-the-victim", "results-quietly-again", "garbage-tables"}
+QUIET = {"round-quietly-without-the-victim", "garbage-tables"}
 """Cheats that leave no more in a transcript than honest parties with bad luck do."""
 
 
