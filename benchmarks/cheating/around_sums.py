@@ -1,0 +1,186 @@
+"""Cheats around the sums: in the union, between sessions, in the record, and in who is told of a sum at all."""
+
+from benchmarks.cheating import absences, claims, records, sessions, unions
+from benchmarks.cheating.entry import Entry
+
+
+def of_sessions() -> tuple[Entry, ...]:
+    return (
+        Entry(
+            "vanished-session",
+            "a session of which no auditor hears: it deletes the record and begins again",
+            claims.LIE,
+            "caught",
+            ("session-not-recorded", "session-missing"),
+            sessions.vanished_session,
+        ),
+        Entry(
+            "false-rows-after-a-resume",
+            "that clients train from rows it has made up, in a session whose first rows no transcript shows",
+            claims.LIE,
+            "caught",
+            ("false-totals",),
+            sessions.false_rows_after_a_resume,
+        ),
+        Entry(
+            "round-without-the-victim",
+            "the victim's rows: a resumed job repeats a round without it, and the sums are subtracted",
+            claims.RESUMED,
+            "stopped",
+            claims.LEFT_OUT,
+            sessions.round_without_victim,
+        ),
+        Entry(
+            "resume-with-another-past",
+            "how the victim's rows differ in two pasts: all others repeat their inputs, the victim alone does not",
+            claims.RESUMED,
+            "stopped",
+            ("different-greetings", "resumed-from-nowhere"),
+            sessions.another_past,
+        ),
+    )
+
+
+def of_unions() -> tuple[Entry, ...]:
+    return (
+        Entry(
+            "colliding-places",
+            "who holds two given names: they are put on one position, and it waits for somebody to complain",
+            "Names and holders stay hidden from it",
+            "stopped",
+            ("false-places",),
+            unions.colliding_names,
+        ),
+        Entry(
+            "colliding-lone-names",
+            "rows of lone holders: two names of one holder each share a position, and so count as held by two",
+            claims.HOLDERS,
+            "caught",
+            ("false-places",),
+            unions.colliding_lone_names,
+        ),
+        Entry(
+            "union-without-the-victim",
+            "how many names only the victim holds: a union that was read is called a failure and repeated without it",
+            claims.ALIGNMENT,
+            "caught",
+            ("union-repeated",),
+            unions.union_again,
+        ),
+        Entry(
+            "tables-never-readable",
+            "the clients' memory and time: each union is called unreadable, and they send a larger table",
+            claims.ALIGNMENT,
+            "stopped",
+            ("union-repeated",),
+            unions.never_readable,
+        ),
+        Entry(
+            "different-places",
+            "a sum in which the victim's rows stand elsewhere than the others'",
+            claims.MODELS,
+            "stopped",
+            claims.TABLES,
+            unions.different_places,
+        ),
+        Entry(
+            "different-union-lists",
+            "a sum in which the victim's rows stand elsewhere than the others', under plain alignment",
+            claims.MODELS,
+            "stopped",
+            claims.TABLES,
+            unions.different_lists,
+        ),
+        Entry(
+            "guessed-names",
+            "whether anybody holds a name that it has guessed and put into its own graph",
+            claims.CLAIMS,
+            "out of scope",
+            (),
+            unions.guessed_names,
+            "client",
+        ),
+        Entry(
+            "garbage-tables",
+            "everybody's memory and time: its tables are noise, so that no union can be read",
+            "Denial of service.",
+            "stopped",
+            (),
+            unions.garbage_tables,
+            "client",
+        ),
+    )
+
+
+def of_records() -> tuple[Entry, ...]:
+    return (
+        Entry(
+            "edited-transcript",
+            "that an auditor reads true rows where it had sent poisoned ones",
+            claims.LIE,
+            "caught",
+            ("transcript-differs",),
+            records.edited_transcript,
+        ),
+        Entry(
+            "cut-receipts",
+            "the same, with clients' receipts that end before the lie",
+            claims.LIE,
+            "caught",
+            ("receipt-unfinished", "receipt-damaged", "transcript-differs"),
+            records.cut_receipts,
+        ),
+        Entry(
+            "transcript-without-end",
+            "that an auditor reads nothing of the poisoned rows: the transcript is cut before them",
+            claims.LIE,
+            "caught",
+            ("transcript-unfinished", "transcript-differs"),
+            records.without_end,
+        ),
+    )
+
+
+def of_absences() -> tuple[Entry, ...]:
+    return (
+        Entry(
+            "round-quietly-without-the-victim",
+            "the victim's rows: as round-without-the-victim, and the victim is never told of the round",
+            claims.RESUMED,
+            "stopped",
+            (),
+            absences.round_quietly,
+        ),
+        Entry(
+            "results-quietly-again",
+            "the victim's test figures: as results-again, and the victim is never told that it is over",
+            claims.SUM,
+            "stopped",
+            ("resumed-from-nowhere",),
+            absences.results_quietly,
+        ),
+        Entry(
+            "aligned-anew",
+            "how many names only the victim holds: a run that is aligned begins again without it, as if it were not",
+            claims.RESUMED,
+            "stopped",
+            ("union-repeated", "resumed-from-nowhere"),
+            absences.aligned_anew,
+        ),
+        Entry(
+            "absent-from-an-evaluation",
+            "how many validation triples the victim has: it is left out of one evaluation",
+            "a client's absence from one evaluation shows how many it has",
+            "out of scope",
+            (),
+            absences.absent_from_an_evaluation,
+        ),
+        Entry(
+            "run-again-without-the-victim",
+            "the victim's first rows: a second run with the same seed is held without it",
+            "Sums over nearly equal sets of clients",
+            "out of scope",
+            (),
+            absences.run_again,
+        ),
+    )

@@ -1,0 +1,115 @@
+"""One cheat: what it is after, what is promised against it, and how its success is judged."""
+
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from benchmarks.cheating.spoils import refusals
+from benchmarks.cheating.stage import Stage
+from secure_kg.audit.audit import audit
+from secure_kg.audit.read import open_run
+from secure_kg.errors import UserError
+
+Expected = Literal["stopped", "caught", "out of scope", "clean"]
+Outcome = Literal["stopped", "caught", "succeeded", "out of scope", "clean", "accused"]
+"""stopped: nothing was lost. caught: an audit names it, whatever was lost. succeeded: it was lost, unnamed by an audit.
+out of scope: it was lost, as SECURITY.md says. clean, accused: honest parties, without and with a high finding."""
+_MOST_REASONS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """How a cheat went."""
+
+    stage: Stage
+    got: bool
+    """Whether it has what it was after: measured against the truth."""
+    evidence: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """`expected` as in the module `zoo`. `findings`: any of these names the cheat in an audit; empty if none can."""
+
+    name: str
+    wants: str
+    claim: str
+    """Words of SECURITY.md."""
+    expected: Expected
+    findings: tuple[str, ...]
+    play: Callable[[Path], Played]
+    party: Literal["server", "client"] = "server"
+    """Who cheats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    exit_code: int | None
+    high: tuple[str, ...]
+    others: tuple[str, ...]
+    problem: str = ""
+
+
+def perform(entry: Entry) -> dict[str, Any]:
+    """The cheat, the audit of what it has left behind, and the judgement: one record of the command's JSON."""
+    started = time.process_time()
+    with tempfile.TemporaryDirectory(prefix=f"cheating-{entry.name}-") as folder:
+        played = entry.play(Path(folder))
+        audited = _audited(played.stage)
+        refused = refusals(played.stage)
+    found = [finding for finding in entry.findings if finding in audited.high]
+    outcome = _outcome(entry, played.got, audited, bool(found))
+    return {
+        "name": entry.name,
+        "party": entry.party,
+        "wants": entry.wants,
+        "claim": entry.claim,
+        "expected": entry.expected,
+        "expected_findings": list(entry.findings),
+        "outcome": outcome,
+        "ok": _ok(entry, outcome, audited, bool(found), bool(refused)),
+        "got": played.got,
+        "refused_by": sorted(refused),
+        "reasons": sorted(set(refused.values()))[:_MOST_REASONS],
+        "audit_exit": audited.exit_code,
+        "audit_high": list(audited.high),
+        "audit_other": list(audited.others),
+        "audit_problem": audited.problem,
+        "server_ends": [session.server_error or "done" for session in played.stage.sessions],
+        "evidence": played.evidence,
+        "cpu_seconds": round(time.process_time() - started, 2),
+    }
+
+
+def _audited(stage: Stage) -> Audited:
+    """An audit of the run with all clients' receipts and pinned identities."""
+    try:
+        told = audit(open_run(stage.run), stage.run / "clients", stage.directory)
+    except UserError as problem:
+        return Audited(None, (), (), str(problem))
+    high = tuple(one.id for one in told.findings if one.severity == "high")
+    return Audited(told.exit_code, high, tuple(one.id for one in told.findings if one.severity != "high"))
+
+
+def _outcome(entry: Entry, got: bool, audited: Audited, found: bool) -> Outcome:
+    if entry.expected == "clean":
+        return "accused" if audited.high or got else "clean"
+    if not got:
+        return "caught" if found and entry.expected == "caught" else "stopped"
+    if found:
+        return "caught"
+    return "out of scope" if entry.expected == "out of scope" else "succeeded"
+
+
+def _ok(entry: Entry, outcome: Outcome, audited: Audited, found: bool, refused: bool) -> bool:
+    named = (found and audited.exit_code == 3) or not entry.findings
+    match entry.expected:
+        case "stopped":
+            return outcome == "stopped" and refused and named
+        case "caught":
+            return outcome == "caught" and named
+        case "out of scope" | "clean":
+            return outcome == entry.expected

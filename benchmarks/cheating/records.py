@@ -1,0 +1,100 @@
+"""Servers that cheat and then show their auditor another record: edited, cut, or with receipts cut to fit."""
+
+import itertools
+from pathlib import Path
+from typing import Final
+
+from benchmarks.cheating.entry import Played
+from benchmarks.cheating.sessions import poisoned
+from benchmarks.cheating.stage import Stage
+from benchmarks.cheating.tables import POISON, SameLie, config_of_tables
+from protocols import wire
+from protocols.errors import DecodeError
+from protocols.identifiers import SessionId
+from protocols.transport.tap import LINK_BYTES, MAGIC, Tap, frame_hash, read_transcript
+from secure_kg.audit.read import Recording
+from secure_kg.federation.messages import SharedRows
+from secure_kg.federation.recording import seal_record
+from secure_kg.federation.run_folder import read_json, write_json
+
+_LIE_IN: Final = 3
+HEAD_BYTES: Final = 27
+"""Of a record in a transcript (`protocols.transport.tap`)."""
+
+
+def _lied(path: Path) -> tuple[Stage, SameLie]:
+    stage, cheat = Stage(path, config_of_tables()), SameLie(_LIE_IN)
+    stage.perform(cheat)
+    return stage, cheat
+
+
+def _played(stage: Stage) -> Played:
+    return Played(stage, poisoned(stage.last) > 0, {"clients_poisoned": poisoned(stage.last)})
+
+
+def _rewrite(stage: Stage, cheat: SameLie) -> set[str]:
+    """The true means in place of the poisoned ones, in a transcript with a fresh chain and a summary that fits it.
+
+    Returns the hashes of what was taken out.
+    """
+    transcript = next(stage.run.glob("transcript-*.bin"))
+    session = Recording(transcript).session
+    if session is None:
+        raise RuntimeError("a transcript without a session")
+    records, removed = list(read_transcript(transcript)), set[str]()
+    transcript.unlink()
+    tap = Tap(transcript)
+    for record in records:
+        frame = record.frame
+        if _is_lie(frame, session) and cheat.true is not None:
+            removed.add(frame_hash(frame))
+            frame = bytes(wire.encode(cheat.true, session, record.round))
+        tap.write(record.direction, record.peer, record.round, record.phase, frame)
+    seal = tap.seal()
+    summary = stage.run / "summary.json"
+    if summary.exists():
+        write_json(summary, {**read_json(summary), "transcript": seal_record(tap, seal)})
+    return removed
+
+
+def _is_lie(frame: bytes, session: SessionId) -> bool:
+    try:
+        message = wire.decode(frame, session=session).message
+    except DecodeError:
+        return False  # a greeting
+    return isinstance(message, SharedRows) and bool((message.rows == POISON).any())
+
+
+def edited_transcript(path: Path) -> Played:
+    stage, cheat = _lied(path)
+    _rewrite(stage, cheat)
+    return _played(stage)
+
+
+def cut_receipts(path: Path) -> Played:
+    """Besides, every receipt ends before the frames that were replaced, as if its client had ended there."""
+    stage, cheat = _lied(path)
+    removed = _rewrite(stage, cheat)
+    for receipt in stage.run.glob("clients/*/receipt-*.json*"):
+        if receipt.suffix == ".jsonl":
+            lines = receipt.read_text(encoding="utf-8").splitlines(keepends=True)
+            whole = itertools.takewhile(lambda line: not any(one in line for one in removed), lines)
+            receipt.write_text("".join(whole), encoding="utf-8")
+            continue
+        kept = read_json(receipt)
+        received = list(itertools.takewhile(lambda one: one not in removed, map(str, kept["received"])))
+        sent = [str(one) for one in kept["sent"]][: len(received)]
+        write_json(receipt, {**kept, "received": received, "sent": sent, "final": False})
+    return _played(stage)
+
+
+def without_end(path: Path) -> Played:
+    """The transcript ends before the poisoned rows were sent, as if the job had been ended by force."""
+    stage, _ = _lied(path)
+    transcript = next(stage.run.glob("transcript-*.bin"))
+    session = Recording(transcript).session
+    records = [] if session is None else list(read_transcript(transcript))
+    honest = itertools.takewhile(lambda record: session is None or not _is_lie(record.frame, session), records)
+    kept = sum(HEAD_BYTES + len(record.phase.encode()) + len(record.frame) + LINK_BYTES for record in honest)
+    transcript.write_bytes(transcript.read_bytes()[: len(MAGIC) + kept])
+    return _played(stage)

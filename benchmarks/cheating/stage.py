@@ -1,0 +1,246 @@
+"""A whole federation in one process for a server to cheat in: real clients, trainers and protocols, as threads.
+
+The clients are those of the toolkit and know nothing of the play. What is watched of them, to judge a server's success
+by, is watched in their trainers: the rows they hold when they contribute, and the figures they rank.
+"""
+
+import threading
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from benchmarks.cheating.meddling import Cheat, Meddling, ServerDied
+from protocols.errors import Aborted, LeftOut
+from protocols.identifiers import SERVER, PartyId
+from protocols.identities import PublicIdentity, credentials, directory_text, new_identity, parse_directory
+from protocols.secagg.terms import Credentials
+from protocols.transport.deadline import Deadline
+from protocols.transport.in_process import InProcessNetwork, InProcessTransport
+from protocols.wire import Frame
+from secure_kg.data.graph import ClientGraph, Part
+from secure_kg.data.partition import partition
+from secure_kg.data.sources import load_source
+from secure_kg.evaluation.ranking import Sides
+from secure_kg.evaluation.sums import RankingSums
+from secure_kg.federation.client import FederationClient
+from secure_kg.federation.config import RunConfig
+from secure_kg.federation.run_folder import RunFolder
+from secure_kg.federation.server import ServerOutcome
+from secure_kg.federation.summary import summarise
+from secure_kg.training.config import TrainingConfig
+from secure_kg.training.trainer import LocalTrainer, TrainStats
+
+CLIENTS: Final = 5
+VICTIM: Final = 3
+COLLUDER: Final = 1
+_JOIN_SECONDS: Final = 60.0
+_SLICE: Final = 0.05
+SMALL: Final = TrainingConfig(dim=8, negatives=14, batch_size=512, local_epochs=1, lr=0.01)
+
+Rows = npt.NDArray[np.float32]
+
+
+def stage_config(**changes: Any) -> RunConfig:
+    """Of a small federation on Nations, with a transcript, against an active server unless told otherwise."""
+    settings: dict[str, Any] = {
+        "dataset": "nations",
+        "clients": CLIENTS,
+        "rounds": 4,
+        "eval_every": 2,
+        "checkpoint_every": 2,
+        "transcript": True,
+        "adversary": "active",
+        "deadline": 30.0,
+        "training": SMALL,
+        **changes,
+    }
+    if settings["adversary"] == "active":
+        settings.setdefault("keys", "keys")
+    return RunConfig(**settings)
+
+
+class WatchedTrainer(LocalTrainer):
+    """A trainer that lets the judge see what its client holds."""
+
+    def __init__(self, graph: ClientGraph, config: RunConfig, number: int) -> None:
+        super().__init__(graph, config.training, torch.device("cpu"), config.seed, number)
+        self.trained: dict[int, Rows] = {}
+        """By round: the relations' rows after its epochs, which are what its client contributes."""
+        self.ranked: dict[tuple[Part, Sides], list[RankingSums]] = {}
+        self.put: list[Rows] = []
+        """Tables of relations as they were put in from outside."""
+
+    def train_round(self, round: int) -> TrainStats:
+        done = super().train_round(round)
+        self.trained[round] = self.rows("relation")
+        return done
+
+    def set_rows(self, table: Any, rows: Rows) -> None:
+        super().set_rows(table, rows)
+        self.put.append(self.rows("relation"))
+
+    def evaluate(self, part: Part, sides: Sides = "tail") -> RankingSums:
+        sums = super().evaluate(part, sides)
+        self.ranked.setdefault((part, sides), []).append(sums)
+        return sums
+
+
+class _Gone(Exception):
+    """The job is over for this client: its server is dead."""
+
+
+class _ClientTransport(InProcessTransport):
+    """Ends with the server, as processes of one job do, or with its first masked input of the round `vanishes_in`."""
+
+    def __init__(
+        self, network: InProcessNetwork, party: PartyId, over: threading.Event, vanishes_in: int | None
+    ) -> None:
+        super().__init__(network, party, [SERVER])
+        self._over, self._last = over, vanishes_in
+
+    def _post(self, to: PartyId, frame: Frame) -> None:
+        if self._round == self._last and self._phase.startswith("masked input/"):
+            raise _Gone
+        super()._post(to, frame)
+
+    def _take(self, senders: Collection[PartyId], deadline: Deadline) -> tuple[PartyId, Frame] | None:
+        while True:
+            taken = super()._take(senders, Deadline.after(min(_SLICE, deadline.remaining())))
+            if taken is not None or deadline.expired:
+                return taken
+            if self._over.is_set():
+                raise _Gone
+
+
+@dataclass
+class Session:
+    """What became of one start of the job."""
+
+    notebook: Path
+    """The cheating server's own record of what passed, to be read as a transcript."""
+    clients: dict[int, FederationClient] = field(default_factory=dict)
+    trainers: dict[int, WatchedTrainer] = field(default_factory=dict)
+    refused: dict[int, str] = field(default_factory=dict)
+    """By client: why it would not go on."""
+    outcome: ServerOutcome | None = None
+    server_error: str = ""
+
+    def trained(self, number: int, round_id: int) -> Rows | None:
+        """The rows with which a client came out of its epochs of a round; None if it did not come to that."""
+        return self.trainers[number].trained.get(round_id) if number in self.trainers else None
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One start of the job."""
+
+    config: RunConfig
+    folder: RunFolder
+    network: InProcessNetwork
+    session: Session
+    over: threading.Event = field(default_factory=threading.Event)
+    """Set when the server is no longer there."""
+
+
+class Stage:
+    """One run's folder, its clients, and the sessions that were held. `perform` holds another one."""
+
+    def __init__(
+        self,
+        path: Path,
+        config: RunConfig,
+        graphs: list[ClientGraph] | None = None,
+        vanishes: tuple[int, int] | None = None,
+    ) -> None:
+        """`path`: an empty folder; the run's own is `run` in it. `vanishes`: client and round in which it is lost."""
+        self.config, self.path, self.run = config, path, path / "run"
+        count = config.clients or 0
+        self.graphs = graphs if graphs is not None else nations(count, config)
+        self.sessions: list[Session] = []
+        self.directory: Mapping[PartyId, bytes] | None = None
+        self._credentials: dict[int, Credentials] = {}
+        self._vanishes = vanishes
+        if config.adversary == "active":
+            self._make_identities(count)
+
+    @property
+    def last(self) -> Session:
+        return self.sessions[-1]
+
+    @property
+    def refused(self) -> dict[int, str]:
+        """Of all sessions."""
+        return {number: reason for session in self.sessions for number, reason in session.refused.items()}
+
+    def perform(self, cheat: Cheat, config: RunConfig | None = None) -> Session:
+        """One session of the run under `cheat`, from greeting to end; the first makes the run's folder."""
+        torch.set_num_threads(1)
+        config = config if config is not None else self.config
+        resume = self.run.exists()
+        folder = RunFolder.reopen(self.run, config) if resume else RunFolder.create(self.run, config)
+        session = Session(self.path / f"notebook-{len(self.sessions) + 1}.bin")
+        self.sessions.append(session)
+        cheat.begin(self)
+        job = _Job(config, folder, InProcessNetwork(len(self.graphs)), session)
+        parts = [partial(self._serve, cheat, job)]
+        parts += [partial(self._take_part, number, job) for number in range(1, len(self.graphs) + 1)]
+        threads = [
+            threading.Thread(target=part, name=thread_name(number), daemon=True) for number, part in enumerate(parts)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(_JOIN_SECONDS)
+            if thread.is_alive():
+                job.over.set()
+                thread.join(_JOIN_SECONDS)
+        return session
+
+    def _serve(self, cheat: Cheat, job: _Job) -> None:
+        try:
+            with Meddling(job.network.endpoint(SERVER), cheat, job.session.notebook) as transport:
+                cheat.server_object = cheat.server(job.config, transport, job.folder, lambda line: None)
+                job.session.outcome = cheat.server_object.run()
+                job.folder.write_summary(summarise(job.config, job.session.outcome, job.folder))
+        except ServerDied:
+            job.session.server_error = "died"
+        except Exception as problem:
+            job.session.server_error = f"{type(problem).__name__}: {problem}"
+        finally:
+            job.over.set()
+
+    def _take_part(self, number: int, job: _Job) -> None:
+        last = self._vanishes[1] if self._vanishes is not None and self._vanishes[0] == number else None
+        transport = _ClientTransport(job.network, PartyId(number), job.over, last)
+        client = job.session.clients[number] = FederationClient(job.config, transport, len(self.graphs))
+        graph = self.graphs[number - 1]
+        try:
+            client.greet()
+            trainer = job.session.trainers[number] = WatchedTrainer(graph, job.config, number)
+            client.run(graph, trainer, job.folder.client(number), self._credentials.get(number))
+        except (_Gone, LeftOut, Aborted):
+            pass
+        except Exception as problem:
+            job.session.refused[number] = f"{type(problem).__name__}: {problem}"
+            client.say_failed(str(problem))
+
+    def _make_identities(self, count: int) -> None:
+        pairs = {number: new_identity() for number in range(1, count + 1)}
+        text = directory_text([PublicIdentity(PartyId(number), pair.public) for number, pair in pairs.items()])
+        self.directory = {one.number: bytes.fromhex(one.public) for one in parse_directory(text)}
+        self._credentials = {number: credentials(pair.private_pem, text, number) for number, pair in pairs.items()}
+
+
+def thread_name(number: int) -> str:
+    """Of the thread that a party runs in: 0 is the server."""
+    return f"party {number}"
+
+
+def nations(clients: int, config: RunConfig) -> list[ClientGraph]:
+    return partition(load_source("nations"), clients, config.by, config.seed)

@@ -1,0 +1,36 @@
+"""All cheats, and what is promised against each.
+
+stopped         clients refuse before anything is lost, and an audit of what the server has left names the cheat
+caught          an audit with all clients' receipts ends with exit code 3 and names it, whether or not clients refuse
+out of scope    it works, and SECURITY.md says so
+clean           no cheat: an honest party, whom nobody may accuse
+"""
+
+from typing import Final
+
+from benchmarks.cheating import around_sums, claims, honest, in_sums
+from benchmarks.cheating.entry import Entry
+
+
+def _honest() -> tuple[Entry, ...]:
+    plays = {
+        "honest": honest.run,
+        "honest-secret": honest.secret,
+        "honest-resumed": honest.resumed,
+        "honest-without-common-rows": honest.without_common_rows,
+        "honest-with-a-dropout": honest.dropout,
+    }
+    return tuple(Entry(name, "nothing", claims.HONEST, "clean", (), play) for name, play in plays.items())
+
+
+_ENTRIES: Final = (
+    *_honest(),
+    *in_sums.of_tables(),
+    *in_sums.of_evaluations(),
+    *in_sums.of_sums(),
+    *around_sums.of_sessions(),
+    *around_sums.of_unions(),
+    *around_sums.of_records(),
+    *around_sums.of_absences(),
+)
+ZOO: Final = {entry.name: entry for entry in _ENTRIES}

@@ -1,0 +1,86 @@
+"""Servers that cheat, in whole federations of real clients: `python -m benchmarks.cheating_servers --json FILE`."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.cheating.entry import perform
+from benchmarks.cheating.zoo import ZOO
+from launch.command_line import OneLineParser, require_writable, run_command
+from secure_kg.console import say, table
+from secure_kg.errors import UserError
+from secure_kg.federation.run_folder import write_json
+
+_DESCRIPTION = """\
+Each entry is a party, mostly the server, that runs a whole federation on Nations and cheats in it, to break one claim
+of SECURITY.md. Whether it gets what it is after is measured against the victim's true secret; then the run is audited
+with all clients' receipts.
+
+  stopped       clients refuse before anything is lost, and the audit names the cheat
+  caught        the audit ends with exit code 3 and names it
+  succeeded     it got what it was after, and the audit does not name it
+  out of scope  it got what it was after, as SECURITY.md says that it can
+  clean         an honest party, whom the audit leaves in peace (accused: it does not)"""
+
+_EXAMPLE = """\
+example:
+  python -m benchmarks.cheating_servers --json cheating.json
+  python -m benchmarks.cheating_servers --only two-tables evaluation-on-demand
+
+FILE gets `servers`: of each its name, party, wants, claim, expected, expected_findings, outcome, ok, got, refused_by,
+reasons, audit_exit, audit_high, audit_other, evidence, cpu_seconds. Exit code 0: all came out as expected. 1: not all.
+2: a mistake, told in one line."""
+
+VERSION = 1
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return run_command(lambda: _run(_parser().parse_args(argv)))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = OneLineParser(
+        prog="python -m benchmarks.cheating_servers",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what came out to FILE")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these entries alone [all]")
+    parser.add_argument("--list", action="store_true", help="say what there is, and run nothing")
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    names = options.only if options.only is not None else list(ZOO)
+    if unknown := [name for name in names if name not in ZOO]:
+        raise UserError(f"--only: there is no '{unknown[0]}'; --list names all")
+    if options.list:
+        rows = [[name, ZOO[name].expected, ZOO[name].wants] for name in names]
+        table("Cheating servers", ("", "expected", "wants"), rows)
+        return 0
+    if options.json is not None:
+        require_writable(options.json)
+    servers: list[dict[str, Any]] = []
+    for name in names:
+        servers.append(perform(ZOO[name]))
+        say(f"{name}: {servers[-1]['outcome']}")
+    rows = [_row(record) for record in servers]
+    table("Cheating servers", ("", "expected", "outcome", "", "refused by", "audit"), rows)
+    ok = all(record["ok"] for record in servers)
+    if options.json is not None:
+        write_json(options.json, {"version": VERSION, "ok": ok, "servers": servers})
+    return 0 if ok else 1
+
+
+def _row(record: dict[str, Any]) -> list[str]:
+    refused = f"{len(record['refused_by'])} clients" if record["refused_by"] else "nobody"
+    audit = ", ".join(record["audit_high"]) or "nothing"
+    return [record["name"], record["expected"], record["outcome"], "ok" if record["ok"] else "NOT OK", refused, audit]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
