@@ -43,8 +43,8 @@ def survivors_agree(run: Run) -> None:
 
 
 # Hello, Ready, AdvertiseChannel; four messages each of the sum behind the union and of the vote; Aligned. A round:
-# AdvertiseKeys and ShareKeys for the count of holders and for the rows, then MaskedInput and UnmaskShares for each. An evaluation is one
-# more sum; Saved. Results: a sum and Done.
+# AdvertiseKeys and ShareKeys for the count of holders and for the rows, then MaskedInput and UnmaskShares for each. An
+# evaluation is one more sum; Saved. Results: a sum and Done.
 SETUP_MESSAGES, ROUND_MESSAGES, SUM_MESSAGES = 3 + 4 + 4 + 1, 8, 4
 ENDS = list(
     np.cumsum([SETUP_MESSAGES, ROUND_MESSAGES, ROUND_MESSAGES + SUM_MESSAGES + 1, SUM_MESSAGES + 1])
