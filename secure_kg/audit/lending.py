@@ -1,8 +1,8 @@
 """Tables that clients lend each other under secret sums: whether they were due, and reached those they were for.
 
-A server that keeps to the protocol has a table lent only to a client that it cannot bring up to date itself: to one that
-was not there when the checkpoint was written from which the session goes on, or to one that was left out since, if sums
-that it missed are of another session or too long ago.
+A server that keeps to the protocol has a table lent only to a client that it cannot bring up to date itself: to one
+that was not there when the checkpoint was written from which the session goes on, or to one that was left out since, if
+sums that it missed are of another session or too long ago.
 """
 
 from protocols.conversation import LeaveOut

@@ -39,8 +39,8 @@ _MESSAGE_MODULES = (
 )
 
 _BEFORE_SESSION = Hello | Welcome | conversation.LeaveOut | conversation.Failed
-"""What passes outside a session: greetings, and the end of them for a client that was lost, or has failed, before it had
-its `Welcome`, while others had theirs."""
+"""What passes outside a session: greetings, and the end of them for a client that was lost, or has failed, before it
+had its `Welcome`, while others had theirs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ class OneStory(Check):
     def opened(self, total: OpenedSum) -> None:
         where = f"session {self._session}, round {total.round}, {total.purpose}"
         for one in total.withheld:
-            self._ignored.add(f"{where}: client {one.of} had sent its {one.what}, and client {one.to} was not sent them")
+            self._ignored.add(f"{where}: client {one.of} had sent its {one.what}, and client {one.to} did not get them")
 
     def _sum(self, key: Key) -> _Sum:
         return self._running.setdefault(key, _Sum())
