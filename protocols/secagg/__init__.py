@@ -22,11 +22,14 @@ Deviations:  - Two kinds of keys: a channel key per session, which encrypts shar
              - The server checks each rebuilt secret (mask key against its public half, seed against a commitment), so
                that a false share ends the sum instead of spoiling it.
              - All keys, shares and signatures are bound to the terms of the sum: session transcript, round, purpose,
-               participants, parameters, group, length, and the digest of the global model the client was sent. A server
-               that sends clients different models cannot even have their shares opened, and masks would not cancel.
+               participants, parameters, group and length. The keys under which clients encrypt shares for each other are
+               also bound to a digest of what each has applied of the server's messages, e.g. the global model, and to
+               the states of their inputs. A client masks only with peers whose shares it has opened, so clients that
+               have applied different things give no input to one sum.
              - The graph is computed by every client from its own record, not sent by the server; sparse only against a
                semi-honest server, complete otherwise (`params` says why).
-             - A client opens a sum of one round and purpose a second time (a resumed job repeats rounds with the same
-               inputs) over the same survivors only (`openings`).
+             - Clients commit to the states their inputs depend on. A sum that holds the same secret once more is opened
+               over the same survivors only, whatever it is called; one of the same round and purpose (a resumed job
+               repeats rounds) only if the states of all survivors are the same, too (`openings`).
              - The modulus is 2^32, 2^64 or the prime 2^61 - 1; masks are AES-256-CTR keystreams.
 """
