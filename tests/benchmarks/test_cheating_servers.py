@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.cheating import lending, sessions, tables
+from benchmarks.cheating.absences import NeverTold
 from benchmarks.cheating.entry import perform
+from benchmarks.cheating.stage import VICTIM, Stage, stage_config
 from benchmarks.cheating.zoo import ZOO
 from benchmarks.cheating_servers import main
 from protocols import wire
@@ -16,11 +18,24 @@ from protocols.identifiers import PartyId
 from protocols.secagg.openings import Openings
 from secure_kg.audit.audit import audit
 from secure_kg.audit.read import open_run
-from secure_kg.federation.messages import SharedRows
+from secure_kg.federation.messages import SharedRows, Welcome
 from secure_kg.federation.own_rows import OwnRows
 
 FIELDS = {
-    *("name", "party", "wants", "claim", "expected", "expected_findings", "why_unnamed", "also_expected", "outcome", "ok", "got", "refused_by"),
+    *(
+        "name",
+        "party",
+        "wants",
+        "claim",
+        "expected",
+        "expected_findings",
+        "why_unnamed",
+        "also_expected",
+        "outcome",
+        "ok",
+        "got",
+        "refused_by",
+    ),
     *("reasons", "audit_exit", "audit_high", "audit_other", "audit_problem", "server_ends", "evidence", "cpu_seconds"),
 }
 
@@ -99,3 +114,16 @@ def test_a_mistake_gets_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[s
     for argv in (["--only", "no-such-cheat"], ["--json", str(tmp_path / "no" / "such" / "folder"), "--list", "--x"]):
         assert main(argv) == 2
         assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_client_lost_while_it_is_greeted_damages_no_transcript(tmp_path: Path) -> None:
+    """It is left out before it has a session, and others have theirs."""
+    stage = Stage(tmp_path, stage_config(rounds=1, eval_every=1))
+    stage.perform(NeverTold(Welcome, 0))
+    recording = open_run(stage.run).recordings[0]
+    told = [one.kind for one in recording if one.peer == VICTIM and one.direction == "sent"]
+    assert told[0] == "LeaveOut"
+    assert recording.damage is None
+    assert stage.last.outcome is not None
+    found = audit(open_run(stage.run), stage.run / "clients", stage.directory)
+    assert [one.id for one in found.findings if one.severity == "high"] == []

@@ -1,4 +1,4 @@
-"""Tables that are lent against the protocol, or that no mean could be: whoever gets one, or is asked for one, refuses."""
+"""Tables that are lent against the protocol, or that no mean could be: whoever gets one, or is asked for one, stops."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -25,9 +25,7 @@ from secure_kg.federation.server import FederationServer
     ],
     ids=["of a later round", "of the same round", "of no round", "beyond the clip", "not a number"],
 )
-def test_a_lent_table_that_does_not_follow_is_refused(
-    tmp_path: Path, value: float, averaged: int, reason: str
-) -> None:
+def test_a_lent_table_that_does_not_follow_is_refused(tmp_path: Path, value: float, averaged: int, reason: str) -> None:
     stage = Stage(tmp_path, secret_config())
     with colluder_lends(value, averaged):
         stage.perform(Lends(LendsToAll))
