@@ -1,4 +1,4 @@
-"""SECURITY.md: every claim is backed by tests and cheating servers that exist, and every cheating server backs a claim."""
+"""SECURITY.md: tests and cheating servers that exist back every claim, and every cheating server backs one."""
 
 import re
 from pathlib import Path

@@ -30,14 +30,15 @@ Not covered: the server together with a client. With the key they make tags of g
              Dropouts between attempts, unless clients commit to their names (`union.join`, `state`): the sizes of two
              unions can be compared, and the difference is the number of names that only those who are missing hold.
              With commitments no second attempt is opened over other clients, and the alignment ends instead. An active
-             server can send wrong places, to some or to all: clients whose places differ in anything cannot add up afterwards, because a
-             digest enters the keys of their later sums (`Positions.digest`), the vote being the first of them. Wrong
-             places that are the same for all can put names of different clients into one row, which spoils the result;
-             names of one client in one row make all clients stop alike, and the server learns one bit: that some
-             client holds both (`vote`).
-             Wrong inputs: a client can add any names to its own. Of each it then learns what it learns of its own names,
-             so a guess is confirmed by whatever tells a holder of others (`protocols.holders`). Denial of service: a client can fill the
-             table, or write entries that are no table, or vote against the result; after three attempts all stop.
+             server can send wrong places, to some or to all: clients whose places differ in anything cannot add up
+             afterwards, because a digest enters the keys of their later sums (`Positions.digest`), the vote being the
+             first of them. Wrong places that are the same for all can put names of different clients into one row,
+             which spoils the result; names of one client in one row make all clients stop alike, and the server learns
+             one bit: that some client holds both (`vote`).
+             Wrong inputs: a client can add any names to its own. Of each it then learns what it learns of its own
+             names, so a guess is confirmed by whatever tells a holder of others (`protocols.holders`). Denial of
+             service: a client can fill the table, or write entries that are no table, or vote against the result; after
+             three attempts all stop.
 Reference:   Goodrich and Mitzenmacher, Allerton 2011, for the invertible Bloom lookup table and its peeling. Botelho,
              Pagh and Ziviani, WADS 2007, for numbers on cells that add up to positions.
 Deviations:  - No counts, and sums in a prime field in place of exclusive or: an element held by several clients is

@@ -22,8 +22,8 @@ Deviations:  - Two kinds of keys: a channel key per session, which encrypts shar
              - The server checks each rebuilt secret (mask key against its public half, seed against a commitment), so
                that a false share ends the sum instead of spoiling it.
              - All keys, shares and signatures are bound to the terms of the sum: session transcript, round, purpose,
-               participants, parameters, group and length. The keys under which clients encrypt shares for each other are
-               also bound to a digest of what each has applied of the server's messages, e.g. the global model, and to
+               participants, parameters, group and length. The keys under which clients encrypt shares for each other
+               are also bound to a digest of what each has applied of the server's messages, e.g. the global model, and to
                the states of their inputs. A client masks only with peers whose shares it has opened, so clients that
                have applied different things give no input to one sum.
              - The graph is computed by every client from its own record, not sent by the server; sparse only against a

@@ -22,7 +22,7 @@ _KEY_BYTES = 32
 
 def open_folder(folder: Path, process: int, *, resume: bool) -> None:
     """Make the folder. A new run must not find one in use: a server that names an old run could have it overwritten."""
-    if not resume and folder.exists() and any(path.name != "pid" for path in folder.iterdir()):
+    if not resume and folder.exists() and any(path.name not in ("pid", _STATE_KEY) for path in folder.iterdir()):
         raise UserError(f"{folder}: has files of another run; choose another --out or continue with --resume")
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -88,7 +88,7 @@ class RunFolder:
     def _unused(self) -> bool:
         """Whether a job has done no more here than to begin."""
         files = [path.relative_to(self.path) for path in self.path.rglob("*") if not path.is_dir()]
-        begun = ("config.toml", LOCK, "transcript-*.bin", "clients/*/pid")
+        begun = ("config.toml", LOCK, "transcript-*.bin", "clients/*/pid", "clients/*/state.key", "pool/state.key")
         return all(any(path.match(pattern) for pattern in begun) for path in files)
 
     @property

@@ -278,7 +278,7 @@ def test_clients_that_have_another_alignment_cannot_count_together(counting: Cou
     def take_part(conversation: Conversation) -> None:
         other = conversation.transport.party == TWO
         task = replace(TASK, union=b"other") if other else TASK
-        with pytest.raises(PeerMisbehaved, match=r"(other keys, terms or model|not signed by its pinned identity)"):
+        with pytest.raises(PeerMisbehaved, match=r"(other keys, terms or rows|not signed by its pinned identity)"):
             counting_in(counting, HELD, task)(conversation)
         conversation.send(SERVER, Abandon(PURPOSE, "cannot go on"), FIRST)
 
@@ -293,7 +293,7 @@ def test_clients_that_have_another_bound_cannot_count_together(counting: Countin
 
     def take_part(conversation: Conversation) -> None:
         task = replace(TASK, least=3) if conversation.transport.party == TWO else TASK
-        with pytest.raises(PeerMisbehaved, match=r"(other keys, terms or model|not signed by its pinned identity)"):
+        with pytest.raises(PeerMisbehaved, match=r"(other keys, terms or rows|not signed by its pinned identity)"):
             counting_in(counting, HELD, task)(conversation)
         conversation.send(SERVER, Abandon(PURPOSE, "cannot go on"), FIRST)
 

@@ -234,7 +234,7 @@ def test_a_directory_with_other_keys_never_gives_a_wrong_sum(
     begun = tampered_directory(change, threshold)
     for party in deceived:
         me = Watched(begun.clients[party])
-        assert_refused(me, begun.inbox[party], r"cannot be opened: forged, or it was told other keys, terms or model")
+        assert_refused(me, begun.inbox[party], r"cannot be opened: forged, or it was told other keys, terms or rows")
     others = [party for party in EVERYONE if party not in deceived]
     if len(others) < threshold:
         with pytest.raises(SumAbandoned, match="clients have sent their input"):
@@ -435,7 +435,7 @@ def test_clients_with_different_terms_cannot_open_each_others_shares(name: str |
         if name is None:
             begun.clients[party].receive(begun.inbox[party])
             continue
-        with pytest.raises(PeerMisbehaved, match=r"client 2 cannot be opened: .* told other keys, terms or model"):
+        with pytest.raises(PeerMisbehaved, match=r"client 2 cannot be opened: .* told other keys, terms or rows"):
             begun.clients[party].receive(begun.inbox[party])
     if name is None:
         own.receive(begun.inbox[ME])

@@ -201,7 +201,7 @@ def info_for(round_id: int, first: int, second: int, use: str, binding: bytes) -
         b"secure-kg/secagg",
         f"{use}/{PURPOSE}".encode(),
         SESSION,
-        struct.pack("<4Q", 2, round_id, first, second),
+        struct.pack("<4Q", 3, round_id, first, second),
         binding,
         width="<I",
     )
@@ -229,8 +229,9 @@ def terms_digest(begun: Sum, federation: Federation) -> bytes:
     channel_keys = sorted(federation.directory.channel_keys.items())
     transcript = sha256_of(
         b"secure-kg/secagg",
-        struct.pack("<Q", 2),
+        struct.pack("<Q", 3),
         SESSION,
+        b"",  # no greeting
         *(struct.pack("<Q", party) + key for party, key in channel_keys),
     )
     figures = begun.terms.parameters
@@ -248,7 +249,6 @@ def terms_digest(begun: Sum, federation: Federation) -> bytes:
         PURPOSE.encode(),
         b"".join(struct.pack("<Q", party) for party in sorted(federation.clients)),
         begun.terms.group.name.encode(),
-        begun.terms.model,
     )
 
 
@@ -305,7 +305,8 @@ def test_shares_are_sealed_under_the_key_of_the_construction() -> None:
         message = begun.inbox[peer]
         assert isinstance(message, EncryptedShares)
         secret = private.exchange(X25519PublicKey.from_public_bytes(federation.directory.channel_keys[peer]))
-        binding = sha256_of(terms_digest(begun, federation), mask_keys[ME], mask_keys[peer])
+        states = b"", b""
+        binding = sha256_of(terms_digest(begun, federation), b"", mask_keys[ME], states[0], mask_keys[peer], states[1])
         key = key_for(secret, begun.terms.round, ME, peer, "shares", binding)
         nonce, sealed = message.sealed[ME][:12], message.sealed[ME][12:]
         opened = AESGCM(key).decrypt(nonce, sealed, info_for(begun.terms.round, ME, peer, "shares", binding))

@@ -342,7 +342,7 @@ def test_clients_that_were_told_different_things_cannot_add_up(twin: Twin, diffe
     """Nobody sends an input: with shares that do not open, or adverts that are signed on other terms, all abort."""
     other, silent = OTHER_TERMS[difference], Silences()
     at = "share keys" if twin is SIGNED else "masked input"
-    match = "not signed by its pinned identity" if twin is SIGNED else "it was told other keys, terms or model"
+    match = "not signed by its pinned identity" if twin is SIGNED else "it was told other keys, terms or rows"
 
     def take_part(conversation: Conversation) -> None:
         me = conversation.transport.party

@@ -97,7 +97,7 @@ def test_clients_that_are_slow_and_come_back(tmp_path: Path, aggregation: str) -
     assert "sums-given-up" in ids(found, "info")
 
 
-@pytest.mark.parametrize(("aggregation", "messages"), [("secret", 14), ("secret", 22), ("plain", 13)])
+@pytest.mark.parametrize(("aggregation", "messages"), [("secret", 18), ("secret", 26), ("plain", 13)])
 def test_a_client_that_dies(tmp_path: Path, aggregation: str, messages: int) -> None:
     config = audited_config(4, rounds=3, eval_every=1, patience=9, grace=GRACE, aggregation=aggregation)
     run_federation(config, nations(4), tmp_path / "run", transport_of=dying_after(messages))
@@ -134,7 +134,7 @@ def test_a_client_that_is_lent_the_table(tmp_path: Path) -> None:
     """It dies before the checkpoint and is there again in the next session, which keeps no secret sum of the first."""
     run = tmp_path / "run"
     changes: dict[str, Any] = {"eval_every": 2, "checkpoint_every": 2, "grace": GRACE, "aggregation": "secret"}
-    run_federation(audited_config(4, rounds=2, **changes), nations(4), run, transport_of=dying_after(22))
+    run_federation(audited_config(4, rounds=2, **changes), nations(4), run, transport_of=dying_after(26))
     run_federation(audited_config(4, rounds=4, **changes), nations(4), run, resume=True)
     found = audited(run)
     assert ids(found, "high") == set()

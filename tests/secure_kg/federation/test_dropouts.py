@@ -42,10 +42,10 @@ def survivors_agree(run: Run) -> None:
     assert run.outcome is not None
 
 
-# Hello, Ready, AdvertiseChannel; four messages of the sum behind the union; Aligned. A round: AdvertiseKeys and
-# ShareKeys for the count of holders and for the rows, then MaskedInput and UnmaskShares for each. An evaluation is one
+# Hello, Ready, AdvertiseChannel; four messages each of the sum behind the union and of the vote; Aligned. A round:
+# AdvertiseKeys and ShareKeys for the count of holders and for the rows, then MaskedInput and UnmaskShares for each. An evaluation is one
 # more sum; Saved. Results: a sum and Done.
-SETUP_MESSAGES, ROUND_MESSAGES, SUM_MESSAGES = 3 + 4 + 1, 8, 4
+SETUP_MESSAGES, ROUND_MESSAGES, SUM_MESSAGES = 3 + 4 + 4 + 1, 8, 4
 ENDS = list(
     np.cumsum([SETUP_MESSAGES, ROUND_MESSAGES, ROUND_MESSAGES + SUM_MESSAGES + 1, SUM_MESSAGES + 1])
 )  # of set-up, rounds 1 and 2, results
@@ -232,9 +232,9 @@ def test_identities_against_an_active_server(tmp_path: Path) -> None:
     directory = _directory({number: pair.public for number, pair in pairs.items()})
     own = {number: credentials(pair.private_pem, directory, number) for number, pair in pairs.items()}
     active = quick(adversary="active", keys="keys", rounds=4)
-    signed = run_federation(active, nations(5), tmp_path / "active", transport_of=dying_after(23), credentials=own)
+    signed = run_federation(active, nations(5), tmp_path / "active", transport_of=dying_after(27), credentials=own)
     survivors_agree(signed)
-    plain = run_federation(quick(rounds=4), nations(5), tmp_path / "trusting", transport_of=dying_after(20))
+    plain = run_federation(quick(rounds=4), nations(5), tmp_path / "trusting", transport_of=dying_after(24))
     survivors_agree(plain)
     assert signed.outcome is not None
     assert plain.outcome is not None

@@ -44,7 +44,7 @@ def applied(monkeypatch: pytest.MonkeyPatch) -> dict[int, OwnRows]:
 def test_a_client_absent_at_the_checkpoint_is_lent_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums of the old session can be read by no key of the new one, so another client gives it what it lacks."""
     config = quick(aggregation="secret")
-    first = run_federation(config, nations(4), tmp_path / "run", transport_of=dying_after(21))
+    first = run_federation(config, nations(4), tmp_path / "run", transport_of=dying_after(25))
     assert first.gone == {VICTIM}
     assert first.outcome is not None
     lent: list[Any] = []
@@ -88,7 +88,7 @@ def test_a_lent_table_that_is_false_ends_the_sum_and_not_the_secret(
 ) -> None:
     """The digest of what a client has applied is that of its table, wherever it comes from."""
     config = quick(aggregation="secret")
-    run_federation(config, nations(4), tmp_path / "run", transport_of=dying_after(21))
+    run_federation(config, nations(4), tmp_path / "run", transport_of=dying_after(25))
 
     def false(self: OwnRows) -> bytes:
         table = bytearray(self._applied.to_bytes())
@@ -105,7 +105,7 @@ def test_a_lent_table_that_is_false_ends_the_sum_and_not_the_secret(
 def test_test_results_of_the_same_models_are_not_opened_over_other_clients(tmp_path: Path, aggregation: Any) -> None:
     """A finished run that goes on over more clients gives its results again only if its models are others."""
     config = quick(aggregation=aggregation, training=STILL, eval_every=1, checkpoint_every=1)
-    first = run_federation(config, nations(4), tmp_path / "run", transport_of=dying_after(21))
+    first = run_federation(config, nations(4), tmp_path / "run", transport_of=dying_after(25))
     assert first.gone == {VICTIM}
     more = quick(aggregation=aggregation, training=STILL, eval_every=1, checkpoint_every=1, rounds=6)
     again = run_federation(more, nations(4), tmp_path / "run", resume=True)
