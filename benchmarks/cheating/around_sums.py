@@ -38,6 +38,14 @@ def of_sessions() -> tuple[Entry, ...]:
             ("different-greetings", "resumed-from-nowhere"),
             sessions.another_past,
         ),
+        Entry(
+            "another-past-for-all",
+            "what changes in a round with where it begins: all clients go back two rounds and do it again",
+            claims.RESUMED,
+            "stopped",
+            ("resumed-from-nowhere", "same-sum-from-other-states"),
+            sessions.another_past_for_all,
+        ),
     )
 
 
@@ -108,6 +116,7 @@ def of_unions() -> tuple[Entry, ...]:
             (),
             unions.garbage_tables,
             "client",
+            unnamed="A table that cannot be read may be too small: bad luck looks the same.",
         ),
     )
 
@@ -125,10 +134,11 @@ def of_records() -> tuple[Entry, ...]:
         Entry(
             "cut-receipts",
             "the same, with clients' receipts that end before the lie",
-            claims.LIE,
-            "caught",
-            ("receipt-unfinished", "receipt-damaged", "transcript-differs"),
+            claims.RECEIPTS,
+            "out of scope",
+            (),
             records.cut_receipts,
+            shows=("receipt-unfinished",),
         ),
         Entry(
             "transcript-without-end",
@@ -150,6 +160,7 @@ def of_absences() -> tuple[Entry, ...]:
             "stopped",
             (),
             absences.round_quietly,
+            unnamed="An honest server that has lost a client leaves the same transcript.",
         ),
         Entry(
             "results-quietly-again",
@@ -164,7 +175,7 @@ def of_absences() -> tuple[Entry, ...]:
             "how many names only the victim holds: a run that is aligned begins again without it, as if it were not",
             claims.RESUMED,
             "stopped",
-            ("union-repeated", "resumed-from-nowhere"),
+            ("aligned-again",),
             absences.aligned_anew,
         ),
         Entry(

@@ -32,7 +32,7 @@ class Played:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """`expected` as in the module `zoo`. `findings`: any of these names the cheat in an audit; empty if none can."""
+    """`expected` as in the module `zoo`. `findings`: any of these, as high ones, names the cheat in an audit."""
 
     name: str
     wants: str
@@ -43,6 +43,10 @@ class Entry:
     play: Callable[[Path], Played]
     party: Literal["server", "client"] = "server"
     """Who cheats."""
+    unnamed: str = ""
+    """Why no finding can name a cheat that is stopped: what it leaves in a transcript, honest parties leave, too."""
+    shows: tuple[str, ...] = ()
+    """Findings that an audit must have, of whatever severity, although they do not name the cheat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,8 @@ def perform(entry: Entry) -> dict[str, Any]:
         "claim": entry.claim,
         "expected": entry.expected,
         "expected_findings": list(entry.findings),
+        "why_unnamed": entry.unnamed,
+        "also_expected": list(entry.shows),
         "outcome": outcome,
         "ok": _ok(entry, outcome, audited, bool(found), bool(refused)),
         "got": played.got,
@@ -106,6 +112,8 @@ def _outcome(entry: Entry, got: bool, audited: Audited, found: bool) -> Outcome:
 
 def _ok(entry: Entry, outcome: Outcome, audited: Audited, found: bool, refused: bool) -> bool:
     named = (found and audited.exit_code == 3) or not entry.findings
+    if not set(entry.shows) <= {*audited.high, *audited.others}:
+        return False
     match entry.expected:
         case "stopped":
             return outcome == "stopped" and refused and named

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from benchmarks.cheating import claims, evaluations, memory, sums, tables, totals
+from benchmarks.cheating import claims, evaluations, lending, memory, sums, tables, totals
 from benchmarks.cheating.entry import Entry, Played
 from benchmarks.cheating.stage import CLIENTS
 from benchmarks.cheating.sums import input_of_victim, secrets_of_victim
@@ -52,7 +52,7 @@ def of_tables() -> tuple[Entry, ...]:
         Entry(
             "two-totals-with-a-colluder",
             "the victim's rows under secret sums, with the group key of a client on its side",
-            "the vectors of the other clients stay protected as above",
+            claims.COLLUDER,
             "stopped",
             claims.TABLES,
             totals.two_totals,
@@ -60,7 +60,7 @@ def of_tables() -> tuple[Entry, ...]:
         Entry(
             "two-totals-inside-the-clip",
             "the same with a false total that a sum of all clients could be",
-            "the vectors of the other clients stay protected as above",
+            claims.COLLUDER,
             "stopped",
             claims.TABLES,
             partial(totals.two_totals, counted=CLIENTS),
@@ -168,7 +168,7 @@ def of_sums() -> tuple[Entry, ...]:
             "the victim's masks to rest on two clients alone: the others' keys are withheld from it",
             claims.KEYS,
             "stopped",
-            ("answers-ignored", "different-survivors", "keys-withheld"),
+            ("answers-ignored",),
             input_of_victim(sums.WithheldClients),
         ),
         Entry(
@@ -178,5 +178,34 @@ def of_sums() -> tuple[Entry, ...]:
             "stopped",
             ("false-totals",),
             totals.false_holders,
+        ),
+    )
+
+
+def of_lending() -> tuple[Entry, ...]:
+    return (
+        Entry(
+            "false-lent-tables",
+            "the victim's rows under secret sums: a client on its side lends all others a table of its choice",
+            claims.COLLUDER,
+            "stopped",
+            ("lent-without-need",),
+            lending.false_tables,
+        ),
+        Entry(
+            "lent-twice",
+            "two tables of one client for another, encrypted under one key",
+            claims.SECRET,
+            "stopped",
+            ("lent-without-need",),
+            lending.lent_twice,
+        ),
+        Entry(
+            "lent-to-another",
+            "that the victim takes a table which was encrypted for somebody else",
+            claims.SECRET,
+            "stopped",
+            ("false-totals",),
+            lending.lent_to_another,
         ),
     )

@@ -10,17 +10,21 @@ from msgspec import structs
 from benchmarks.cheating.entry import Played
 from benchmarks.cheating.meddling import Cheat, ServerDied
 from benchmarks.cheating.spoils import NOTHING, Spoils, compared, held_rows, sums_read, total_of
-from benchmarks.cheating.stage import SMALL, VICTIM, Session, Stage, stage_config
+from benchmarks.cheating.stage import CLIENTS, SMALL, VICTIM, Session, Stage, stage_config
 from benchmarks.cheating.tables import POISON, SameLie
 from protocols import wire
-from protocols.identifiers import PartyId
+from protocols.identifiers import PartyId, RoundId
 from protocols.secagg.messages import AdvertiseKeys
 from protocols.unions import Union
+from secure_kg.federation import checkpoint
 from secure_kg.federation.alignment import load_aligned
 from secure_kg.federation.messages import TrainRound, Welcome
+from secure_kg.federation.server import FederationServer
 
 REPEATED = 3
 """The round after the checkpoint, which a resumed job computes again."""
+FAR_ROUND = 5
+"""A round after the second checkpoint: clients that go back to the first one begin it elsewhere."""
 
 
 class Dies(Cheat):
@@ -81,6 +85,38 @@ def another_past(path: Path) -> Played:
     first, second = stage.perform(Dies(4)), stage.perform(AnotherPast())
     spoils = difference_of_rows(stage, first, second, both=True)
     return Played(stage, spoils.got, spoils.record())
+
+
+class _SkipsRounds(FederationServer):
+    """Goes from the checkpoint before the last straight to the last round that was done."""
+
+    def _round(self, round_id: RoundId) -> None:
+        self._people.round = round_id
+        if round_id >= FAR_ROUND:
+            super()._round(round_id)
+
+    def _look_back(self, round_id: RoundId) -> None:
+        if round_id >= FAR_ROUND:
+            super()._look_back(round_id)
+
+
+class SkipsRounds(Cheat):
+    server = _SkipsRounds
+
+
+def another_past_for_all(path: Path) -> Played:
+    """Its success: a round is opened again over the same clients, who begin it elsewhere, and gives another sum."""
+    stage = Stage(path, stage_config(rounds=FAR_ROUND + 1, eval_every=FAR_ROUND + 1))
+    first = stage.perform(Dies(FAR_ROUND + 1))
+    checkpoint.mark_complete(stage.run, FAR_ROUND - 3, range(1, CLIENTS + 1))
+    second = stage.perform(SkipsRounds())
+    then = total_of(sums_read(stage, first), "rows", FAR_ROUND)
+    again = total_of(sums_read(stage, second, union_of(stage)), "rows", FAR_ROUND)
+    if then is None:
+        raise RuntimeError("the first session has no sum of the round that is to be repeated")
+    opened = again is not None and again[1] == then[1]
+    changed = float(np.abs(then[0].real - again[0].real).max()) if again is not None else None
+    return Played(stage, opened and bool(changed), {"opened_again": opened, "largest_difference": changed})
 
 
 def difference_of_rows(stage: Stage, first: Session, second: Session, both: bool) -> Spoils:

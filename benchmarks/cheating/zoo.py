@@ -28,6 +28,7 @@ _ENTRIES: Final = (
     *in_sums.of_tables(),
     *in_sums.of_evaluations(),
     *in_sums.of_sums(),
+    *in_sums.of_lending(),
     *around_sums.of_sessions(),
     *around_sums.of_unions(),
     *around_sums.of_records(),

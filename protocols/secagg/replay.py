@@ -5,6 +5,7 @@ was in which step is read from what the server sent at its end, for an answer th
 any other. Nothing secret is needed: a server has no secrets, and what it opened was given to it.
 """
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from protocols.errors import ProtocolError
@@ -42,13 +43,11 @@ class RecordedSum:
     @property
     def advertised(self) -> frozenset[PartyId]:
         """Who was in the sum after the first step, by what the server made of it."""
-        named = {PartyId(peer) for directory in self.directories.values() for peer in directory.mask_keys}
-        return frozenset(named | self.directories.keys())
+        return _taken({to: one.mask_keys for to, one in self.directories.items()})
 
     @property
     def shared(self) -> frozenset[PartyId]:
-        named = {PartyId(peer) for relayed in self.relayed.values() for peer in relayed.sealed}
-        return frozenset(named | self.relayed.keys())
+        return _taken({to: one.sealed for to, one in self.relayed.items()})
 
     @property
     def dropped(self) -> frozenset[PartyId]:
@@ -116,3 +115,34 @@ def open_again(terms: Terms, recorded: RecordedSum, signed: bool) -> OpenedVecto
         raise ProtocolError(f"a message of client {missing} is not in the record") from None
     seeds, mask_keys = (server.rebuilt.get(what, {}) for what in ("self mask", "mask key"))
     return OpenedVector(server.survivors, server.total(), seeds, mask_keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """One client that the server had in a sum, and did not show to a neighbour that it had in the sum, too."""
+
+    of: PartyId
+    to: PartyId
+    what: str
+
+
+def withheld(terms: Terms, recorded: RecordedSum) -> Iterator[Withheld]:
+    """Keys and shares that were not passed on to everybody for whom they were.
+
+    By the public graph of the sum, and among those whom the server went on with: one that fell silent before a step was
+    over is shown to nobody, and one that can no longer be reached is shown to the others all the same.
+    """
+    graph = terms.graph
+    for what, named, answered in (
+        ("keys", {to: one.mask_keys.keys() for to, one in recorded.directories.items()}, recorded.adverts.keys()),
+        ("shares", {to: one.sealed.keys() for to, one in recorded.relayed.items()}, recorded.shares.keys()),
+    ):
+        taken = _taken(named) & answered & frozenset(terms.participants)
+        for to in sorted(named.keys() & taken):
+            for of in sorted(frozenset(graph.neighbours(to)) & taken - named[to]):
+                yield Withheld(of, to, what)
+
+
+def _taken(named: Mapping[PartyId, Iterable[int]]) -> frozenset[PartyId]:
+    """Whom the server went on with: those whom it sent something, and those whom it named to anybody."""
+    return frozenset(named) | frozenset(PartyId(peer) for peers in named.values() for peer in peers)

@@ -34,7 +34,7 @@ from protocols.secagg.messages import (
     SurvivorSignature,
     UnmaskShares,
 )
-from protocols.secagg.replay import RecordedSum, open_again
+from protocols.secagg.replay import RecordedSum, Withheld, open_again, withheld
 from protocols.secagg.sums import vector_task
 from protocols.secagg.terms import Advert, Terms, check_signed, setup_transcript
 from protocols.secagg.vectors import VectorTask, parameters_for
@@ -80,6 +80,10 @@ class OpenedSum:
     signatures: int = 0
     """How many were checked against pinned identities: on mask keys, and on survivors."""
     false_signatures: tuple[str, ...] = ()
+    withheld: tuple[Withheld, ...] = ()
+    """What the server has not passed on of clients that it had in the sum."""
+    states: dict[int, bytes] = field(default_factory=dict, repr=False)
+    """Of its contributors: their commitments to what their inputs depend on."""
     given_up: bool = False
     """Whether a party has said that the sum ends without a result: nobody goes on with it, even if it can be opened."""
 
@@ -282,13 +286,17 @@ class Opening:
             task.length,
         )
         layout = running.layout if config.aggregation == "secagg" else None
+        kept_back = tuple(withheld(terms, recorded))
         try:
             opened = open_again(terms, recorded, config.adversary == "active")
             if layout is not None:
                 layout.decode(opened.vector)  # refuses what cannot be a sum of these contributions
         except ProtocolError as problem:
             return OpenedSum(
-                number, purpose, who, parameters.threshold, None, problem=str(problem), finished=recorded.answered
+                *(number, purpose, who, parameters.threshold, None),
+                problem=str(problem),
+                finished=recorded.answered,
+                withheld=kept_back,
             )
         checked, wrong = self._verified(terms, recorded)
         return OpenedSum(
@@ -303,6 +311,8 @@ class Opening:
             {int(party): secret for party, secret in opened.mask_keys.items()},
             signatures=checked,
             false_signatures=tuple(wrong),
+            withheld=kept_back,
+            states={int(party): recorded.adverts[party].state for party in opened.contributors},
             given_up=given_up,
         )
 

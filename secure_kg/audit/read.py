@@ -38,6 +38,10 @@ _MESSAGE_MODULES = (
     totals,
 )
 
+_BEFORE_SESSION = Hello | Welcome | conversation.LeaveOut | conversation.Failed
+"""What passes outside a session: greetings, and the end of them for a client that was lost, or has failed, before it
+had its `Welcome`, while others had theirs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Observation:
@@ -115,12 +119,12 @@ def read(transcript: Path) -> Recording:
 
 
 def _decoded(frame: bytes, session: SessionId | None) -> wire.Envelope:
-    """Before its session is known, a transcript holds greetings only."""
+    """Before its session is known, a transcript holds greetings only; later ones are of clients that are behind."""
     try:
         return wire.decode(frame, session=session if session is not None else NO_SESSION)
     except DecodeError:
-        greeting = wire.decode(frame, session=NO_SESSION)  # a late `Hello`, or the `Welcome` to it
-        if not isinstance(greeting.message, Hello | Welcome):
+        greeting = wire.decode(frame, session=NO_SESSION)
+        if not isinstance(greeting.message, _BEFORE_SESSION):
             raise
         return greeting
 

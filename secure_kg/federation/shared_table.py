@@ -17,7 +17,7 @@ from secure_kg.federation.messages import SharedRows
 from secure_kg.federation.row_sum import Rows, mean_rows
 from secure_kg.federation.twins import Result
 
-_MOST_KEPT: Final = 32
+MOST_KEPT: Final = 32
 """Sums kept for clients that are away. One that is away for longer is lent the table by another client."""
 
 
@@ -86,7 +86,7 @@ class SealedTable(SharedTable):
             raise TypeError("a sum that is not sealed")
         self._sums.append(result)
         self.newest = int(round_id)
-        if len(self._sums) > _MOST_KEPT:
+        if len(self._sums) > MOST_KEPT:
             self._forgotten = self._sums.popleft().of_round
 
     def news_since(self, round_id: int) -> list[wire.Message]:

@@ -1,63 +1,46 @@
 """`python -m benchmarks.cheating_servers`: each cheat comes out as SECURITY.md promises, and the judge can tell."""
 
+import dataclasses
 import json
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from benchmarks.cheating import tables
+from benchmarks.cheating import lending, sessions, tables
+from benchmarks.cheating.absences import NeverTold
 from benchmarks.cheating.entry import perform
+from benchmarks.cheating.stage import VICTIM, Stage, stage_config
 from benchmarks.cheating.zoo import ZOO
 from benchmarks.cheating_servers import main
 from protocols import wire
 from protocols.identifiers import PartyId
-from secure_kg.federation.messages import SharedRows
+from protocols.secagg.openings import Openings
+from secure_kg.audit.audit import audit
+from secure_kg.audit.read import open_run
+from secure_kg.federation.messages import SharedRows, Welcome
+from secure_kg.federation.own_rows import OwnRows
 
-NOT_YET = frozenset(
-    {
-        "honest-without-common-rows",
-        "two-tables",
-        "two-tables-inside-the-clip",
-        "table-from-the-future",
-        "tables-in-turn",
-        "two-totals-with-a-colluder",
-        "two-totals-inside-the-clip",
-        "huge-frame",
-        "vanished-session",
-        "false-rows-after-a-resume",
-        "round-without-the-victim",
-        "resume-with-another-past",
-        "evaluation-on-demand",
-        "results-again",
-        "false-verdicts",
-        "colliding-places",
-        "colliding-lone-names",
-        "union-without-the-victim",
-        "tables-never-readable",
-        "garbage-tables",
-        "split-survivors",
-        "few-survivors",
-        "replaced-states",
-        "withheld-clients",
-        "cut-receipts",
-        "results-quietly-again",
-        "aligned-anew",
-    }
-)
-"""What the code does not stop or name yet."""
 FIELDS = {
-    *("name", "party", "wants", "claim", "expected", "expected_findings", "outcome", "ok", "got", "refused_by"),
+    *(
+        "name",
+        "party",
+        "wants",
+        "claim",
+        "expected",
+        "expected_findings",
+        "why_unnamed",
+        "also_expected",
+        "outcome",
+        "ok",
+        "got",
+        "refused_by",
+    ),
     *("reasons", "audit_exit", "audit_high", "audit_other", "audit_problem", "server_ends", "evidence", "cpu_seconds"),
 }
-SECURITY = Path(__file__).parents[2] / "SECURITY.md"
 
 
-def marked(name: str) -> object:
-    return pytest.param(name, marks=pytest.mark.xfail(name in NOT_YET, reason="not mended yet", strict=True))
-
-
-@pytest.mark.parametrize("name", [marked(name) for name in ZOO])
+@pytest.mark.parametrize("name", ZOO)
 def test_comes_out_as_promised(name: str) -> None:
     record = perform(ZOO[name])
     assert record["ok"], record
@@ -75,19 +58,15 @@ def test_the_record_of_each_is_whole_and_the_exit_code_tells(
     assert "key-replaced" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ZOO)
-def test_the_claim_is_one_of_the_document(name: str) -> None:
-    words = " ".join(SECURITY.read_text(encoding="utf-8").replace("**", "").split())
-    assert ZOO[name].claim in words
+def test_a_cheat_that_is_stopped_or_caught_has_a_finding_that_names_it_or_a_reason_why_none_can() -> None:
+    for entry in ZOO.values():
+        must_be_named = entry.expected in ("stopped", "caught") and not entry.unnamed
+        assert bool(entry.findings) == must_be_named, entry.name
 
 
-QUIET = {"round-quietly-without-the-victim", "garbage-tables"}
-"""Cheats that leave no more in a transcript than honest parties with bad luck do."""
-
-
-def test_a_cheat_that_shows_in_a_transcript_has_a_finding_that_names_it() -> None:
-    named = {entry.name for entry in ZOO.values() if entry.findings}
-    assert named == {entry.name for entry in ZOO.values() if entry.expected in ("stopped", "caught")} - QUIET
+def test_what_an_audit_must_show_besides_is_looked_for() -> None:
+    assert perform(ZOO["cut-receipts"])["audit_other"].count("receipt-unfinished") == 1
+    assert not perform(dataclasses.replace(ZOO["honest"], shows=("receipt-unfinished",)))["ok"]
 
 
 class Idle(tables.TwoTables):
@@ -107,6 +86,25 @@ def test_the_judge_gives_a_server_nothing_that_does_not_cheat(tmp_path: Path) ->
     assert played.evidence["median_error"] > played.evidence["error_of_guessing"]
 
 
+def test_without_the_digest_of_tables_the_loans_would_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OwnRows, "digest", property(lambda self: b""))
+    played = lending.false_tables(tmp_path)
+    assert played.got
+    assert played.evidence["clients_that_took_the_table"] == len(lending.OTHERS)
+
+
+def test_without_their_record_of_openings_clients_would_open_a_round_again_from_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And an auditor sees that they have."""
+    for name in ("open", "may_come"):
+        monkeypatch.setattr(Openings, name, lambda self, opening: None)
+    played = sessions.another_past_for_all(tmp_path)
+    assert played.got
+    found = audit(open_run(played.stage.run), None, played.stage.directory)
+    assert "same-sum-from-other-states" in {one.id for one in found.findings if one.severity == "high"}
+
+
 def test_all_are_listed_without_running_any(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--list"]) == 0
     assert "two-tables" in capsys.readouterr().out
@@ -116,3 +114,16 @@ def test_a_mistake_gets_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[s
     for argv in (["--only", "no-such-cheat"], ["--json", str(tmp_path / "no" / "such" / "folder"), "--list", "--x"]):
         assert main(argv) == 2
         assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_client_lost_while_it_is_greeted_damages_no_transcript(tmp_path: Path) -> None:
+    """It is left out before it has a session, and others have theirs."""
+    stage = Stage(tmp_path, stage_config(rounds=1, eval_every=1))
+    stage.perform(NeverTold(Welcome, 0))
+    recording = open_run(stage.run).recordings[0]
+    told = [one.kind for one in recording if one.peer == VICTIM and one.direction == "sent"]
+    assert told[0] == "LeaveOut"
+    assert recording.damage is None
+    assert stage.last.outcome is not None
+    found = audit(open_run(stage.run), stage.run / "clients", stage.directory)
+    assert [one.id for one in found.findings if one.severity == "high"] == []

@@ -35,12 +35,6 @@ if sys.argv[1] != "honest":
 sys.exit(fedr_secagg.main(sys.argv[3:]))
 """
 NATIONS = ("--dataset", "nations", "--dim", "8", "--rounds", "4", "--transcript", "--out", "run")
-NOT_YET = {"two-tables", "vanished-session", "evaluation-on-demand"}
-"""What the code does not stop or name yet."""
-
-
-def not_yet(name: str) -> pytest.MarkDecorator:
-    return pytest.mark.xfail(name in NOT_YET, reason="not stopped yet", strict=True)
 
 
 def serve(folder: Path, cheat: str, *options: str) -> "subprocess.CompletedProcess[str]":
@@ -64,7 +58,6 @@ def audited(folder: Path) -> tuple[int, set[str]]:
     return code, {one["id"] for one in found if one["severity"] == "high"}
 
 
-@not_yet("two-tables")
 def test_two_tables_do_not_give_the_victims_rows(tmp_path: Path) -> None:
     """The checkpoint of the attacked round has the victim's rows as it gave them: none are put in before the next."""
     serve(tmp_path, "two-tables", *NATIONS, "--eval-every", "4", "--checkpoint-every", "3")
@@ -84,7 +77,6 @@ def test_two_tables_do_not_give_the_victims_rows(tmp_path: Path) -> None:
     assert found & {"different-global-models", "false-totals"}
 
 
-@not_yet("vanished-session")
 def test_a_session_that_vanished_is_missed(tmp_path: Path) -> None:
     assert serve(tmp_path, "dies", *NATIONS, "--eval-every", "2", "--checkpoint-every", "2").returncode != 0
     run = tmp_path / "run"
@@ -96,7 +88,6 @@ def test_a_session_that_vanished_is_missed(tmp_path: Path) -> None:
     assert found & {"session-missing", "session-not-recorded"}
 
 
-@not_yet("evaluation-on-demand")
 def test_evaluations_on_demand_do_not_give_the_victims_figures(tmp_path: Path) -> None:
     serve(tmp_path, "evaluation-on-demand", *NATIONS, "--eval-every", "1", "--checkpoint-every", "0")
     stage = left_behind(tmp_path, "evaluation-on-demand")

@@ -11,6 +11,7 @@ from protocols.totals import SumTotal
 from protocols.transport.tap import frame_hash
 from secure_kg.audit.checks.base import Check
 from secure_kg.audit.findings import Evidence, Finding
+from secure_kg.audit.lending import Lending
 from secure_kg.audit.opening import OpenedSum
 from secure_kg.audit.read import Observation
 from secure_kg.audit.snapshots import Snapshots
@@ -32,13 +33,13 @@ class HonestTotals(Check):
         self._greeted = False
         self._totals: dict[tuple[int, str], tuple[str, frozenset[int]]] = {}
         """Of this session, by round and purpose: fingerprint and contributors of the sum."""
-        self._lent: set[tuple[int, str]] = set()
-        """Of this session: by whom a table was lent, and its fingerprint."""
-        self._wrong = Evidence()
+        self._lending = Lending(clients)
+        self._wrong, self._needless = Evidence(), Evidence()
 
     def begin_session(self) -> None:
         self._session += 1
-        self._greeted, self._table, self._totals, self._lent = False, TableAgain(), {}, set()
+        self._greeted, self._table, self._totals = False, TableAgain(), {}
+        self._lending = Lending(self.clients)
 
     def opened(self, total: OpenedSum) -> None:
         if total.vector is None or total.given_up:
@@ -50,14 +51,16 @@ class HonestTotals(Check):
             self._table = self._table.after(total.round, total.layout.decode(total.vector))
 
     def observe(self, observation: Observation) -> None:
+        if fault := self._lending.fault_of_request(observation):
+            where = f"session {self._session}, round {observation.round}"
+            self._needless.add(f"{where}: client {observation.peer} was {fault}")
+        self._lending.observe(observation)
         if observation.direction != "sent":
-            if isinstance(observation.message, LentTable):
-                self._lent.add((observation.peer, frame_hash(observation.message.sealed)))
             return
         match observation.message:
-            case LentTable(by=by, sealed=sealed):
-                known = (by, frame_hash(sealed)) in self._lent
-                self._compare(observation, f"table of client {by}", "" if known else "that client has not lent it")
+            case LentTable() as lent:
+                known = self._lending.reached_its_receiver(observation, lent)
+                self._compare(observation, f"table of client {lent.by}", "" if known else "not what it has lent for it")
             case Welcome(rounds_done=done) if not self._greeted:
                 self._greeted, self._table = True, self._saved.go_on_from(done)
             case SaveCheckpoint() if self._table is not None:
@@ -90,18 +93,31 @@ class HonestTotals(Check):
         return self._sent
 
     def findings(self) -> list[Finding]:
-        if not self._wrong:
-            return []
-        return [
-            Finding(
-                "false-totals",
-                "high",
-                "The server sent on what no sum gives",
-                self._wrong.told(),
-                "Clients were sent rows or totals that are not those of their own contributions. A server can steer "
-                "training in this way, and make clients answer to a model of its choice, unless they refuse.",
+        found = []
+        if self._wrong:
+            found.append(
+                Finding(
+                    "false-totals",
+                    "high",
+                    "The server sent on what no sum gives",
+                    self._wrong.told(),
+                    "Clients were sent rows or totals that are not those of their own contributions. A server can "
+                    "steer training in this way, and make clients answer to a model of its choice, unless they refuse.",
+                )
             )
-        ]
+        if self._needless:
+            found.append(
+                Finding(
+                    "lent-without-need",
+                    "high",
+                    "Clients were asked to lend the table to others that had it",
+                    self._needless.told(),
+                    "What one client lends another is hidden from the server and from an auditor. A server that has a "
+                    "client on its side can bring others a table of its choice in this way. (Clients that have applied "
+                    "different tables cannot add up; the sum is lost, not the secret.)",
+                )
+            )
+        return found
 
     def looked_at(self) -> str:
         return f"{self._sent:,} tables and totals that were sent, {self._computed:,} sums computed"

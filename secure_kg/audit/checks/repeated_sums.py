@@ -1,8 +1,12 @@
-"""A sum of one round and purpose is opened over one set of clients only, in whatever session.
+"""A sum of one round and purpose is opened over one set of clients only, and from one set of states, in any session.
 
 A resumed job repeats the rounds after its checkpoint, with the same inputs. Over other clients than before, the
-difference of the two sums is the input of those missing.
+difference of the two sums is the input of those missing; from other states, it is what has changed in them. Inputs are
+the same, too, if their states are, whatever the sum is called.
 """
+
+import dataclasses
+from collections.abc import Collection
 
 from secure_kg.audit.checks.base import Check
 from secure_kg.audit.findings import Evidence, Finding
@@ -12,13 +16,16 @@ from secure_kg.federation.config import RunConfig
 
 class RepeatedSums(Check):
     id = "sums-repeated"
-    question = "Was a sum opened twice, over different clients?"
+    question = "Was a sum opened twice, over different clients or from different states?"
 
     def __init__(self, config: RunConfig, clients: int) -> None:
         super().__init__(config, clients)
         self._session = self._sums = self._repeated = 0
-        self._opened: dict[tuple[int, str], tuple[int, frozenset[int]]] = {}
-        self._wrong = Evidence()
+        self._opened: dict[tuple[int, str], tuple[int, OpenedSum]] = {}
+        """By round and purpose: in which session first, and what it was, without its vector."""
+        self._states: dict[bytes, tuple[str, frozenset[int]]] = {}
+        """By state: in which sum first, and over whom."""
+        self._wrong, self._changed = Evidence(), Evidence()
 
     def begin_session(self) -> None:
         self._session += 1
@@ -29,31 +36,58 @@ class RepeatedSums(Check):
             return
         self._sums += 1
         name = total.round, total.purpose
-        if name not in self._opened:
-            self._opened[name] = self._session, total.contributors
-            return
-        self._repeated += 1
-        session, before = self._opened[name]
-        if odd := before ^ total.contributors:
-            named = ", ".join(str(party) for party in sorted(odd))
-            self._wrong.add(
-                f"round {total.round}, {total.purpose}: opened in session {session} and in session {self._session}, "
-                f"once with and once without clients {named}"
-            )
+        if name in self._opened:
+            self._repeated += 1
+            self._compare(*self._opened[name], total)
+        else:
+            self._opened[name] = self._session, dataclasses.replace(total, vector=None, seeds={}, mask_keys={})
+            self._compare_states(total)
+
+    def _compare(self, session: int, before: OpenedSum, total: OpenedSum) -> None:
+        """With the sum of the same round and purpose that was opened first."""
+        where = f"round {total.round}, {total.purpose}: opened in session {session} and in session {self._session}"
+        if odd := before.contributors ^ total.contributors:
+            self._wrong.add(f"{where}, once with and once without clients {_names(odd)}")
+        both = before.contributors & total.contributors
+        if changed := {party for party in both if before.states.get(party) != total.states.get(party)}:
+            self._changed.add(f"{where}, with inputs of clients {_names(changed)} that depend on something else")
+
+    def _compare_states(self, total: OpenedSum) -> None:
+        """With sums of other names that hold the same inputs."""
+        where = f"session {self._session}, round {total.round}, {total.purpose}"
+        for party, state in sorted(total.states.items()):
+            if not state:
+                continue
+            first, contributors = self._states.setdefault(state, (where, total.contributors))
+            if contributors != total.contributors:
+                self._wrong.add(f"{where}: over other clients than {first}, with the same state of client {party}")
 
     def findings(self) -> list[Finding]:
-        if not self._wrong:
-            return []
-        return [
-            Finding(
-                "same-sum-over-other-clients",
-                "high",
-                "A sum was opened twice, over different clients",
-                self._wrong.told(),
-                "The inputs of a round that is done again are the same as before. The difference of the two sums is "
-                "the input of the clients that are in one of them only. Clients refuse to open such a sum.",
+        found = []
+        if self._wrong:
+            found.append(
+                Finding(
+                    "same-sum-over-other-clients",
+                    "high",
+                    "A sum was opened twice, over different clients",
+                    self._wrong.told(),
+                    "The inputs of a round that is done again are the same as before. The difference of the two sums "
+                    "is the input of the clients that are in one of them only. Clients refuse to open such a sum.",
+                )
             )
-        ]
+        if self._changed:
+            found.append(
+                Finding(
+                    "same-sum-from-other-states",
+                    "high",
+                    "A sum was opened twice, from different states of the same clients",
+                    self._changed.told(),
+                    "A round that is done again gives the same sum, if clients begin it where they began before. Here "
+                    "they began elsewhere, and the difference of the two sums is what that has changed: of one client, "
+                    "if only one was sent elsewhere. Clients refuse to open such a sum.",
+                )
+            )
+        return found
 
     @property
     def seen(self) -> int:
@@ -61,3 +95,7 @@ class RepeatedSums(Check):
 
     def looked_at(self) -> str:
         return f"{self._sums:,} sums that were opened, {self._repeated:,} of them not for the first time"
+
+
+def _names(parties: Collection[int]) -> str:
+    return ", ".join(str(party) for party in sorted(parties))

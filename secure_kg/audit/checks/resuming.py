@@ -1,11 +1,15 @@
 """A session that goes on with a run must go on from its last checkpoint.
 
 A server that goes back further has clients do rounds again, from states that it chooses; one that goes on from a round
-of which there is no checkpoint was at work where no record shows it.
+of which there is no checkpoint was at work where no record shows it. One that says of clients that they have written no
+part of it makes them begin elsewhere. And a run that has trained is aligned: its server has written that down before.
 """
 
+from protocols.conversation import Back, LeaveOut
+from protocols.plain.union import ClearNames, ClearUnion
 from secure_kg.audit.checks.base import Check
 from secure_kg.audit.findings import Evidence, Finding
+from secure_kg.audit.opening import UNION
 from secure_kg.audit.read import Observation
 from secure_kg.audit.snapshots import Snapshots
 from secure_kg.federation.config import RunConfig
@@ -25,24 +29,46 @@ class Resuming(Check):
         """The checkpoint under way: its round, and who has written its part of it."""
         self._complete = 0
         """The round of the last checkpoint after which the server went on."""
-        self._wrong = Evidence()
+        self._absent: set[int] = set()
+        self._aligned = False
+        """Whether this session goes on with an alignment that the run has."""
+        self._trained_in = 0
+        """The first session with a round of training in it."""
+        self._accused = 0
+        """The last session that was found to align again."""
+        self._wrong, self._again = Evidence(), Evidence()
 
     def begin_session(self) -> None:
         self._session += 1
-        self._greeted, self._newest = False, None
+        self._greeted, self._newest, self._absent = False, None, set()
 
     def observe(self, observation: Observation) -> None:
+        self._look_for_union(observation)
         match observation.message:
+            case LeaveOut():
+                self._absent.add(observation.peer)
+            case Back():
+                self._absent.discard(observation.peer)
             case Welcome() as welcome if not self._greeted:
-                self._greeted = True
+                self._greeted, self._aligned = True, bool(welcome.aligned)
                 self._go_on(welcome)
             case SaveCheckpoint() if self._newest is None or self._newest[0] != observation.round:
                 self._newest = observation.round, set()
                 self._saved_by.save(*self._newest)
             case Saved() if self._newest is not None and self._newest[0] == observation.round:
-                self._newest[1].add(observation.peer)
+                if observation.peer not in self._absent:  # else it came too late to count
+                    self._newest[1].add(observation.peer)
             case TrainRound() | Finish() if self._newest is not None:
                 self._complete, self._newest = self._newest[0], None
+
+    def _look_for_union(self, observation: Observation) -> None:
+        if isinstance(observation.message, TrainRound):
+            self._trained_in = self._trained_in or self._session
+        union = observation.purpose.startswith(UNION) or isinstance(observation.message, ClearNames | ClearUnion)
+        before = 0 < self._trained_in < self._session
+        if union and before and not self._aligned and self._accused != self._session:
+            self._accused = self._session
+            self._again.add(f"session {self._session} aligns names, though session {self._trained_in} had trained")
 
     def _go_on(self, welcome: Welcome) -> None:
         number, where = welcome.rounds_done, f"session {self._session} goes on after round {welcome.rounds_done}"
@@ -53,22 +79,36 @@ class Resuming(Check):
         if saved_by is None:
             self._wrong.add(f"{where}, of which the record has no checkpoint")
         elif strangers := set(welcome.saved_by) - saved_by:
-            named = ", ".join(str(party) for party in sorted(strangers))
-            self._wrong.add(f"{where}, of which client {named} has not written its part")
+            self._wrong.add(f"{where}, of which client {_names(strangers)} has not written its part")
+        elif denied := saved_by - set(welcome.saved_by):
+            self._wrong.add(f"{where}, of which client {_names(denied)} has written its part, and is said not to have")
 
     def findings(self) -> list[Finding]:
-        if not self._wrong:
-            return []
-        return [
-            Finding(
-                "resumed-from-nowhere",
-                "high",
-                "A session does not go on from the last checkpoint in the record",
-                self._wrong.told(),
-                "Rounds that are done again from a state of the server's choice give it more sums of the same data. If "
-                "the checkpoint is not in the record, neither is what the server saw before it.",
+        found = []
+        if self._wrong:
+            found.append(
+                Finding(
+                    "resumed-from-nowhere",
+                    "high",
+                    "A session does not go on from the last checkpoint in the record",
+                    self._wrong.told(),
+                    "Rounds that are done again from a state of the server's choice give it more sums of the same "
+                    "data. If the checkpoint is not in the record, neither is what the server saw before it.",
+                )
             )
-        ]
+        if self._again:
+            found.append(
+                Finding(
+                    "aligned-again",
+                    "high",
+                    "Names were aligned again, though the run had its alignment",
+                    self._again.told(),
+                    "A server writes the alignment down before the first round, and a resumed job goes on with it. A "
+                    "second union over other clients tells how many names only those missing hold. Under private "
+                    "alignment clients refuse to open it.",
+                )
+            )
+        return found
 
     @property
     def seen(self) -> int:
@@ -76,3 +116,7 @@ class Resuming(Check):
 
     def looked_at(self) -> str:
         return f"{self._session:,} sessions"
+
+
+def _names(parties: set[int]) -> str:
+    return ", ".join(str(party) for party in sorted(parties))

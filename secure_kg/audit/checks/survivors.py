@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from protocols.secagg.messages import AdvertiseKeys, EncryptedShares, KeyDirectory, MaskedInput, ShareKeys, Survivors
 from secure_kg.audit.checks.base import Check
 from secure_kg.audit.findings import Evidence, Finding
+from secure_kg.audit.opening import OpenedSum
 from secure_kg.audit.read import Observation
 from secure_kg.federation.config import RunConfig
 
@@ -66,6 +67,11 @@ class OneStory(Check):
                 running.taken["input"] -= set(message.dropped)
                 running.dropped.setdefault(peer, []).append(set(message.dropped))
 
+    def opened(self, total: OpenedSum) -> None:
+        where = f"session {self._session}, round {total.round}, {total.purpose}"
+        for one in total.withheld:
+            self._ignored.add(f"{where}: client {one.of} had sent its {one.what}, and client {one.to} did not get them")
+
     def _sum(self, key: Key) -> _Sum:
         return self._running.setdefault(key, _Sum())
 
@@ -113,10 +119,11 @@ class OneStory(Check):
                 Finding(
                     "answers-ignored",
                     "high",
-                    "Clients were left out of sums though they had answered",
+                    "Clients were left out of sums, or kept from others, though they had answered",
                     self._ignored.told(),
                     "These are no dropouts: the server had their answers when it went on without them. By choosing who "
-                    "is in a sum, it makes sums that differ by single clients.",
+                    "is in a sum, it makes sums that differ by single clients. By choosing whom a client is shown, it "
+                    "makes that client's masks rest on few others.",
                 )
             )
         return found

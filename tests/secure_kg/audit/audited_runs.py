@@ -10,6 +10,7 @@ from typing import Any
 from federation_in_threads import nations, run_federation, small_config
 
 from protocols import wire
+from protocols.conversation import Failed, LeaveOut
 from protocols.identifiers import NO_SESSION, PartyId, RoundId
 from protocols.transport.tap import Tap
 from secure_kg.audit.audit import Audit, audit
@@ -74,7 +75,10 @@ def _write(path: Path, recording: Recording, observations: Iterable[Observation]
     assert session is not None
     tap = Tap(path)
     for one in observations:
-        under = NO_SESSION if isinstance(one.message, Hello | Welcome) else session
+        greeting = isinstance(one.message, Hello | Welcome) or (
+            not one.round and isinstance(one.message, LeaveOut | Failed)
+        )
+        under = NO_SESSION if greeting else session
         frame = wire.encode(one.message, under, RoundId(one.round))
         tap.write(one.direction, PartyId(one.peer), RoundId(one.round), one.phase, bytes(frame))
     tap.close()

@@ -62,7 +62,7 @@ def test_a_client_that_was_away_for_longer_than_sums_are_kept_is_lent_the_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server forgets whoever has which sums after round 4, and keeps only the last two."""
-    monkeypatch.setattr(shared_table, "_MOST_KEPT", 2)
+    monkeypatch.setattr(shared_table, "MOST_KEPT", 2)
     kept, original = applied(monkeypatch), FederationServer._round
 
     def forgetful(self: FederationServer, round_id: RoundId) -> None:
