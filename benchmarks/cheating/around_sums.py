@@ -70,8 +70,8 @@ def of_unions() -> tuple[Entry, ...]:
         Entry(
             "union-without-the-victim",
             "how many names only the victim holds: a union that was read is called a failure and repeated without it",
-            claims.ALIGNMENT,
-            "caught",
+            claims.RESUMED,
+            "stopped",
             ("union-repeated",),
             unions.union_again,
         ),

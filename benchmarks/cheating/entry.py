@@ -64,6 +64,7 @@ def perform(entry: Entry) -> dict[str, Any]:
         played = entry.play(Path(folder))
         audited = _audited(played.stage)
         refused = refusals(played.stage)
+        crashed = [reason for session in played.stage.sessions for reason in session.crashed.values()]
     found = [finding for finding in entry.findings if finding in audited.high]
     outcome = _outcome(entry, played.got, audited, bool(found))
     return {
@@ -76,9 +77,10 @@ def perform(entry: Entry) -> dict[str, Any]:
         "why_unnamed": entry.unnamed,
         "also_expected": list(entry.shows),
         "outcome": outcome,
-        "ok": _ok(entry, outcome, audited, bool(found), bool(refused)),
+        "ok": _ok(entry, outcome, audited, bool(found), bool(refused)) and not crashed,
         "got": played.got,
         "refused_by": sorted(refused),
+        "crashes": crashed,
         "reasons": sorted(set(refused.values()))[:_MOST_REASONS],
         "audit_exit": audited.exit_code,
         "audit_high": list(audited.high),

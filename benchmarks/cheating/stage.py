@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 
 from benchmarks.cheating.meddling import Cheat, Meddling, ServerDied
-from protocols.errors import Aborted, LeftOut
+from protocols.errors import Aborted, LeftOut, ProtocolError
 from protocols.identifiers import SERVER, PartyId
 from protocols.identities import PublicIdentity, credentials, directory_text, new_identity, parse_directory
 from protocols.secagg.terms import Credentials
@@ -26,6 +26,7 @@ from protocols.wire import Frame
 from secure_kg.data.graph import ClientGraph, Part
 from secure_kg.data.partition import partition
 from secure_kg.data.sources import load_source
+from secure_kg.errors import UserError
 from secure_kg.evaluation.ranking import Sides
 from secure_kg.evaluation.sums import RankingSums
 from secure_kg.federation.client import FederationClient
@@ -128,6 +129,8 @@ class Session:
     trainers: dict[int, WatchedTrainer] = field(default_factory=dict)
     refused: dict[int, str] = field(default_factory=dict)
     """By client: why it would not go on."""
+    crashed: dict[int, str] = field(default_factory=dict)
+    """By client: an error that is no refusal. A cheat that ends in one has shown nothing but a fault."""
     outcome: ServerOutcome | None = None
     server_error: str = ""
 
@@ -226,9 +229,12 @@ class Stage:
             client.run(graph, trainer, job.folder.client(number), self._credentials.get(number))
         except (_Gone, LeftOut, Aborted):
             pass
-        except Exception as problem:
+        except (ProtocolError, UserError) as problem:
             job.session.refused[number] = f"{type(problem).__name__}: {problem}"
             client.say_failed(str(problem))
+        except Exception as problem:
+            job.session.crashed[number] = f"{type(problem).__name__}: {problem}"
+            client.say_failed("internal error")
 
     def _make_identities(self, count: int) -> None:
         pairs = {number: new_identity() for number in range(1, count + 1)}

@@ -211,9 +211,9 @@ def garbage_tables(path: Path) -> Played:
     stage = Stage(path, stage_config(rounds=1, eval_every=1, union_bound=64))
     honest, sent = write, list[int]()
 
-    def written(tags: FieldArray, layout: TableLayout) -> FieldArray:
+    def written(tags: FieldArray, layout: TableLayout, into: FieldArray | None = None) -> FieldArray:
         if threading.current_thread().name != thread_name(COLLUDER) or len(sent) >= NeverReadable.patience:
-            return honest(tags, layout)
+            return honest(tags, layout, into)
         sent.append(layout.entries)
         return PrimeField().uniform((layout.entries,))
 

@@ -24,6 +24,7 @@ from secure_kg.federation.own_rows import OwnRows
 FIELDS = {
     *(
         "name",
+        "crashes",
         "party",
         "wants",
         "claim",
