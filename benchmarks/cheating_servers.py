@@ -1,6 +1,7 @@
 """Servers that cheat, in whole federations of real clients: `python -m benchmarks.cheating_servers --json FILE`."""
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,8 +32,8 @@ example:
 
 FILE gets `servers`: of each its name, party, wants, claim, expected, expected_findings (any of them), why_unnamed,
 also_expected (all of them, of any severity), outcome, ok, got, refused_by, reasons, audit_exit, audit_high,
-audit_other, audit_problem, server_ends, evidence, cpu_seconds. Exit code 0: all came out as expected. 1: not all. 2: a
-mistake, told in one line."""
+audit_other, audit_problem, crashes, server_ends, evidence, cpu_seconds; and `controls`, honest parties, likewise.
+Exit code 0: all came out as expected. 1: not all. 2: a mistake, told in one line."""
 
 VERSION = 1
 
@@ -49,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write what came out to FILE")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what came out to FILE; - for standard output")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these entries alone [all]")
     parser.add_argument("--list", action="store_true", help="say what there is, and run nothing")
     return parser
@@ -63,17 +64,25 @@ def _run(options: argparse.Namespace) -> int:
         rows = [[name, ZOO[name].expected, ZOO[name].wants] for name in names]
         table("Cheating servers", ("", "expected", "wants"), rows)
         return 0
-    if options.json is not None:
+    if options.json not in (None, Path("-")):
         require_writable(options.json)
-    servers: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
+    quiet = options.json == Path("-")
     for name in names:
-        servers.append(perform(ZOO[name]))
-        say(f"{name}: {servers[-1]['outcome']}")
-    rows = [_row(record) for record in servers]
+        records.append(perform(ZOO[name]))
+        if not quiet:
+            say(f"{name}: {records[-1]['outcome']}")
+    ok = all(record["ok"] for record in records)
+    controls = [record for record in records if record["expected"] == "clean"]
+    report = {"version": VERSION, "ok": ok, "servers": [one for one in records if one not in controls]}
+    report["controls"] = controls
+    if quiet:
+        say(json.dumps(report, indent=2))
+        return 0 if ok else 1
+    rows = [_row(record) for record in records]
     table("Cheating servers", ("", "expected", "outcome", "", "refused by", "audit"), rows)
-    ok = all(record["ok"] for record in servers)
     if options.json is not None:
-        write_json(options.json, {"version": VERSION, "ok": ok, "servers": servers})
+        write_json(options.json, report)
     return 0 if ok else 1
 
 

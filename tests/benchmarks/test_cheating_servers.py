@@ -53,8 +53,9 @@ def test_the_record_of_each_is_whole_and_the_exit_code_tells(
     assert main(["--json", str(tmp_path / "zoo.json"), "--only", "replaced-keys", "honest"]) == 0
     written = json.loads((tmp_path / "zoo.json").read_text())
     assert (written["version"], written["ok"]) == (1, True)
-    assert [record["name"] for record in written["servers"]] == ["replaced-keys", "honest"]
-    assert all(record.keys() == FIELDS for record in written["servers"])
+    assert [record["name"] for record in written["servers"]] == ["replaced-keys"]
+    assert [record["name"] for record in written["controls"]] == ["honest"]
+    assert all(record.keys() == FIELDS for record in (*written["servers"], *written["controls"]))
     assert written["servers"][0]["refused_by"] == ["3"]
     assert "key-replaced" in capsys.readouterr().out
 
