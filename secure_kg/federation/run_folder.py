@@ -30,6 +30,7 @@ from secure_kg.errors import UserError
 from secure_kg.federation.config import RunConfig
 
 LOCK: Final = "lock"
+_OWN: Final = ("clients/*", "pool")
 
 
 @contextmanager
@@ -88,7 +89,8 @@ class RunFolder:
     def _unused(self) -> bool:
         """Whether a job has done no more here than to begin."""
         files = [path.relative_to(self.path) for path in self.path.rglob("*") if not path.is_dir()]
-        begun = ("config.toml", LOCK, "transcript-*.bin", "clients/*/pid", "clients/*/state.key", "pool/state.key")
+        own = ("pid", "state.key", "run.id")
+        begun = ("config.toml", LOCK, "transcript-*.bin", *(f"{folder}/{name}" for folder in _OWN for name in own))
         return all(any(path.match(pattern) for pattern in begun) for path in files)
 
     @property
