@@ -7,6 +7,7 @@ comparing with the same figure.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -64,9 +65,9 @@ class ReadByComparisons(Cheat):
 
 def read_by_comparisons(path: Path) -> Played:
     """The model hardly changes, so that all evaluations are of nearly the same figure."""
-    slow = structs.replace(SMALL, lr=0.0005)
-    config = stage_config(aggregation="secret", rounds=EVALUATIONS, eval_every=1, checkpoint_every=0, training=slow)
-    stage, cheat = Stage(path, config), ReadByComparisons()
+    slow = replace(SMALL, lr=0.0005)
+    often = {"rounds": EVALUATIONS, "eval_every": 1, "checkpoint_every": 0, "patience": EVALUATIONS}
+    stage, cheat = Stage(path, stage_config(aggregation="secret", training=slow, **often)), ReadByComparisons()
     stage.perform(cheat)
     ranked = [trainer.ranked.get(("valid", "tail"), []) for trainer in stage.last.trainers.values()]
     figures = [sum(one.reciprocal + one.count for one in each) for each in zip(*ranked, strict=False)]

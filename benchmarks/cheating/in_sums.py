@@ -112,8 +112,7 @@ def of_evaluations() -> tuple[Entry, ...]:
         ),
         Entry(
             "read-by-comparisons",
-            "the sum of validation results under secret sums: it adds another amount for each client, and asks who calls "
-            "the result the best so far",
+            "secret validation results: it takes another amount off for each client, which then says whether they are best",
             claims.SECRET,
             "stopped",
             claims.TABLES,
