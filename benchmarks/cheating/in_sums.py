@@ -112,7 +112,7 @@ def of_evaluations() -> tuple[Entry, ...]:
         ),
         Entry(
             "read-by-comparisons",
-            "secret validation results: it takes another amount off for each client, which then says whether they are best",
+            "secret validation results: it takes another amount off for each client and asks it whether they are best",
             claims.SECRET,
             "stopped",
             claims.TABLES,
