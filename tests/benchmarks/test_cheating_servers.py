@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.cheating import lending, sessions, tables
+from benchmarks.cheating import comparisons, lending, sessions, tables
 from benchmarks.cheating.absences import NeverTold
 from benchmarks.cheating.entry import perform
-from benchmarks.cheating.stage import VICTIM, Stage, stage_config
+from benchmarks.cheating.stage import CLIENTS, VICTIM, Stage, stage_config
 from benchmarks.cheating.zoo import ZOO
 from benchmarks.cheating_servers import main
-from protocols import wire
+from protocols import secret_aggregation, wire
 from protocols.identifiers import PartyId
 from protocols.secagg.openings import Openings
 from secure_kg.audit.audit import audit
@@ -93,6 +93,15 @@ def test_without_the_digest_of_tables_the_loans_would_work(tmp_path: Path, monke
     played = lending.false_tables(tmp_path)
     assert played.got
     assert played.evidence["clients_that_took_the_table"] == len(lending.OTHERS)
+
+
+def test_without_the_check_of_secret_sums_clients_would_answer_what_results_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secret_aggregation, "checks_of", lambda layout: 0)
+    played = comparisons.read_by_comparisons(tmp_path)
+    assert played.got
+    assert played.evidence["answers"] == CLIENTS * comparisons.EVALUATIONS
 
 
 def test_without_their_record_of_openings_clients_would_open_a_round_again_from_elsewhere(
