@@ -202,7 +202,7 @@ class FederationClient:
             case Abandon():
                 pass  # of a sum to which this client has contributed already
             case Finish() if self._done < round_id and self._count.finish(round_id):
-                self._finish(round_id, message.best_round)
+                self._finish(round_id, message)
             case _:
                 raise UnexpectedMessage(
                     f"the server sent {type(message).__name__} of round {round_id} after round {self._done}"
@@ -425,13 +425,14 @@ class FederationClient:
             return ClientMetrics(tail, both)
         return ClientMetrics(tail, both, loss_sum=stats.loss * stats.triples, loss_triples=stats.triples)
 
-    def _finish(self, round_id: RoundId, best_round: int) -> None:
+    def _finish(self, round_id: RoundId, asked: Finish) -> None:
         self._done = round_id
         if self._best:
             self._trainer.load_parameters(self._best)
         metrics = self._rank("test")
         with contextlib.suppress(SumAbandoned):  # the model and this client's own result are written all the same
-            self._sum_results(round_id, best_round, metrics)
+            if asked.wanted:
+                self._sum_results(round_id, asked.best_round, metrics)
         checkpoint.save_arrays(self._folder / "model.safetensors", _numpy(self._trainer.parameters_state()), {})
         write_json(self._folder / "result.json", self._result(metrics))
         self._conversation.send(SERVER, Done(), round_id)

@@ -152,10 +152,12 @@ class Saved(wire.Message, frozen=True):
 class Finish(wire.Message, frozen=True):
     """Server to every client: go back to your best copy, that of `best_round`, and rank your test part.
 
-    Zero: there is no best copy. A client whose copy is of another round takes no part in the sum of results.
+    Zero: there is no best copy. A client whose copy is of another round takes no part in the sum of results, nor does
+    one whose figures are not `wanted`, because the run's results were opened before without it.
     """
 
     best_round: int
+    wanted: bool
 
     def __post_init__(self) -> None:
         wire.require(self.best_round >= 0, "negative round")

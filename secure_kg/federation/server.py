@@ -420,12 +420,16 @@ class FederationServer:
         self._assemble()
         self._bring(self._clients, last)
         best = self._stopping.best_round
-        asked = self._people.present & self._best_with if best else self._people.present
+        asked = self._people.present & self._best_with if best else set(self._people.present)
+        asked &= self._folder.tested() or asked  # clients give results of one run over one set of clients
         with self._transport.phase(last, "finish"):
-            self._people.tell(self._clients, Finish(best))
+            self._people.tell(asked, Finish(best, wanted=True))
+            self._people.tell(self._people.present - asked, Finish(best, wanted=False))
         result = self._sums.add_up(self._metric_task(last, "test"), among=asked)
         if result is None and not self._sums.refused:
             raise UserError(f"no test result: {self._ledger.last_reason}")
+        if result is not None:
+            self._folder.note_tested(result.contributors)
         if isinstance(result, SumTotal):
             self._send_total(last, result)
         with self._transport.phase(last, "finish"):

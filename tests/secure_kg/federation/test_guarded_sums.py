@@ -1,5 +1,6 @@
 """Whole runs in which a secret would be summed twice, a client has missed sums, or evaluations are lost."""
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -91,9 +92,9 @@ def test_a_lent_table_that_is_false_ends_the_sum_and_not_the_secret(
     run_federation(config, nations(4), tmp_path / "run", transport_of=dying_after(25))
 
     def false(self: OwnRows) -> bytes:
-        table = bytearray(self._applied.to_bytes())
-        table[-4:] = (np.frombuffer(table[-4:], "<f4") / 2).tobytes()
-        return bytes(table)
+        false = copy.deepcopy(self._applied)
+        false.rows[np.flatnonzero(false.averaged)[0]] /= 2
+        return false.to_bytes()
 
     monkeypatch.setattr(OwnRows, "lend", false)
     resumed = run_federation(quick(aggregation="secret", rounds=8), nations(4), tmp_path / "run", resume=True)
