@@ -341,8 +341,10 @@ OTHER_TERMS: dict[str, SumTask] = {
 def test_clients_that_were_told_different_things_cannot_add_up(twin: Twin, difference: str) -> None:
     """Nobody sends an input: with shares that do not open, or adverts that are signed on other terms, all abort."""
     other, silent = OTHER_TERMS[difference], Silences()
-    at = "share keys" if twin is SIGNED else "masked input"
-    match = "not signed by its pinned identity" if twin is SIGNED else "it was told other keys, terms or rows"
+    # What a client has applied is in the keys of its shares only, all else also in what it signs.
+    by_signature = twin is SIGNED and "model" not in difference
+    at = "share keys" if by_signature else "masked input"
+    match = "not signed by its pinned identity" if by_signature else "it was told other keys, terms or rows"
 
     def take_part(conversation: Conversation) -> None:
         me = conversation.transport.party
@@ -356,7 +358,7 @@ def test_clients_that_were_told_different_things_cannot_add_up(twin: Twin, diffe
 
         with pytest.raises(PeerMisbehaved, match=match):
             bent(taking_part(twin, CLIENTS, [(own, {me: contribution})]), note)(conversation)
-        assert said == [AdvertiseChannel, AdvertiseKeys, ShareKeys][: 2 if twin is SIGNED else 3]
+        assert said == [AdvertiseChannel, AdvertiseKeys, ShareKeys][: 2 if by_signature else 3]
 
     def serve(conversation: Conversation) -> None:
         patience = Foreseen(*((step_of(at), party) for party in CLIENTS))
