@@ -31,6 +31,7 @@ FIELDS = {
         "expected",
         "expected_findings",
         "why_unnamed",
+        "why_unrefused",
         "also_expected",
         "outcome",
         "ok",
