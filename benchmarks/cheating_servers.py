@@ -33,7 +33,8 @@ example:
 
 FILE gets `servers`: of each its name, party, wants, claim, expected, expected_findings (any of them), why_unnamed,
 why_unrefused, also_expected (all of them, of any severity), outcome, ok, got, refused_by, reasons, audit_exit,
-audit_high, audit_other, audit_problem, crashes, server_ends, evidence, cpu_seconds; and `controls`, honest parties, likewise.
+audit_high, audit_other, audit_problem, crashes, server_ends, evidence, cpu_seconds; and `controls`, honest parties,
+likewise.
 Exit code 0: all came out as expected. 1: not all. 2: a mistake, told in one line."""
 
 VERSION = 1
