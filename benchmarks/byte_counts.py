@@ -12,6 +12,8 @@ from typing import Literal
 from protocols import byte_counts, frame_sizes
 from protocols.byte_counts import MaskedSum
 from protocols.identifiers import PartyId
+from protocols.sum_check import checks_of
+from protocols.sums import SumLayout
 from secure_kg.federation.config import Aggregation, RunConfig
 from secure_kg.federation.metric_sum import metric_layout
 from secure_kg.federation.row_sum import row_layout
@@ -47,7 +49,7 @@ class Uploads:
         """A training round: the count of holders, unless any number of them will do, and the sum of rows."""
         layout = row_layout(self.rows, self.width, _NO_LIMIT, self.clients, self.ring_bits)
         counted = self._count() if self.least_holders > 1 else {}
-        return counted | self._sum("rows", layout.entries, self.ring_bits // 8)
+        return counted | self._sum("rows", layout)
 
     def evaluation(self, number: int) -> dict[str, int]:
         """The `number`-th of the run, from one: a sum of metrics."""
@@ -55,8 +57,7 @@ class Uploads:
         return self.metrics("valid") | (judged if self.aggregation == "secret" else {})
 
     def metrics(self, purpose: str) -> dict[str, int]:
-        layout = metric_layout(self.clients)
-        return self._sum(purpose, layout.entries, layout.ring_bits // 8)
+        return self._sum(purpose, metric_layout(self.clients))
 
     def setup(self, names: Sequence[str], union_bound: int) -> dict[str, int]:
         """Keys and alignment: in clear under plain sums, else by one attempt of the private set union, and its vote."""
@@ -75,7 +76,10 @@ class Uploads:
         party, least = PartyId(self.party), self.least_holders
         return byte_counts.secret_count(self.rows, party, self.neighbours, least, self.signed).bytes_up()
 
-    def _sum(self, purpose: str, entries: int, entry_bytes: int) -> dict[str, int]:
+    def _sum(self, purpose: str, layout: SumLayout) -> dict[str, int]:
+        entries, entry_bytes = layout.entries, layout.ring.element_bytes
+        if self.aggregation == "secret":
+            entries += checks_of(layout)
         if self.aggregation == "plain":
             return byte_counts.clear_input(purpose, entries, entry_bytes)
         party = PartyId(self.party)

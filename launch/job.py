@@ -208,7 +208,7 @@ def _take_part(plan: Plan, transport: Transport, clients: int) -> bool:
         credentials = _credentials(plan.config, number, clients)
         graph = load_graph(plan.config, clients, number)
         trainer = make_trainer(plan.config, graph, number, environment.local_rank())
-        return client.run(graph, trainer, own, credentials)
+        return client.run(graph, trainer, own, credentials, _record(plan.config, number))
     except LeftOut:  # during set-up: the others have begun without this client
         return False
     except Aborted as problem:  # the server has said why, and ends the job
@@ -229,6 +229,13 @@ def _credentials(config: RunConfig, number: int, clients: int) -> Credentials | 
     if unknown:
         raise UserError(f"--keys {config.keys}: the key directory has no client {unknown[0]}")
     return loaded
+
+
+def _record(config: RunConfig, number: int) -> Path | None:
+    """Against an active server a client keeps the record of its openings beside its identity, for all of its runs."""
+    if config.adversary != "active" or config.keys is None:
+        return None
+    return Path(config.keys) / f"client-{number}.record"
 
 
 def _tell_server(client: "FederationClient", reason: str) -> NoReturn:

@@ -11,19 +11,41 @@ Reveals:     to the server nothing but who has contributed. To every client the 
 Assumes:     what `protocols.secagg` and `protocols.group_key` assume; AES-256 as a pseudorandom generator.
 Not covered: the server together with a client: that client's group key opens the sums, all of this session's. It opens
              no client's vector: those stay under the masks of `protocols.secagg`, with the threshold of that protocol.
-             Integrity against an active server: it may send a false sum. One whose counts are impossible is noticed,
-             which is so for noise, as false contributors or another round's sum give, the more surely the more counts
-             there are and the smaller they may be; without counts noise passes. A known amount added to the true sum
-             is not noticed, and different clients may be sent different sums.
+             Integrity of sums of more than 4096 entries against an active server. Tables of rows are mostly too long
+             for the check (below), and clients answer none of their sums. A false one whose counts are impossible is
+             noticed, which is so for noise, as false contributors or another round's sum give, the more surely the
+             more counts there are and the smaller they may be; without counts noise passes. A known amount added to
+             such a sum is not noticed here, and different clients may be sent different ones. Whoever refuses what it
+             reads, because it is impossible, tells the server so. A client that tells an active server the factors of
+             the check: the server then makes the others read what it likes.
 Reference:   FedCQA, algorithm 1.
 Deviations:  - The paper masks every round with the same perturbation, drawn once: the differences of a client's uploads
                are then in clear, and so is every upload to a client that colludes with the server. Here no mask is
                used twice, and uploads are pairwise masked besides.
              - Each contributor has a mask of its own. One mask added by all would stand on the sum as many times as
                there are contributors; an even multiple of it modulo 2^32 leaves the lowest bits of the sum in clear.
+             - Sums of few entries have a check.
+
+The check. What clients answer may depend on a sum: after an evaluation they say whether it was the best so far. A
+server that adds known amounts to the total would read the sum from such answers, bit by bit. So a client appends 40
+entries to a vector x of at most 4096 entries: entry s is the sum over i of f_{s,i} x_i, with factors that only clients
+know (`protocols.sum_check`). They lie under the same masks. A client reads a total t only if each check of it is the
+same sum of its entries.
+
+Why a total that was changed does not pass. Let the ring have 2^b elements (b = 32 or 64), and let the server add d to
+the entries and e to the checks, not both zero. The total passes if e_s = sum of f_{s,i} d_i for all s. If d = 0, this
+says e = 0, so it does not pass. Else let 2^v be the largest power of two that divides all d_i; v < b. For one i, d_i is
+an odd multiple of 2^v. Whatever the other factors are, f_{s,i} d_i is uniform among the 2^(b-v) multiples of 2^v, so
+that check s passes with probability 2^-(b-v) <= 1/2 at most. The checks have independent factors: all 40 pass with
+probability 2^-40 at most. The factors are uniform to the server and independent of all it has seen, since everything
+that depends on them lies under masks (AES-256 as a pseudorandom generator). That a client has refused tells it only
+that the change was one. So of q changed totals, chosen one after the other, one passes with probability q 2^-40 at
+most. A total said to be of other contributors, or of another sum, is changed by masks that are independent of the
+factors.
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Final
 
 from protocols import group_key
@@ -39,11 +61,18 @@ from protocols.primitives.prg import combine_keystreams
 from protocols.secagg.sums import SecAggSumClient, VectorSumServer, vector_task
 from protocols.secagg.terms import encode_parties
 from protocols.secagg.vectors import VectorClient, VectorTask, VectorTotal
+from protocols.sum_check import checked_numbers, checks_of, with_checks
 from protocols.sums import Silent, SumTask, Total
 from protocols.totals import SumTotal
 from protocols.transport.deadline import Deadline
 
 _MASKS_AT_A_TIME: Final = 64
+
+
+def secret_vector_task(task: SumTask) -> VectorTask:
+    """A secret sum as one of ring vectors: those of `vector_task` and, of few entries, their checks."""
+    vectors = vector_task(task)
+    return replace(vectors, length=vectors.length + checks_of(task.layout))
 
 
 def mask_key(key: GroupKey, task: VectorTask, party: PartyId) -> bytes:
@@ -92,15 +121,23 @@ class SecretSumClient(SecAggSumClient):
         self._key = group_key.join(conversation, self._vectors.session, deadline)
 
     def prepare(self, conversation: Conversation, task: SumTask, deadline: Deadline) -> None:
-        admit_total(conversation, vector_task(task))
+        admit_total(conversation, secret_vector_task(task))
         super().prepare(conversation, task, deadline)
 
     def open(self, task: SumTask, total: SumTotal) -> Total:
         """What the contributors' numbers add up to."""
+        key, vectors = self._group_key(), secret_vector_task(task)
+        numbers = checked_numbers(key, vectors, open_total(key, vectors, total), task.layout.entries)
         try:
-            return task.layout.decode(open_total(self._group_key(), vector_task(task), total))
+            return task.layout.decode(numbers)
         except SumAbandoned:
             raise PeerMisbehaved("the server sent a sum that is none of these contributors") from None
+
+    def _vector_task(self, task: SumTask) -> VectorTask:
+        return secret_vector_task(task)
+
+    def _vector(self, task: SumTask, numbers: GroupVector) -> GroupVector:
+        return with_checks(self._group_key(), secret_vector_task(task), numbers)
 
     def _more_masks(self, task: VectorTask, party: PartyId) -> Sequence[bytes]:
         return [mask_key(self._group_key(), task, party)]
@@ -120,6 +157,9 @@ class SecretSumServer(VectorSumServer[SumTotal]):
         """`present` may shrink under our hands: whoever is silent in one step is not asked in the next."""
         super().setup(conversation, present, patience, silent)
         group_key.serve(conversation, self._vectors.channels & frozenset(present), patience, silent)
+
+    def _vector_task(self, task: SumTask) -> VectorTask:
+        return secret_vector_task(task)
 
     def _read(self, task: SumTask, total: VectorTotal) -> SumTotal:
         return SumTotal.of(task.round, task.purpose, total.contributors, total.vector)

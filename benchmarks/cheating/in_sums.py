@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from benchmarks.cheating import claims, evaluations, lending, memory, sums, tables, totals
+from benchmarks.cheating import claims, comparisons, evaluations, lending, memory, sums, tables, totals
 from benchmarks.cheating.entry import Entry, Played
 from benchmarks.cheating.stage import CLIENTS
 from benchmarks.cheating.sums import input_of_victim, secrets_of_victim
@@ -109,6 +109,14 @@ def of_evaluations() -> tuple[Entry, ...]:
             "stopped",
             (*claims.LEFT_OUT, "resumed-from-nowhere"),
             evaluations.results_again,
+        ),
+        Entry(
+            "read-by-comparisons",
+            "secret validation results: it takes another amount off for each client and asks it whether they are best",
+            claims.SECRET,
+            "stopped",
+            claims.TABLES,
+            comparisons.read_by_comparisons,
         ),
         Entry(
             "false-verdicts",

@@ -89,7 +89,7 @@ class _NoBest(Cheat):
             case Verdict():
                 return (structs.replace(message, improved=False),)
             case Finish():
-                return (of_copy(message, 0),)
+                return (structs.replace(message, best_round=0),)
         return (message,)
 
 
@@ -106,11 +106,6 @@ class NudgedResults(_NoBest):
         if sender == VICTIM and isinstance(message, AdvertiseKeys) and message.purpose == "test":
             self.call_dropout(VICTIM)
         return message
-
-
-def of_copy(message: Finish, best_round: int) -> Finish:
-    """The request for the results of the copy of one round."""
-    return structs.replace(message, **({"best_round": best_round} if hasattr(message, "best_round") else {}))
 
 
 def nudged_rows(path: Path) -> Played:
@@ -148,9 +143,9 @@ class _ResultsOfCopies(Cheat):
     copy_of_victim = 1
 
     def send(self, to: PartyId, message: wire.Message) -> Iterable[wire.Message]:
-        return (
-            of_copy(message, self.copy_of_victim if to == VICTIM else 0) if isinstance(message, Finish) else message,
-        )
+        if isinstance(message, Finish):
+            return (structs.replace(message, best_round=self.copy_of_victim if to == VICTIM else 0),)
+        return (message,)
 
 
 class FirstCopy(_ResultsOfCopies):

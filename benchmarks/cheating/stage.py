@@ -4,7 +4,6 @@ The clients are those of the toolkit and know nothing of the play. What is watch
 by, is watched in their trainers: the rows they hold when they contribute, and the figures they rank.
 """
 
-import inspect
 import threading
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -236,7 +235,9 @@ class Stage:
             client.greet()
             trainer = job.session.trainers[number] = WatchedTrainer(graph, job.config, number)
             own, credentials = job.folder.client(number), self._credentials.get(number)
-            client.run(graph, trainer, own, credentials, **self._beside_the_identity(number))
+            # Against an active server the record of openings lies beside the identity.
+            record = self.keys / f"client-{number}.record" if credentials is not None else None
+            client.run(graph, trainer, own, credentials, record)
         except (_Gone, LeftOut, Aborted):
             pass
         except (ProtocolError, UserError) as problem:
@@ -253,12 +254,6 @@ class Stage:
             client.say_failed(reason)
         except Exception as problem:
             session.crashed[number] = f"{type(problem).__name__}: {problem}"
-
-    def _beside_the_identity(self, number: int) -> dict[str, Any]:
-        """Where a client keeps its record of openings, against an active server."""
-        if not self._credentials or "record" not in inspect.signature(FederationClient.run).parameters:
-            return {}
-        return {"record": self.keys / f"client-{number}.record"}
 
     def _make_identities(self, count: int) -> None:
         pairs = {number: new_identity() for number in range(1, count + 1)}

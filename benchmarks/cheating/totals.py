@@ -16,8 +16,8 @@ from protocols import wire
 from protocols.group_key import GroupKey
 from protocols.holders import PURPOSE as HOLDERS
 from protocols.identifiers import PartyId, RoundId
-from protocols.secagg.sums import vector_task
-from protocols.secret_aggregation import open_total
+from protocols.secret_aggregation import open_total, secret_vector_task
+from protocols.sum_check import checked_numbers, possible_entries, with_checks
 from protocols.sums import Contribution, SumLayout, SumTask, Total
 from protocols.totals import SumTotal
 from secure_kg.federation.row_sum import mean_rows, row_layout
@@ -33,21 +33,23 @@ def group_key_of(stage: Stage, number: int) -> GroupKey:
     return session.key
 
 
-def row_task(stage: Stage, round_id: int, entries: int) -> SumTask:
+def row_task(stage: Stage, round_id: int, length: int) -> SumTask:
     """The sum of rows of a round, as the server reckons it: its length tells the size of the union."""
     config, width = stage.config, stage.config.training.dim
-    layout = row_layout(entries // (width + 1), width, config.clip, CLIENTS, config.ring_bits)
+    union_size = next(entries // (width + 1) for entries in possible_entries(length) if entries % (width + 1) == 0)
+    layout = row_layout(union_size, width, config.clip, CLIENTS, config.ring_bits)
     return SumTask(RoundId(round_id), "rows", tuple(PartyId(n) for n in range(1, CLIENTS + 1)), layout)
 
 
 def read_by(key: GroupKey, task: SumTask, total: SumTotal) -> Total:
-    return task.layout.decode(open_total(key, vector_task(task), total))
+    vectors = secret_vector_task(task)
+    return task.layout.decode(checked_numbers(key, vectors, open_total(key, vectors, total), task.layout.entries))
 
 
 class TwoTotals(Cheat):
     """Everybody but the victim gets a false total of the round before and then the true one, whose digest counts.
 
-    With the group key the server puts into the false total what it likes under the masks.
+    With the group key the server puts into the false total what it likes under the masks, checks included.
     """
 
     def __init__(self, counted: int) -> None:
@@ -68,9 +70,10 @@ class TwoTotals(Cheat):
         return (message,) if to == VICTIM else (self._false(message, self.stage), message)
 
     def _false(self, true: SumTotal, stage: Stage) -> SumTotal:
-        task = row_task(stage, true.of_round, len(true.vector))
-        masks = true.vector - open_total(group_key_of(stage, COLLUDER), vector_task(task), true)
-        return structs.replace(true, vector=masks + of_most(task.layout, self.counted))
+        task, key = row_task(stage, true.of_round, len(true.vector)), group_key_of(stage, COLLUDER)
+        vectors = secret_vector_task(task)
+        masks = true.vector - open_total(key, vectors, true)
+        return structs.replace(true, vector=masks + with_checks(key, vectors, of_most(task.layout, self.counted)))
 
 
 def of_most(layout: SumLayout, counted: int) -> npt.NDArray[np.unsignedinteger]:

@@ -5,9 +5,12 @@ to those who are in one of them only. So every client commits, before a sum, to 
 parameters, the part of its data, the kind of sum, whatever the sum is called). Everybody is told the commitments of
 all, and a client helps to open
 
-- the sum of one round and purpose a second time only if the survivors and the states of all of them are as before: the
-  sum is then the same number and shows nothing new. (A resumed job repeats the rounds after its last checkpoint.)
-- a sum that holds a state, its own or anybody's, only over the survivors with which it has opened that state before.
+- the sum of one round and purpose of a run a second time only if the survivors and the states of all of them are as
+  before: the sum is then the same number and shows nothing new. (A resumed job repeats the rounds after its last
+  checkpoint.)
+- a sum that holds a state which it has opened before, its own or anybody's, in this run or an earlier one of which it
+  has the record, only over the same survivors and with the same states of all of them;
+- sums of a purpose that is meant to be opened at the end of a run, in whatever round, over one set of survivors.
 
 A client guards the states of the others too, because a threshold of clients opens a sum, whether or not the one whose
 secret comes twice is among them. If those who shared keys already rule a sum out, it gives no input either. A refusal
@@ -23,7 +26,7 @@ In a sparse graph a client sees its neighbours only, and a new sum gives it new 
 import hashlib
 import hmac
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from protocols.errors import SumAbandoned
@@ -41,6 +44,8 @@ class Opening:
     survivors: frozenset[PartyId]
     states: Mapping[PartyId, bytes] = field(default_factory=dict)
     """The survivors' commitments. Empty ones guard nothing: such an input is fresh each time."""
+    run: str = ""
+    """In which run, by the client's own count: rounds of different runs have nothing in common."""
 
     @property
     def name(self) -> tuple[int, str]:
@@ -57,11 +62,22 @@ def commit(key: bytes, kind: str, depends_on: bytes) -> bytes:
 
 
 class Openings:
-    """`known`: what was opened before this session. `note`: where to write down what is opened now."""
+    """`known`: what was opened before this session. `note`: where to write down what is opened now.
 
-    def __init__(self, known: Collection[Opening] = (), note: Note | None = None) -> None:
+    `run`: the run under way. `at_the_end`: purposes whose sums are opened over one set of survivors in a run.
+    """
+
+    def __init__(
+        self,
+        known: Collection[Opening] = (),
+        note: Note | None = None,
+        run: str = "",
+        at_the_end: Collection[str] = (),
+    ) -> None:
+        self._run, self._at_the_end = run, frozenset(at_the_end)
         self._by_name: dict[tuple[int, str], Opening] = {}
         self._by_state: dict[bytes, Opening] = {}
+        self._last: dict[str, Opening] = {}
         for opening in known:
             self._remember(opening)
         self._note = note
@@ -71,41 +87,50 @@ class Openings:
 
     def may_come(self, opening: Opening) -> None:
         """`SumAbandoned` if no part of these `survivors`, of whom some may still drop out, can be opened."""
-        for before in self._before(opening):
+        for before in (*self._same_inputs(opening), *self._same_end(opening)):
             if not before.survivors <= opening.survivors:
-                raise SumAbandoned(_over_others(opening, before))
+                raise SumAbandoned(self._over_others(opening, before))
 
     def open(self, opening: Opening) -> None:
         """Called right before a client answers for the survivors; `SumAbandoned` if it must not."""
-        for before in self._before(opening):
+        same = self._same_inputs(opening)
+        for before in (*same, *self._same_end(opening)):
             if before.survivors != opening.survivors:
-                raise SumAbandoned(_over_others(opening, before))
-            if before.name == opening.name and dict(before.states) != dict(opening.states):
-                raise SumAbandoned(
-                    f"the sum of {opening.purpose} of round {opening.round} was opened before from other states; the "
-                    "difference would be what has changed"
-                )
+                raise SumAbandoned(self._over_others(opening, before))
+        if any(dict(before.states) != dict(opening.states) for before in same):
+            raise SumAbandoned(
+                f"the sum of {opening.purpose} of round {opening.round} has inputs that were opened before, beside "
+                "other states; the difference would be what has changed"
+            )
+        opening = replace(opening, run=self._run)
         self._remember(opening)
         if self._note is not None:
             self._note(opening)
 
-    def _before(self, opening: Opening) -> list[Opening]:
+    def _same_inputs(self, opening: Opening) -> list[Opening]:
         """What was opened of the same name, and of each of the same states."""
         named = self._by_name.get(opening.name)
         same = [self._by_state[state] for state in opening.states.values() if state in self._by_state]
         return [*([named] if named is not None else []), *same]
 
+    def _same_end(self, opening: Opening) -> list[Opening]:
+        last = self._last.get(opening.purpose)
+        return [last] if last is not None else []
+
     def _remember(self, opening: Opening) -> None:
         """The first opening of each sum and of each state counts."""
-        self._by_name.setdefault(opening.name, opening)
+        if opening.run == self._run:
+            self._by_name.setdefault(opening.name, opening)
+            if opening.purpose in self._at_the_end:
+                self._last.setdefault(opening.purpose, opening)
         for state in opening.states.values():
             if state:
                 self._by_state.setdefault(state, opening)
 
-
-def _over_others(opening: Opening, before: Opening) -> str:
-    again = "was" if before.name == opening.name else f"has inputs that were, as {before.purpose} of {before.round},"
-    return (
-        f"the sum of {opening.purpose} of round {opening.round} {again} opened before over other clients; the "
-        "difference would be the input of those missing"
-    )
+    def _over_others(self, opening: Opening, before: Opening) -> str:
+        same = (before.run, before.name) == (self._run, opening.name)
+        again = "was" if same else f"has inputs that were, as {before.purpose} of {before.round},"
+        return (
+            f"the sum of {opening.purpose} of round {opening.round} {again} opened before over other clients; the "
+            "difference would be the input of those missing"
+        )

@@ -59,7 +59,7 @@ class SecAggSumClient(SumClient):
         self._vectors.setup(conversation, deadline)
 
     def prepare(self, conversation: Conversation, task: SumTask, deadline: Deadline) -> None:
-        self._vectors.prepare(conversation, vector_task(task), deadline)
+        self._vectors.prepare(conversation, self._vector_task(task), deadline)
 
     def contribute(
         self,
@@ -72,10 +72,18 @@ class SecAggSumClient(SumClient):
         encoding = Spent()
         with encoding.measure():
             encoded = self._encoder.encode(task.layout, contribution)
-        vectors = vector_task(task)
+            vector = self._vector(task, encoded.vector)
+        vectors = self._vector_task(task)
         masks = self._more_masks(vectors, conversation.transport.party)
-        masking = self._vectors.contribute(conversation, vectors, encoded.vector, deadline, masks, may_open)
+        masking = self._vectors.contribute(conversation, vectors, vector, deadline, masks, may_open)
         return ContributionReport(encoded.clipped, encoded.max_error, encoding, masking)
+
+    def _vector_task(self, task: SumTask) -> VectorTask:
+        return vector_task(task)
+
+    def _vector(self, task: SumTask, numbers: GroupVector) -> GroupVector:
+        """What is sent under masks: the encoded numbers."""
+        return numbers
 
     def _more_masks(self, task: VectorTask, party: PartyId) -> Sequence[bytes]:
         """Keys of masks that stay on the sum: none, the server is to read it."""
@@ -105,7 +113,7 @@ class VectorSumServer(SumServer[R]):
         patience: Patience,
         silent: Silent,
     ) -> None:
-        self._vectors.prepare(conversation, vector_task(task), present, patience, silent)
+        self._vectors.prepare(conversation, self._vector_task(task), present, patience, silent)
 
     def collect(
         self,
@@ -115,7 +123,11 @@ class VectorSumServer(SumServer[R]):
         silent: Silent,
         present: Collection[PartyId] | None = None,
     ) -> R:
-        return self._read(task, self._vectors.collect(conversation, vector_task(task), patience, silent, present))
+        vectors = self._vector_task(task)
+        return self._read(task, self._vectors.collect(conversation, vectors, patience, silent, present))
+
+    def _vector_task(self, task: SumTask) -> VectorTask:
+        return vector_task(task)
 
     @abstractmethod
     def _read(self, task: SumTask, total: VectorTotal) -> R:

@@ -17,6 +17,7 @@ from protocols.identifiers import PartyId, RoundId
 from protocols.plain.sums import ClearInput
 from protocols.plain.union import ClearNames, ClearUnion, tag_of
 from protocols.secagg.messages import MaskedInput
+from protocols.sum_check import possible_entries
 from protocols.sums import SumLayout
 from secure_kg.audit.read import Observation
 from secure_kg.errors import UserError
@@ -107,13 +108,14 @@ def read_view(config: RunConfig, observations: Iterable[Observation], round: int
     return ServerView(config, chosen.round, uploads, names, _names_at(names, tags))
 
 
-def upload_layout(config: RunConfig, entries: int) -> SumLayout:
-    """How a vector of so many entries is laid out; all of it follows from public settings."""
+def upload_layout(config: RunConfig, length: int) -> SumLayout:
+    """How the rows in a vector of this length are laid out; all of it follows from public settings."""
     width = STRATEGIES[config.strategy].row_width(config.training.model, config.training.dim)
-    union, rest = divmod(entries, width + 1)
-    if rest or not width:
+    possible = possible_entries(length) if config.aggregation == "secret" else (length,)
+    unions = [entries // (width + 1) for entries in possible if not entries % (width + 1)]
+    if not unions or not width:
         raise UserError("the transcript has rows of another width than its run's settings")
-    return row_layout(union, width, config.clip, config.clients or 1, config.ring_bits)
+    return row_layout(unions[0], width, config.clip, config.clients or 1, config.ring_bits)
 
 
 class _Chosen:
@@ -153,7 +155,8 @@ class _Chosen:
 def _decoded(config: RunConfig, client: int, round: int, upload: ClearInput | MaskedInput) -> RowUpload:
     layout = upload_layout(config, len(upload.vector))
     rows = layout.codec.decode(upload.vector[: layout.real_entries]).astype(np.float32)
-    counts = np.minimum(upload.vector[layout.real_entries :].astype(np.uint64), _LARGEST).astype(np.int64)
+    last = upload.vector[layout.real_entries : layout.entries]
+    counts = np.minimum(last.astype(np.uint64), _LARGEST).astype(np.int64)
     return RowUpload(client, round, rows.reshape(len(counts), -1), counts, isinstance(upload, MaskedInput))
 
 

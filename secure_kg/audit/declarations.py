@@ -70,7 +70,10 @@ FIELDS: Final[dict[type[wire.Message], dict[str, Field]]] = {
     federation.Verdict: {"improved": Field("aggregate", "whether the federation's result was the best so far")},
     federation.SaveCheckpoint: {},
     federation.Saved: {},
-    federation.Finish: {"best_round": Field("aggregate", "in which round the federation's result was the best")},
+    federation.Finish: {
+        "best_round": Field("aggregate", "which evaluation was the best"),
+        "wanted": Field("public", "whether a client's results go into the sum"),
+    },
     federation.Done: {},
     federation.Goodbye: {"complete": Field("public", "whether everybody is there at the end")},
     talk.Failed: {"reason": Field("public", "why a client gave up, in words")},

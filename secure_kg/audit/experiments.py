@@ -41,6 +41,7 @@ from protocols.secagg.params import ThreatModel
 from protocols.secagg.server import Step
 from protocols.secagg.sums import vector_task
 from protocols.secagg.vectors import VectorTask
+from protocols.secret_aggregation import secret_vector_task
 from protocols.sums import Contribution, SumLayout, SumTask
 
 Vector: TypeAlias = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
@@ -115,11 +116,11 @@ def secret_sums(seed: int) -> Experiment:
     def simulate() -> View:
         simulated, _ = _with_group_key()
         for (task, _), silent in zip(sums, _silences(), strict=True):
-            simulate_secret_sum(simulated, vector_task(task), silent)
+            simulate_secret_sum(simulated, secret_vector_task(task), silent)
         return simulated.view()
 
     session = replace(SumSession.secret(_parties(), sums), falls=_falls(PURPOSE))
-    known = [KnownSum(vector_task(task), encoded(inputs)) for task, inputs in sums]
+    known = [KnownSum(secret_vector_task(task), _without_checks(task, inputs)) for task, inputs in sums]
     return Experiment("secret", session, simulate, lambda view: known)
 
 
@@ -214,6 +215,14 @@ def guarded_sums(seed: int) -> list[tuple[SumTask, dict[PartyId, Contribution]]]
 
 def encoded(inputs: Mapping[PartyId, Contribution]) -> dict[PartyId, Vector]:
     return {party: LAYOUT.encode(contribution).vector for party, contribution in inputs.items()}
+
+
+def _without_checks(task: SumTask, inputs: Mapping[PartyId, Contribution]) -> dict[PartyId, Vector]:
+    """Whoever has chosen the inputs does not know the factors of their checks: zeros there."""
+    vectors = {party: LAYOUT.ring.zeros(secret_vector_task(task).length) for party in inputs}
+    for party, numbers in encoded(inputs).items():
+        vectors[party][: len(numbers)] = numbers
+    return vectors
 
 
 def total_of(inputs: Mapping[PartyId, Contribution], silent: Mapping[PartyId, Step]) -> Vector:

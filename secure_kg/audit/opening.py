@@ -38,6 +38,7 @@ from protocols.secagg.replay import RecordedSum, Withheld, open_again, withheld
 from protocols.secagg.sums import vector_task
 from protocols.secagg.terms import Advert, Terms, check_signed, setup_transcript
 from protocols.secagg.vectors import VectorTask, parameters_for
+from protocols.secret_aggregation import secret_vector_task
 from protocols.sums import SumLayout, SumTask
 from protocols.unions import Union, list_digest
 from secure_kg.audit.attending import Attending, goes_on
@@ -250,7 +251,8 @@ class Opening:
         return self._of_numbers(SumTask(round_id, purpose, chosen, layout))
 
     def _of_numbers(self, task: SumTask) -> _Running:
-        return _Running(vector_task(task), task.layout, None)
+        of_vectors = secret_vector_task if self._config.aggregation == "secret" else vector_task
+        return _Running(of_vectors(task), task.layout, None)
 
     def _take_union(self, places: UnionPlaces) -> None:
         if places.size and self._session is not None and self.union is None:

@@ -25,7 +25,7 @@ from protocols.psu import names as union_names
 from protocols.psu.vote import AlignmentRefused
 from protocols.receipts import Head
 from protocols.secagg.openings import Openings
-from protocols.secagg.terms import Credentials
+from protocols.secagg.terms import Credentials, digest
 from protocols.secret_aggregation import SecretSumClient
 from protocols.sums import Contribution, ContributionReport, MayOpen, SumLayout, SumTask
 from protocols.totals import SumTotal
@@ -37,7 +37,7 @@ from secure_kg.data.soundness import faults
 from secure_kg.errors import UserError
 from secure_kg.federation import checkpoint, twins
 from secure_kg.federation.alignment import keep_objection, load_positions, save_positions
-from secure_kg.federation.client_folder import append_opening, read_openings, state_key
+from secure_kg.federation.client_folder import append_opening, read_openings, run_id, state_key
 from secure_kg.federation.config import SETUP_SECONDS, RunConfig
 from secure_kg.federation.first_rows import AGREEING_ROUND, first_rows, private_seed
 from secure_kg.federation.judge import Judge
@@ -74,6 +74,8 @@ from secure_kg.models.shapes import initial_range
 from secure_kg.training.trainer import LocalTrainer, TrainStats
 
 _SECONDS_TO_SAY_SO: Final = 10.0
+MOST_IN_VAIN: Final = 10
+"""Sums of rows given up one after the other, beside those that a resumed job repeats. An honest server ends sooner."""
 
 
 @dataclass(slots=True)
@@ -97,6 +99,7 @@ class FederationClient:
         self._count = OwnCount(config, lambda number: transport.party in self._participants(number))
         self._lent: set[tuple[int, int]] = set()
         self._best: dict[str, torch.Tensor] = {}
+        self._best_round = self._in_vain = 0
         self._last = TrainStats(0.0, 0, 0)
         self._conversation = Conversation(transport, NO_SESSION)
         self._done = SETUP
@@ -110,7 +113,8 @@ class FederationClient:
 
     def say_failed(self, reason: str) -> None:
         """Tell the server that this client cannot go on. The reason must name places, never contents."""
-        self._conversation.send(SERVER, Failed(reason[:MAX_REASON]), self._done)
+        with contextlib.suppress(ProtocolError):  # there is nothing more to be done about a server that takes no word
+            self._conversation.send(SERVER, Failed(reason[:MAX_REASON]), self._done)
         self._transport.flush(Deadline.after(_SECONDS_TO_SAY_SO))  # a server that no longer listens must not hold us
         if self._receipt is not None:
             self._receipt.stop(self._done)
@@ -122,18 +126,27 @@ class FederationClient:
         self._conversation = Conversation(self._transport, SessionId(welcome.session), welcome.binding)
         if welcome.digest != self._config.digest():
             raise UserError("the server was started with other settings than this client")
+        if welcome.rounds_done and self._strategy.shared is not None and not welcome.aligned:
+            raise PeerMisbehaved("the server wants a run that has trained already to be aligned anew")
         self._done = RoundId(welcome.rounds_done)
         self._saved_by = tuple(welcome.saved_by)
         self._aligned = welcome.aligned
         return welcome.run_name
 
     def run(
-        self, graph: ClientGraph, trainer: LocalTrainer, folder: Path, credentials: Credentials | None = None
+        self,
+        graph: ClientGraph,
+        trainer: LocalTrainer,
+        folder: Path,
+        credentials: Credentials | None = None,
+        record: Path | None = None,
     ) -> bool:
         """Take part until the results are written; `folder` is this client's own. Whether all clients are there.
 
-        `credentials`: its signing key and the others' pinned identities, against an active server.
+        `credentials`: its signing key and the others' pinned identities, against an active server. `record`: where it
+        keeps which sums it has helped to open, if that is to hold for more than this run.
         """
+        self._record = record if record is not None else folder
         self._graph, self._trainer, self._folder = graph, trainer, folder
         if self._receipt is None:
             return self._take_part(folder, credentials)
@@ -146,8 +159,11 @@ class FederationClient:
 
     def _take_part(self, folder: Path, credentials: Credentials | None) -> bool:
         self._judge = Judge(self._config.patience, folder)
-        self._states = States(state_key(folder))
-        openings = Openings(read_openings(folder), lambda opening: append_opening(folder, opening))
+        record, at_the_end = self._record, ("test",)
+        self._states = States(state_key(record))
+        openings = Openings(
+            read_openings(record), lambda opening: append_opening(record, opening), run_id(folder), at_the_end
+        )
         self._conversation.send(SERVER, Ready(), SETUP)
         self._open_session(credentials, openings)
         self._keep_receipt()
@@ -186,7 +202,7 @@ class FederationClient:
             case Abandon():
                 pass  # of a sum to which this client has contributed already
             case Finish() if self._done < round_id and self._count.finish(round_id):
-                self._finish(round_id)
+                self._finish(round_id, message)
             case _:
                 raise UnexpectedMessage(
                     f"the server sent {type(message).__name__} of round {round_id} after round {self._done}"
@@ -276,7 +292,7 @@ class FederationClient:
                 self._conversation,
                 names,
                 self._clients,
-                self._states.of_names(names),
+                self._states.of_names(names, run_id(self._folder)),
                 self._deadline(),
             )
             if config.reveal_names and session is not None:
@@ -311,6 +327,10 @@ class FederationClient:
             self._train_locally(round_id)
             return
         rows = self._rows
+        if self._in_vain >= MOST_IN_VAIN + 2 * self._config.checkpoint_every:
+            raise PeerMisbehaved(f"this client has trained for {self._in_vain} sums in a row that were given up")
+        self._in_vain += 1
+        rows.begin_round()
         task, count = self._row_task(round_id, rows), self._count_task(round_id, rows)
         if count is not None:
             self._holders.prepare(self._conversation, count, self._deadline())
@@ -323,6 +343,7 @@ class FederationClient:
             holders = self._holders.count(self._conversation, count, rows.positions.own, self._deadline())
         may_open = holders.may_open if holders is not None else None
         report = self._contribute(task, rows.contribution(holders), may_open)
+        self._in_vain = 0
         self._losses.clipped += report.clipped
         self._losses.max_error = max(self._losses.max_error, report.max_error)
 
@@ -333,7 +354,9 @@ class FederationClient:
 
     def _row_task(self, round_id: RoundId, rows: OwnRows) -> SumTask:
         """The sum of a round that is about to be trained."""
-        state = self._states.of_rows(self._trainer, round_id, empty=not len(rows.positions.own))
+        state = self._states.of_nothing("rows", round_id)
+        if len(rows.positions.own):
+            state = self._states.of_rows(self._trainer, rows.positions.digest)
         return SumTask(round_id, "rows", self._participants(round_id), rows.layout, rows.digest, state)
 
     def _count_task(self, round_id: RoundId, rows: OwnRows) -> CountTask | None:
@@ -363,10 +386,12 @@ class FederationClient:
             reason = "this client has not trained since its last evaluation"
             self._conversation.send(SERVER, Abandon("valid", reason), round_id)
             return
+        fresh = self._count.fresh
+        task = self._result_task(round_id, "valid", fresh=fresh)
         self._count.evaluated(round_id)
-        task = self._metric_task(round_id, "valid")
         self._sums.prepare(self._conversation, task, self._deadline())
-        self._contribute(task, metric_contribution(self._rank("valid")))
+        # A loss that was told before is not told again: over other clients it would be the same secret once more.
+        self._contribute(task, metric_contribution(self._rank("valid", self._last if fresh else None)))
         if isinstance(self._sums, SecretSumClient):
             metrics, _ = self._read_metrics(self._sums, task)
             self._conversation.send(SERVER, self._judge.read(round_id, metrics), round_id)
@@ -378,38 +403,52 @@ class FederationClient:
 
     def _take_verdict(self, round_id: RoundId, improved: bool) -> None:
         if improved:
-            self._best = self._trainer.parameters_state()
+            self._best, self._best_round = self._trainer.parameters_state(), int(round_id)
         self._judge.take_verdict(round_id, improved)
 
-    def _metric_task(self, round_id: RoundId, part: Part) -> SumTask:
-        """The sum of results on `part`, of the parameters as they are now."""
-        empty = not len(self._graph.part(part)) and not self._last.triples
-        state = self._states.of_results(self._trainer, part, round_id, empty=empty)
-        model = self._rows.digest if self._rows is not None else b""
-        return SumTask(round_id, part, self._clients, metric_layout(len(self._clients)), model, state)
+    def _result_task(self, round_id: RoundId, part: Part, *, fresh: bool, best: int = 0) -> SumTask:
+        """The sum of results on `part`, of the parameters as they are now: `fresh`, or of the copy of round `best`."""
+        applied = self._rows.digest if self._rows is not None else b""
+        if not len(self._graph.part(part)) and not (fresh and self._last.triples):
+            state = self._states.of_nothing(f"results/{part}", round_id)
+        else:
+            state = self._states.of_results(self._trainer, part, b"" if fresh else applied)
+        layout, model = metric_layout(len(self._clients)), digest(applied, best.to_bytes(8, "little"))
+        return SumTask(round_id, part, self._clients, layout, model, state)
 
-    def _rank(self, part: Part) -> ClientMetrics:
+    def _rank(self, part: Part, stats: TrainStats | None = None) -> ClientMetrics:
+        """`stats`: of training that is to be told, too."""
         with self._watch.measure("evaluate"):
             tail = self._trainer.evaluate(part, "tail")
             both = tail + self._trainer.evaluate(part, "head")
-        stats = self._last
+        if stats is None:
+            return ClientMetrics(tail, both)
         return ClientMetrics(tail, both, loss_sum=stats.loss * stats.triples, loss_triples=stats.triples)
 
-    def _finish(self, round_id: RoundId) -> None:
+    def _finish(self, round_id: RoundId, asked: Finish) -> None:
         self._done = round_id
         if self._best:
             self._trainer.load_parameters(self._best)
-        task = self._metric_task(round_id, "test")
-        self._sums.prepare(self._conversation, task, self._deadline())
         metrics = self._rank("test")
         with contextlib.suppress(SumAbandoned):  # the model and this client's own result are written all the same
-            self._contribute(task, metric_contribution(metrics))
-            if isinstance(self._sums, SecretSumClient):
-                test, clients = self._read_metrics(self._sums, task)
-                self._judge.write_result(test, clients, self._rows.averaged_in_union if self._rows is not None else 0)
+            if asked.wanted:
+                self._sum_results(round_id, asked.best_round, metrics)
         checkpoint.save_arrays(self._folder / "model.safetensors", _numpy(self._trainer.parameters_state()), {})
         write_json(self._folder / "result.json", self._result(metrics))
         self._conversation.send(SERVER, Done(), round_id)
+
+    def _sum_results(self, round_id: RoundId, best_round: int, metrics: ClientMetrics) -> None:
+        """Test figures into their sum, which is bound to the round of the best copy: all are of the same one."""
+        if best_round != self._best_round:
+            reason = f"this client's best copy is of round {self._best_round}"
+            self._conversation.send(SERVER, Abandon("test", reason), round_id)
+            return
+        task = self._result_task(round_id, "test", fresh=True, best=best_round)
+        self._sums.prepare(self._conversation, task, self._deadline())
+        self._contribute(task, metric_contribution(metrics))
+        if isinstance(self._sums, SecretSumClient):
+            test, clients = self._read_metrics(self._sums, task)
+            self._judge.write_result(test, clients, self._rows.averaged_in_union if self._rows is not None else 0)
 
     def _result(self, metrics: ClientMetrics) -> dict[str, Any]:
         graph, traffic, watch = self._graph, self._transport.traffic, self._times()
@@ -459,6 +498,7 @@ class FederationClient:
             "loss": [self._last.loss, self._last.triples, self._last.steps],
             "judge": self._judge.record(),
             "count": self._count.record(),
+            "best_round": self._best_round,
         }
         shared = self._rows.state() if self._rows is not None else {}
         checkpoint.save_part(self._folder, round_id, _numpy(model | best) | shared, record)
@@ -477,7 +517,7 @@ class FederationClient:
         if any(f"model/{name}" not in tensors or tensors[f"model/{name}"].shape != p.shape for name, p in fits.items()):
             raise UserError("the checkpoint does not fit this client: its data have changed")
         self._trainer.load_state(_below(tensors, "model/"))
-        self._best = _below(tensors, "best/")
+        self._best, self._best_round = _below(tensors, "best/"), int(record.get("best_round", 0))
         self._watch = Stopwatch(record["seconds"], record.get("cpu_seconds"))  # earlier versions kept the first only
         self._losses = Losses(record["clipped"], record["max_error"])
         self._last = TrainStats(*record["loss"])

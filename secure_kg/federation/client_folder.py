@@ -1,8 +1,11 @@
 """A client's own folder: made for its owner's eyes only, and the record of the sums it has helped to open.
 
 pid                 number of the process that works on it
-openings.jsonl      one line per sum: round, purpose, survivors and their states (see `protocols.secagg.openings`)
+run.id              a random name for the run, by which this client tells its runs apart
+openings.jsonl      one line per sum: run, round, purpose, survivors and their states (see `protocols.secagg.openings`)
 state.key           256 random bits under which this client commits to its states; they open nothing else
+
+The last two may lie elsewhere, for several runs together.
 """
 
 import contextlib
@@ -18,11 +21,15 @@ from secure_kg.errors import UserError
 _OPENINGS = "openings.jsonl"
 _STATE_KEY = "state.key"
 _KEY_BYTES = 32
+_RUN_ID = "run.id"
+_ID_BYTES = 16
+BEFORE_ANYTHING = ("pid", _STATE_KEY, _RUN_ID)
+"""Files of a client that has not done anything yet."""
 
 
 def open_folder(folder: Path, process: int, *, resume: bool) -> None:
     """Make the folder. A new run must not find one in use: a server that names an old run could have it overwritten."""
-    if not resume and folder.exists() and any(path.name not in ("pid", _STATE_KEY) for path in folder.iterdir()):
+    if not resume and folder.exists() and any(path.name not in BEFORE_ANYTHING for path in folder.iterdir()):
         raise UserError(f"{folder}: has files of another run; choose another --out or continue with --resume")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -32,26 +39,38 @@ def open_folder(folder: Path, process: int, *, resume: bool) -> None:
         raise UserError(f"{folder}: cannot be written ({problem.strerror})") from None
 
 
+def run_id(folder: Path) -> str:
+    """The name of the run in this folder, the same in all its sessions; drawn by the first."""
+    return _drawn(folder / _RUN_ID, _ID_BYTES).hex()
+
+
 def state_key(folder: Path) -> bytes:
     """The key of this client's commitments, the same in all sessions of a run; drawn by the first."""
-    path = folder / _STATE_KEY
+    key = _drawn(folder / _STATE_KEY, _KEY_BYTES)
+    if len(key) != _KEY_BYTES:
+        path = folder / _STATE_KEY
+        raise UserError(f"{path}: not a key of {_KEY_BYTES} bytes; without it, sums opened before are not opened again")
+    return key
+
+
+def _drawn(path: Path, size: int) -> bytes:
+    """What is in the file; at first random bytes."""
+    folder = path.parent
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with contextlib.suppress(FileExistsError):
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:
-                file.write(secrets.token_bytes(_KEY_BYTES))
-        key = path.read_bytes()
+                file.write(secrets.token_bytes(size))
+        return path.read_bytes()
     except OSError as problem:
         raise UserError(f"{path}: cannot be used ({problem.strerror})") from None
-    if len(key) != _KEY_BYTES:
-        raise UserError(f"{path}: not a key of {_KEY_BYTES} bytes; without it, sums opened before are not opened again")
-    return key
 
 
 def append_opening(folder: Path, opening: Opening) -> None:
     """Written before the answer leaves, so that it outlives this process."""
     record = {
+        "run": opening.run,
         "round": int(opening.round),
         "purpose": opening.purpose,
         "survivors": sorted(int(party) for party in opening.survivors),
@@ -81,7 +100,8 @@ def read_openings(folder: Path) -> list[Opening]:
             record = json.loads(line)
             survivors = frozenset(PartyId(int(party)) for party in record["survivors"])
             states = {PartyId(int(party)): bytes.fromhex(state) for party, state in record.get("states", {}).items()}
-            known.append(Opening(RoundId(int(record["round"])), str(record["purpose"]), survivors, states))
+            name = RoundId(int(record["round"])), str(record["purpose"])
+            known.append(Opening(*name, survivors, states, str(record.get("run", ""))))
         except (ValueError, KeyError, TypeError, AttributeError):
             raise UserError(f"{path}: not a record of openings") from None
     return known

@@ -11,6 +11,7 @@ from protocols.secagg.terms import digest
 
 DIGEST_BYTES = 32
 MAX_NAME = 255
+MAX_ROUNDS = 1 << 31
 
 
 @wire.message(0x1001)
@@ -40,7 +41,8 @@ class Welcome(wire.Message, frozen=True):
     def __post_init__(self) -> None:
         wire.require(len(self.session) == SESSION_BYTES, "session of wrong length")
         wire.require(len(self.digest) == DIGEST_BYTES, "digest of wrong length")
-        wire.require(self.rounds_done >= 0 and all(party > 0 for party in self.saved_by), "negative round or party")
+        wire.require(0 <= self.rounds_done < MAX_ROUNDS, "a round out of range")
+        wire.require(all(party > 0 for party in self.saved_by), "a party that is no client")
         wire.require(len(self.aligned) in (0, DIGEST_BYTES), "digest of wrong length")
         # The name becomes part of a path: it must not lead anywhere else.
         wire.require(len(self.run_name) <= MAX_NAME and "/" not in self.run_name, "run name that is no file name")
@@ -146,9 +148,19 @@ class Saved(wire.Message, frozen=True):
     """Client to server: my part of the checkpoint is on disk."""
 
 
-@wire.message(0x1008)
+@wire.message(0x1017)
 class Finish(wire.Message, frozen=True):
-    """Server to every client: go back to your best copy and rank your test part."""
+    """Server to every client: go back to your best copy, that of `best_round`, and rank your test part.
+
+    Zero: there is no best copy. A client whose copy is of another round takes no part in the sum of results, nor does
+    one whose figures are not `wanted`, because the run's results were opened before without it.
+    """
+
+    best_round: int
+    wanted: bool
+
+    def __post_init__(self) -> None:
+        wire.require(self.best_round >= 0, "negative round")
 
 
 @wire.message(0x1009)

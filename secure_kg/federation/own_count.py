@@ -28,7 +28,12 @@ class OwnCount:
         if round_id <= self._evaluated:
             return False
         idle = not any(map(self._drawn, range(self._evaluated + 1, round_id + 1)))
-        return self.trained > self._evaluated or idle
+        return self.fresh or idle
+
+    @property
+    def fresh(self) -> bool:
+        """Whether this client has trained since its last evaluation."""
+        return self.trained > self._evaluated
 
     def evaluated(self, round_id: int) -> None:
         self._evaluated = round_id

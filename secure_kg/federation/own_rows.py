@@ -100,13 +100,26 @@ class OwnRows:
         if not fresh.any():
             return
         self._digest = None
-        own = self.positions.own
-        changed = fresh[own]
-        if changed.any():
-            mine, places = self._trainer.rows(self._table), own[changed]
-            first = averaged[places] == AGREEING_ROUND  # means of first rows, which shrink in the mean
-            mine[changed] = np.where(first[:, None], scaled_back(rows[places], self._span), rows[places])
-            self._trainer.set_rows(self._table, mine)
+        self._put(fresh[self.positions.own])
+
+    def begin_round(self) -> None:
+        """Go back to the last mean of every row that has one, whatever this client has trained since.
+
+        A sum that was given up leaves a client with rows of its own. If it went on from them, a server could have one
+        client train alone, round after round, and then read in a sum with the others how far it has come.
+        """
+        self._put(self._applied.averaged[self.positions.own] > 0)
+
+    def _put(self, chosen: npt.NDArray[np.bool_]) -> None:
+        """Write the applied means of the rows `chosen` [own] into the model."""
+        if not chosen.any():
+            return
+        places = self.positions.own[chosen]
+        rows, first = self._applied.rows[places], self._applied.averaged[places] == AGREEING_ROUND
+        mine = self._trainer.rows(self._table)
+        # Means of first rows shrink in the mean.
+        mine[chosen] = np.where(first[:, None], scaled_back(rows, self._span), rows)
+        self._trainer.set_rows(self._table, mine)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """For a checkpoint."""

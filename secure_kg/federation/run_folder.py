@@ -8,6 +8,7 @@ checkpoint.json                 the last round for which every party has written
 server/checkpoint-R.safetensors
 server/alignment.json           size and digest of the union, once for the whole run
 server/names.json               the names of the union, under --reveal-names only
+server/tested.json              over which clients the test results were opened
 clients/K/                      what client K keeps to itself: its checkpoints, model.safetensors, result.json,
                                 alignment.safetensors; under secret sums federation.json(l), which only it can read
 pool/                           under --strategy entire: checkpoints and model of the one trainer; clients/K then has
@@ -21,15 +22,17 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from protocols.identifiers import PartyId
 from secure_kg.errors import UserError
 from secure_kg.federation.config import RunConfig
 
 LOCK: Final = "lock"
+_OWN: Final = ("clients/*", "pool")
 
 
 @contextmanager
@@ -88,7 +91,8 @@ class RunFolder:
     def _unused(self) -> bool:
         """Whether a job has done no more here than to begin."""
         files = [path.relative_to(self.path) for path in self.path.rglob("*") if not path.is_dir()]
-        begun = ("config.toml", LOCK, "transcript-*.bin", "clients/*/pid", "clients/*/state.key", "pool/state.key")
+        own = ("pid", "state.key", "run.id")
+        begun = ("config.toml", LOCK, "transcript-*.bin", *(f"{folder}/{name}" for folder in _OWN for name in own))
         return all(any(path.match(pattern) for pattern in begun) for path in files)
 
     @property
@@ -101,6 +105,17 @@ class RunFolder:
 
     def client(self, number: int) -> Path:
         return self.path / "clients" / str(number)
+
+    def note_tested(self, clients: Collection[int]) -> None:
+        write_json(self.server / "tested.json", {"clients": sorted(int(client) for client in clients)})
+
+    def tested(self) -> set[PartyId]:
+        """Over whom the run's test results were opened, if they were."""
+        path = self.server / "tested.json"
+        clients = read_json(path).get("clients", []) if path.exists() else []
+        if not isinstance(clients, list) or not all(isinstance(client, int) for client in clients):
+            raise UserError(f"{path}: names no clients")
+        return {PartyId(client) for client in clients}
 
     def client_results(self) -> list[dict[str, Any]]:
         """The results that clients on this machine have left; none from clients elsewhere."""

@@ -113,6 +113,8 @@ class FederationServer:
         self._tap: Tap | None = None
         self._has: dict[PartyId, int] = {}
         """Up to which round each client has the shared rows."""
+        self._best_with: set[PartyId] = set(self._clients)
+        """Clients that were told to keep the best copy, if there is one: test results are of that copy."""
         self._idle: set[PartyId] = set()
         """Clients that were asked to train and have not, since their last evaluation: they would refuse another."""
         self._people = Gathering(config, transport, report)
@@ -353,6 +355,8 @@ class FederationServer:
                 told = "results are for clients to read"
         with self._transport.phase(round_id, "verdict"):
             self._people.tell(self._clients, Verdict(improved))
+        if improved:
+            self._best_with = set(self._people.present)
         ledger = self._ledger
         record = {"round": round_id, "seconds": round(ledger.elapsed, 3), **figures, "clients": clients}
         up, down = (sum(ledger.bytes(direction).values()) for direction in ("received", "sent"))
@@ -385,6 +389,7 @@ class FederationServer:
                 "best_mrr": self._stopping.best_mrr,
                 "best_round": self._stopping.best_round,
                 "checks_since_best": self._stopping.checks_since_best,
+                "best_with": sorted(int(party) for party in self._best_with),
                 **self._ledger.record(),
             }
             table = self._table
@@ -403,6 +408,8 @@ class FederationServer:
         self._stopping.best_mrr = record["best_mrr"]
         self._stopping.best_round = record["best_round"]
         self._stopping.checks_since_best = record["checks_since_best"]
+        kept = {PartyId(party) for party in record.get("best_with", self._clients)}
+        self._best_with = kept & {PartyId(party) for party in checkpoint.last_complete(self._folder.path).saved_by}
         self._ledger.restore(record, done)
         self._folder.forget_metrics_after(done)
         self._report(f"continuing after round {done}")
@@ -412,11 +419,17 @@ class FederationServer:
         self._people.round = last
         self._assemble()
         self._bring(self._clients, last)
+        best = self._stopping.best_round
+        asked = self._people.present & self._best_with if best else set(self._people.present)
+        asked &= self._folder.tested() or asked  # clients give results of one run over one set of clients
         with self._transport.phase(last, "finish"):
-            self._people.tell(self._clients, Finish())
-        result = self._sums.add_up(self._metric_task(last, "test"))
+            self._people.tell(asked, Finish(best, wanted=True))
+            self._people.tell(self._people.present - asked, Finish(best, wanted=False))
+        result = self._sums.add_up(self._metric_task(last, "test"), among=asked)
         if result is None and not self._sums.refused:
             raise UserError(f"no test result: {self._ledger.last_reason}")
+        if result is not None:
+            self._folder.note_tested(result.contributors)
         if isinstance(result, SumTotal):
             self._send_total(last, result)
         with self._transport.phase(last, "finish"):

@@ -1,8 +1,10 @@
 """A client's commitments to what its inputs depend on, by kind of sum (`protocols.secagg.openings`).
 
-Rows depend on the parameters from which a round is trained (and on the round, whose draws are public); results on the
-parameters that are ranked and on the part; tables of the union on the names. An input that is nothing but zeros is a
-secret of nobody: its commitment changes with every round, so that it binds nobody, and repeats with it.
+Rows depend on the parameters from which a round is trained (and on the round, whose draws are public), and stand where
+the alignment puts them. Results depend on the parameters that are ranked and on the part; those of a client that had
+nothing to train since its last evaluation also count as others if the shared rows have changed. Tables of the union
+depend on the names. An input that is nothing but zeros is a secret of nobody: its commitment changes with every round,
+so that it binds nobody, and repeats with it.
 """
 
 from collections.abc import Collection
@@ -17,7 +19,7 @@ _NOTHING: Final = b"nothing in round "
 
 
 class States:
-    """`key`: this client's own, for as long as the run (`client_folder.state_key`)."""
+    """`key`: this client's own, for as long as its record of openings (`client_folder.state_key`)."""
 
     __slots__ = ("_key",)
 
@@ -27,14 +29,22 @@ class States:
     def __repr__(self) -> str:
         return "States()"
 
-    def of_rows(self, trainer: LocalTrainer, round_id: int, *, empty: bool) -> bytes:
-        """`empty`: this client holds no shared row."""
-        return commit(self._key, "rows", _NOTHING + b"%d" % round_id if empty else trainer.digest())
+    def of_rows(self, trainer: LocalTrainer, alignment: bytes) -> bytes:
+        """`alignment`: digest of the one that gives the rows their places."""
+        return commit(self._key, "rows", digest(alignment, trainer.digest()))
 
-    def of_results(self, trainer: LocalTrainer, part: Part, round_id: int, *, empty: bool) -> bytes:
-        """`empty`: it has nothing to rank and no loss to tell."""
-        return commit(self._key, f"results/{part}", _NOTHING + b"%d" % round_id if empty else trainer.digest())
+    def of_results(self, trainer: LocalTrainer, part: Part, idle_since: bytes = b"") -> bytes:
+        """`idle_since`: of a client that had nothing to train, the digest of the shared rows."""
+        return commit(self._key, f"results/{part}", digest(idle_since, trainer.digest()))
 
-    def of_names(self, names: Collection[str]) -> bytes:
-        encoded = (name.encode("utf-8", "surrogatepass") for name in sorted(set(names)))
-        return commit(self._key, "names", digest(*encoded))
+    def of_nothing(self, kind: str, round_id: int) -> bytes:
+        """Of an input of zeros."""
+        return commit(self._key, kind, _NOTHING + b"%d" % round_id)
+
+    def of_names(self, names: Collection[str], run: str) -> bytes:
+        """Of one run: another one may be held by other clients, with other names."""
+        return commit(self._key, "names", digest(run.encode(), *(_encoded(name) for name in sorted(set(names)))))
+
+
+def _encoded(name: str) -> bytes:
+    return name.encode("utf-8", "surrogatepass")

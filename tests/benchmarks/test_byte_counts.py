@@ -173,3 +173,22 @@ def test_the_documented_formula_is_the_count(clients: int, rows: int, dim: int) 
         for least in (2, 3, 5):
             counted = byte_counts.secret_count(many, PartyId(1), neighbours, least).bytes_up()
             assert 341 + 154 * k + longer + 8 * many * (least - 1) ** 2 == sum(counted.values())
+
+
+@pytest.mark.parametrize("clients", [2, 5, 15])
+def test_the_documented_sizes_of_an_evaluation_are_the_counts(clients: int) -> None:
+    text = " ".join((ROOT / "docs" / "overhead.md").read_text(encoding="utf-8").split())
+    assert "149 bytes in clear and 450 + 154 k masked" in text
+    assert "771 + 154 k in all, and 35 for a verdict" in text
+    k = clients - 1
+    sizes = {"plain": 149, "secagg": 450 + 154 * k, "secret": 771 + 154 * k + 35}
+    for aggregation, size in sizes.items():
+        uploads = Uploads(aggregation, clients, 1, 100, 8)  # type: ignore[arg-type]
+        assert sum(uploads.evaluation(1).values()) == size
+
+
+@pytest.mark.parametrize(("rows", "more"), [(5, 161), (16, 160), (455, 160), (456, 0)])
+def test_a_secret_sum_of_few_rows_has_a_check(rows: int, more: int) -> None:
+    """Rows of width 8: 455 of them have 4095 entries, 456 have more than 4096."""
+    secret, masked = (sum(Uploads(kind, 5, 1, rows, 8).round().values()) for kind in ("secret", "secagg"))  # type: ignore[arg-type]
+    assert secret - masked == more

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.cheating import apart, lending, sessions, tables
+from benchmarks.cheating import apart, comparisons, lending, sessions, tables
 from benchmarks.cheating.absences import NeverTold
 from benchmarks.cheating.entry import Played, perform
-from benchmarks.cheating.stage import VICTIM, Stage, stage_config
+from benchmarks.cheating.stage import CLIENTS, VICTIM, Stage, stage_config
 from benchmarks.cheating.zoo import ZOO
 from benchmarks.cheating_servers import main
-from protocols import wire
+from protocols import secret_aggregation, wire
 from protocols.identifiers import PartyId
 from protocols.secagg.openings import Openings
 from secure_kg.audit.audit import audit
@@ -96,6 +96,15 @@ def test_without_the_digest_of_tables_the_loans_would_work(tmp_path: Path, monke
     assert played.evidence["clients_that_took_the_table"] == len(lending.OTHERS)
 
 
+def test_without_the_check_of_secret_sums_clients_would_answer_what_results_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secret_aggregation, "checks_of", lambda layout: 0)
+    played = comparisons.read_by_comparisons(tmp_path)
+    assert played.got
+    assert played.evidence["answers"] == CLIENTS * comparisons.EVALUATIONS
+
+
 def test_without_their_record_of_openings_clients_would_open_a_round_again_from_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,7 +122,7 @@ def test_if_clients_went_on_from_sums_given_up_the_victim_would_be_read(
     play: Callable[[Path], Played], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By half of the error that the mean of the sum has, after ten rounds alone."""
-    monkeypatch.setattr(OwnRows, "begin_round", lambda self: None, raising=False)
+    monkeypatch.setattr(OwnRows, "begin_round", lambda self: None)
     played = play(tmp_path)
     assert played.got
     assert played.evidence["median_error"] < 0.6 * played.evidence["error_of_guessing"]

@@ -72,17 +72,17 @@ class Verdicts(Check):
                     self._blame(observation, self._fault(number, improved))
                 if improved:
                     self._best = dataclasses.replace(self._best, round=number)
-            case Finish() as finish:
-                self._blame(observation, self._fault_of_end(getattr(finish, "best_round", None)))
+            case Finish(best_round=named):
+                self._blame(observation, self._fault_of_end(named))
 
     def _blame(self, observation: Observation, fault: str) -> None:
         if fault:
             where = f"session {self._session}, round {observation.round}, client {observation.peer}"
             self._wrong.add(f"{where}: {fault}")
 
-    def _fault_of_end(self, named: int | None) -> str:
+    def _fault_of_end(self, named: int) -> str:
         expected = self._best.round
-        if named is None or expected is None or named == expected:
+        if expected is None or named == expected:
             return ""
         return f"tested with the copy of round {named}, where that of round {expected} was the best"
 

@@ -72,20 +72,46 @@ def test_the_same_sum_from_another_state_of_anybody_is_refused() -> None:
     openings.open(opening(1, "rows", some(1, 2, 3), c1=b"a", c2=b"b", c3=b"c"))
     openings.open(opening(1, "rows", some(1, 2, 3), c1=b"a", c2=b"b", c3=b"c"))
     for states in ({"c1": b"a", "c2": b"b", "c3": b"d"}, {"c1": b"x", "c2": b"b", "c3": b"c"}, {"c1": b"a"}):
-        with pytest.raises(SumAbandoned, match="opened before from other states"):
+        with pytest.raises(SumAbandoned, match="opened before, beside other states"):
             openings.open(opening(1, "rows", some(1, 2, 3), **states))
 
 
 @pytest.mark.parametrize("whose", ["c1", "c2", "c3"])
-def test_a_state_that_comes_again_under_another_name_needs_the_same_survivors(whose: str) -> None:
+def test_a_state_that_comes_again_under_another_name_needs_the_same_survivors_and_states(whose: str) -> None:
     openings = Openings()
     openings.open(opening(1, "valid", some(1, 2, 3), **{whose: b"unchanged"}))
     openings.open(opening(2, "valid", some(1, 2, 3), **{whose: b"unchanged"}))
     party = int(whose[1:])
-    other = some(party, 4)
+    other, neighbour = some(party, 4), f"c{party % 3 + 1}"
     with pytest.raises(SumAbandoned, match="has inputs that were, as valid of 1, opened before over other clients"):
         openings.open(opening(3, "valid", other, **{whose: b"unchanged"}))
+    with pytest.raises(SumAbandoned, match="opened before, beside other states"):
+        openings.open(opening(3, "valid", some(1, 2, 3), **{whose: b"unchanged", neighbour: b"changed"}))
     openings.open(opening(3, "valid", other, **{whose: b"changed"}))
+
+
+def test_the_end_of_a_run_is_opened_over_one_set_of_survivors() -> None:
+    """Whatever their states are: a change so small that it changes no result changes a state."""
+    openings = Openings(at_the_end=["test"])
+    openings.open(opening(5, "test", some(1, 2, 3), c1=b"a"))
+    openings.open(opening(7, "test", some(1, 2, 3), c1=b"b"))
+    with pytest.raises(SumAbandoned, match="as test of 5, opened before over other clients"):
+        openings.open(opening(9, "test", some(1, 2), c1=b"c"))
+    with pytest.raises(SumAbandoned, match="opened before over other clients"):
+        openings.may_come(opening(9, "test", some(1, 2), c1=b"c"))
+
+
+def test_runs_are_told_apart_by_name_and_not_by_state() -> None:
+    noted: list[Opening] = []
+    first = Openings(note=noted.append, run="first", at_the_end=["test"])
+    first.open(opening(3, "rows", some(1, 2, 3), c1=b"a"))
+    first.open(opening(4, "test", some(1, 2, 3), c1=b"b"))
+    assert {one.run for one in noted} == {"first"}
+    again = Openings(noted, run="second", at_the_end=["test"])
+    again.open(opening(3, "rows", some(1, 2), c1=b"other"))
+    again.open(opening(4, "test", some(1, 2), c1=b"another"))
+    with pytest.raises(SumAbandoned, match="has inputs that were, as rows of 3, opened before over other clients"):
+        again.open(opening(5, "rows", some(1, 2), c1=b"a"))
 
 
 def test_an_input_without_a_state_is_fresh() -> None:

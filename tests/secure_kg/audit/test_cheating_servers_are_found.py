@@ -202,7 +202,7 @@ def test_a_client_that_is_said_to_have_saved_is_looked_for(two_sessions: Path, t
         (after(of(TrainRound, 2, 1), lambda one: Evaluate()), 1, "not due"),
         (without(of(TrainRound, 3, 4)), 2, "without training since round 3"),
         (without(of(TrainRound, 3, 5)), 2, "without training since round 4"),
-        (after(of(Finish, 1), lambda one: Finish()), 2, "a second time"),
+        (after(of(Finish, 1), lambda one: Finish(0, wanted=True)), 2, "a second time"),
         (after(of(Finish, 1), lambda one: Evaluate()), 2, "after the end"),
     ],
     ids=["twice", "not due", "untrained after a checkpoint", "untrained", "two ends", "after the end"],

@@ -108,7 +108,6 @@ def test_test_results_of_a_run_are_over_one_set_of_clients(second: set[int], fou
     assert bool(told) == found
 
 
-@pytest.mark.skipif("best_round" not in Finish.__struct_fields__, reason="here results name no copy")
 @pytest.mark.parametrize(("named", "fault"), [(2, False), (3, True), (0, True)])
 def test_the_results_are_of_the_copy_that_was_called_best(named: int, fault: bool) -> None:
     """Under secret sums, where verdicts are the clients'. The second session goes on from a checkpoint."""
@@ -121,5 +120,5 @@ def test_the_results_are_of_the_copy_that_was_called_best(named: int, fault: boo
     check.begin_session()
     check.observe(seen(Welcome(bytes(16), bytes(32), 2, [1], bytes(32), "run"), 1, number=0))
     check.observe(seen(Verdict(False), 1, number=3))
-    check.observe(seen(Finish(**{"best_round": named}), 1, number=5))
+    check.observe(seen(Finish(named, wanted=True), 1, number=5))
     assert bool(check.findings()) == fault

@@ -15,8 +15,7 @@ from protocols.group_key import GroupKey
 from protocols.identifiers import RoundId
 from protocols.psu.attempts import UnionPlaces
 from protocols.secagg.messages import MaskedInput
-from protocols.secagg.sums import vector_task
-from protocols.secret_aggregation import SecretSumClient, open_total
+from protocols.secret_aggregation import SecretSumClient, open_total, secret_vector_task
 from protocols.totals import SumTotal
 from secure_kg.data.graph import ClientGraph
 from secure_kg.errors import UserError
@@ -81,9 +80,10 @@ def test_without_the_group_key_no_aggregate_follows(tmp_path: Path, monkeypatch:
         key = self._group_key()
         other = GroupKey(b"\1" * 32, key._session, key.commitment)
         if task.purpose == "rows":
-            opened["right"].append(open_total(key, vector_task(task), total))
-            opened["wrong"].append(open_total(other, vector_task(task), total))
-            opened["held"].append(total.vector)
+            entries = task.layout.entries  # without the checks, which are no small numbers
+            opened["right"].append(open_total(key, secret_vector_task(task), total)[:entries])
+            opened["wrong"].append(open_total(other, secret_vector_task(task), total)[:entries])
+            opened["held"].append(total.vector[:entries])
         return original(self, task, total)
 
     monkeypatch.setattr(SecretSumClient, "open", and_try_another)
@@ -191,7 +191,7 @@ def test_results_are_given_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     def twice(self: FederationServer, done: RoundId) -> Any:
         self._people.round = RoundId(done + 1)
-        self._people.tell(self._clients, Finish())
+        self._people.tell(self._clients, Finish(self._stopping.best_round, wanted=True))
         self._sums.add_up(self._metric_task(RoundId(done + 1), "test"))
         self._people.gather(Done, "results")
         return original(self, RoundId(done + 1))
