@@ -19,7 +19,8 @@ Each entry is a party, mostly the server, that runs a whole federation on Nation
 of SECURITY.md. Whether it gets what it is after is measured against the victim's true secret; then the run is audited
 with all clients' receipts.
 
-  stopped       clients refuse before anything is lost, and the audit names the cheat (why_unnamed: why it cannot)
+  stopped       clients refuse before anything is lost (why_unrefused: why they need not), and the audit names the
+                cheat (why_unnamed: why it cannot)
   caught        the audit ends with exit code 3 and names it
   succeeded     it got what it was after, and the audit does not name it
   out of scope  it got what it was after, as SECURITY.md says that it can
@@ -31,8 +32,9 @@ example:
   python -m benchmarks.cheating_servers --only two-tables evaluation-on-demand
 
 FILE gets `servers`: of each its name, party, wants, claim, expected, expected_findings (any of them), why_unnamed,
-also_expected (all of them, of any severity), outcome, ok, got, refused_by, reasons, audit_exit, audit_high,
-audit_other, audit_problem, crashes, server_ends, evidence, cpu_seconds; and `controls`, honest parties, likewise.
+why_unrefused, also_expected (all of them, of any severity), outcome, ok, got, refused_by, reasons, audit_exit,
+audit_high, audit_other, audit_problem, crashes, server_ends, evidence, cpu_seconds; and `controls`, honest parties,
+likewise.
 Exit code 0: all came out as expected. 1: not all. 2: a mistake, told in one line."""
 
 VERSION = 1

@@ -97,8 +97,11 @@ def size_of_union(session: Session) -> int | None:
 
 
 def run_again(path: Path) -> Played:
-    """The same clients with the same seed in a second run, which the victim is not told of: the first sums differ."""
-    config = stage_config(alignment="plain", rounds=1, eval_every=1, checkpoint_every=0)
+    """The same clients with the same seed in a second run, which the victim is not told of: the first sums differ.
+
+    Against a server that is not called active clients keep their records in the run's folder.
+    """
+    config = stage_config(adversary="semi-honest", alignment="plain", rounds=1, eval_every=1, checkpoint_every=0)
     stage, again = Stage(path / "first", config), Stage(path / "second", config)
     stage.perform(Cheat())
     again.perform(NeverTold(ChannelDirectory, 0))

@@ -17,6 +17,7 @@ CLAIMS: Final = "Clients that claim names they do not have."
 SECRET: Final = "the server alone learns nothing of any sum"
 COLLUDER: Final = "The vectors of the other clients stay protected as above"
 RECEIPTS: Final = "Receipts that end early."
+APPLIED: Final = "All clients of a sum have applied the same."
 HONEST: Final = "What is claimed"
 
 TABLES: Final = ("different-global-models", "false-totals")

@@ -45,6 +45,8 @@ class Entry:
     """Who cheats."""
     unnamed: str = ""
     """Why no finding can name a cheat that is stopped: what it leaves in a transcript, honest parties leave, too."""
+    unrefused: str = ""
+    """Why nobody refuses a cheat that is stopped: it has its way, and that gives it nothing."""
     shows: tuple[str, ...] = ()
     """Findings that an audit must have, of whatever severity, although they do not name the cheat."""
 
@@ -75,6 +77,7 @@ def perform(entry: Entry) -> dict[str, Any]:
         "expected": entry.expected,
         "expected_findings": list(entry.findings),
         "why_unnamed": entry.unnamed,
+        "why_unrefused": entry.unrefused,
         "also_expected": list(entry.shows),
         "outcome": outcome,
         "ok": _ok(entry, outcome, audited, bool(found), bool(refused)) and not crashed,
@@ -118,7 +121,7 @@ def _ok(entry: Entry, outcome: Outcome, audited: Audited, found: bool, refused: 
         return False
     match entry.expected:
         case "stopped":
-            return outcome == "stopped" and refused and named
+            return outcome == "stopped" and (refused or bool(entry.unrefused)) and named
         case "caught":
             return outcome == "caught" and named
         case "out of scope" | "clean":

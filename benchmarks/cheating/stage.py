@@ -73,13 +73,14 @@ class WatchedTrainer(LocalTrainer):
         super().__init__(graph, config.training, torch.device("cpu"), config.seed, number)
         self.trained: dict[int, Rows] = {}
         """By round: the relations' rows after its epochs, which are what its client contributes."""
+        self.losses: dict[int, TrainStats] = {}
         self.ranked: dict[tuple[Part, Sides], list[RankingSums]] = {}
         self.put: list[Rows] = []
         """Tables of relations as they were put in from outside."""
 
     def train_round(self, round: int) -> TrainStats:
         done = super().train_round(round)
-        self.trained[round] = self.rows("relation")
+        self.trained[round], self.losses[round] = self.rows("relation"), done
         return done
 
     def set_rows(self, table: Any, rows: Rows) -> None:
@@ -160,8 +161,12 @@ class Stage:
         config: RunConfig,
         graphs: list[ClientGraph] | None = None,
         vanishes: tuple[int, int] | None = None,
+        earlier: "Stage | None" = None,
     ) -> None:
-        """`path`: an empty folder; the run's own is `run` in it. `vanishes`: client and round in which it is lost."""
+        """`path`: an empty folder; the run's own is `run` in it. `vanishes`: client and round in which it is lost.
+
+        `earlier`: another run of the same clients, whose identities they have still, with what lies beside them.
+        """
         self.config, self.path, self.run = config, path, path / "run"
         count = config.clients or 0
         self.graphs = graphs if graphs is not None else nations(count, config)
@@ -169,7 +174,10 @@ class Stage:
         self.directory: Mapping[PartyId, bytes] | None = None
         self._credentials: dict[int, Credentials] = {}
         self._vanishes = vanishes
-        if config.adversary == "active":
+        self.keys: Path = earlier.keys if earlier is not None else path / "keys"
+        if earlier is not None:
+            self.directory, self._credentials = earlier.directory, earlier._credentials
+        elif config.adversary == "active":
             self._make_identities(count)
 
     @property
@@ -226,15 +234,26 @@ class Stage:
         try:
             client.greet()
             trainer = job.session.trainers[number] = WatchedTrainer(graph, job.config, number)
-            client.run(graph, trainer, job.folder.client(number), self._credentials.get(number))
+            own, credentials = job.folder.client(number), self._credentials.get(number)
+            # Against an active server the record of openings lies beside the identity.
+            record = self.keys / f"client-{number}.record" if credentials is not None else None
+            client.run(graph, trainer, own, credentials, record)
         except (_Gone, LeftOut, Aborted):
             pass
         except (ProtocolError, UserError) as problem:
             job.session.refused[number] = f"{type(problem).__name__}: {problem}"
-            client.say_failed(str(problem))
+            self._say_failed(client, number, job.session, str(problem))
         except Exception as problem:
             job.session.crashed[number] = f"{type(problem).__name__}: {problem}"
-            client.say_failed("internal error")
+            self._say_failed(client, number, job.session, "internal error")
+
+    @staticmethod
+    def _say_failed(client: FederationClient, number: int, session: Session, reason: str) -> None:
+        """A client that cannot even say so has crashed."""
+        try:
+            client.say_failed(reason)
+        except Exception as problem:
+            session.crashed[number] = f"{type(problem).__name__}: {problem}"
 
     def _make_identities(self, count: int) -> None:
         pairs = {number: new_identity() for number in range(1, count + 1)}

@@ -1,6 +1,6 @@
 """All cheats, and what is promised against each.
 
-stopped         clients refuse before anything is lost, and an audit of what the server has left names the cheat
+stopped         clients refuse before anything is lost, or nothing is lost by it, and an audit names the cheat
 caught          an audit with all clients' receipts ends with exit code 3 and names it, whether or not clients refuse
 out of scope    it works, and SECURITY.md says so
 clean           no cheat: an honest party, whom nobody may accuse
@@ -8,7 +8,7 @@ clean           no cheat: an honest party, whom nobody may accuse
 
 from typing import Final
 
-from benchmarks.cheating import around_sums, claims, honest, in_sums
+from benchmarks.cheating import around_sums, between_sums, claims, honest, in_sums
 from benchmarks.cheating.entry import Entry
 
 
@@ -33,5 +33,8 @@ _ENTRIES: Final = (
     *around_sums.of_unions(),
     *around_sums.of_records(),
     *around_sums.of_absences(),
+    *between_sums.of_training(),
+    *between_sums.of_results(),
+    *between_sums.of_beginnings(),
 )
 ZOO: Final = {entry.name: entry for entry in _ENTRIES}

@@ -2,14 +2,14 @@
 
 import dataclasses
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
-from benchmarks.cheating import comparisons, lending, sessions, tables
+from benchmarks.cheating import apart, comparisons, lending, sessions, tables
 from benchmarks.cheating.absences import NeverTold
-from benchmarks.cheating.entry import perform
+from benchmarks.cheating.entry import Played, perform
 from benchmarks.cheating.stage import CLIENTS, VICTIM, Stage, stage_config
 from benchmarks.cheating.zoo import ZOO
 from benchmarks.cheating_servers import main
@@ -31,6 +31,7 @@ FIELDS = {
         "expected",
         "expected_findings",
         "why_unnamed",
+        "why_unrefused",
         "also_expected",
         "outcome",
         "ok",
@@ -114,6 +115,22 @@ def test_without_their_record_of_openings_clients_would_open_a_round_again_from_
     assert played.got
     found = audit(open_run(played.stage.run), None, played.stage.directory)
     assert "same-sum-from-other-states" in {one.id for one in found.findings if one.severity == "high"}
+
+
+@pytest.mark.parametrize("play", [apart.trained_alone, apart.past_for_one])
+def test_if_clients_went_on_from_sums_given_up_the_victim_would_be_read(
+    play: Callable[[Path], Played], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By half of the error that the mean of the sum has, after ten rounds alone."""
+    monkeypatch.setattr(OwnRows, "begin_round", lambda self: None)
+    played = play(tmp_path)
+    assert played.got
+    assert played.evidence["median_error"] < 0.6 * played.evidence["error_of_guessing"]
+
+
+def test_a_cheat_that_nobody_refuses_is_stopped_only_where_a_reason_is_given() -> None:
+    assert all(entry.expected == "stopped" for entry in ZOO.values() if entry.unrefused)
+    assert not perform(dataclasses.replace(ZOO["loss-twice"], unrefused=""))["ok"]
 
 
 def test_all_are_listed_without_running_any(capsys: pytest.CaptureFixture[str]) -> None:

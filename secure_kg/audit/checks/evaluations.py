@@ -1,7 +1,8 @@
 """Clients are evaluated when that is due, once, and after training.
 
 Results hardly change from one evaluation to the next. A server that has them added up at will, over sets of clients of
-its choice, subtracts the sums from each other and reads the results of single clients.
+its choice, subtracts the sums from each other and reads the results of single clients. Test results of a run are those
+of one copy of the model, or nearly so: they are opened over one set of clients, in whatever session.
 """
 
 import dataclasses
@@ -63,6 +64,8 @@ class Evaluations(Check):
         self._digest = b""
         self._clients: dict[int, _Client] = {}
         self._untrained = UntrainedSums()
+        self._tested: tuple[int, frozenset[int]] | None = None
+        """The first session with test results, and over whom they were opened."""
         self._on_demand = Evidence()
 
     def begin_session(self) -> None:
@@ -145,6 +148,14 @@ class Evaluations(Check):
                 f"session {self._session}, round {total.round}: results ({total.purpose}) were added up again without "
                 f"training in between, this time with or without clients {named}"
             )
+        if total.purpose == "test" and total.vector is not None and total.threshold:
+            session, contributors = self._tested = self._tested or (self._session, total.contributors)
+            if odd := contributors ^ total.contributors:
+                named = ", ".join(str(party) for party in sorted(odd))
+                self._on_demand.add(
+                    f"session {self._session}, round {total.round}: test results were opened, as in session {session}, "
+                    f"this time with or without clients {named}"
+                )
 
     def findings(self) -> list[Finding]:
         if not self._on_demand:

@@ -14,6 +14,7 @@ from secure_kg.audit.read import Observation
 from secure_kg.audit.snapshots import Snapshots
 from secure_kg.federation.config import RunConfig
 from secure_kg.federation.messages import Finish, SaveCheckpoint, Saved, TrainRound, Welcome
+from secure_kg.federation.strategy import STRATEGIES
 
 
 class Resuming(Check):
@@ -72,6 +73,9 @@ class Resuming(Check):
 
     def _go_on(self, welcome: Welcome) -> None:
         number, where = welcome.rounds_done, f"session {self._session} goes on after round {welcome.rounds_done}"
+        if number and not welcome.aligned and STRATEGIES[self.config.strategy].shared is not None:
+            self._accused = self._session
+            self._again.add(f"{where}, and is said to have no alignment")
         if number < self._complete:
             self._wrong.add(f"{where}, though the checkpoint of round {self._complete} was complete")
         saved_by = self._saved_by.go_on_from(number)

@@ -1,7 +1,7 @@
 """The server's verdict on an evaluation, best so far or not, follows from the results that it has opened.
 
 A client keeps the copy of its model that was called best. With false verdicts the server chooses which one that is, and
-so which one the test results are of.
+so which one the test results are of. At the end it names the round of that copy (`Finish`).
 
 Under secret sums the verdict is a client's, and only that all are told the same is checked (`same_for_all`).
 """
@@ -15,7 +15,7 @@ from secure_kg.audit.read import Observation
 from secure_kg.audit.snapshots import Snapshots
 from secure_kg.errors import DataError
 from secure_kg.federation.config import RunConfig
-from secure_kg.federation.messages import SaveCheckpoint, Verdict, Welcome
+from secure_kg.federation.messages import Finish, SaveCheckpoint, Verdict, Welcome
 from secure_kg.federation.metric_sum import metrics_of
 
 
@@ -24,6 +24,8 @@ class _Best:
     mrr: float = -1.0
     exact: bool = True
     """False: what was best before is not in the record, and no less than `mrr`."""
+    round: int | None = 0
+    """Of the last evaluation that was called the best so far; None if it is not known."""
 
 
 class Verdicts(Check):
@@ -61,14 +63,28 @@ class Verdicts(Check):
             case Welcome(rounds_done=done) if not self._greeted:
                 self._greeted = True
                 best = self._saved.go_on_from(done)
-                self._best = best if best is not None else _Best(exact=False)
+                self._best = best if best is not None else _Best(exact=False, round=None)
             case SaveCheckpoint():
                 self._saved.save(number, self._best)
-            case Verdict(improved=improved) if self.config.aggregation != "secret":
-                self._told += 1
-                fault = self._fault(number, improved)
-                if fault:
-                    self._wrong.add(f"session {self._session}, round {number}, client {observation.peer}: {fault}")
+            case Verdict(improved=improved):
+                if self.config.aggregation != "secret":
+                    self._told += 1
+                    self._blame(observation, self._fault(number, improved))
+                if improved:
+                    self._best = dataclasses.replace(self._best, round=number)
+            case Finish(best_round=named):
+                self._blame(observation, self._fault_of_end(named))
+
+    def _blame(self, observation: Observation, fault: str) -> None:
+        if fault:
+            where = f"session {self._session}, round {observation.round}, client {observation.peer}"
+            self._wrong.add(f"{where}: {fault}")
+
+    def _fault_of_end(self, named: int) -> str:
+        expected = self._best.round
+        if expected is None or named == expected:
+            return ""
+        return f"tested with the copy of round {named}, where that of round {expected} was the best"
 
     def _fault(self, number: int, improved: bool) -> str:
         if number in self._results:
@@ -86,9 +102,9 @@ class Verdicts(Check):
         if mrr <= best.mrr:
             return False
         if not best.exact and not improved:
-            self._best = _Best(mrr, exact=False)
+            self._best = _Best(mrr, exact=False, round=best.round)
             return None
-        self._best = _Best(mrr)
+        self._best = _Best(mrr, round=best.round)
         return True if best.exact else None
 
     def findings(self) -> list[Finding]:

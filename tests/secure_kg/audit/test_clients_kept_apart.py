@@ -94,6 +94,17 @@ def test_a_run_that_begins_again_with_its_alignment_is_not(tmp_path: Path) -> No
     assert not ids(audited(run)) & {"aligned-again", "resumed-from-nowhere"}
 
 
+def test_a_run_that_is_said_to_have_no_alignment_after_a_checkpoint_is_found(
+    two_sessions: Path, tmp_path: Path
+) -> None:
+    """Whether or not clients align again."""
+    forgotten = replacing(
+        lambda one: isinstance(one.message, Welcome), lambda one: with_fields(one.message, aligned=b"")
+    )
+    found = audited(edited(two_sessions, tmp_path / "run", forgotten, session=2))
+    assert "session 2 goes on after round 3, and is said to have no alignment" in evidence(found, "aligned-again")
+
+
 # --- greetings ----------------------------------------------------------------------------------------------------
 
 

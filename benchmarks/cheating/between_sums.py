@@ -1,0 +1,90 @@
+"""Cheats in what lies between sums: who trains for them, what is asked for twice, how a session or run begins."""
+
+from benchmarks.cheating import apart, beginnings, claims, results
+from benchmarks.cheating.entry import Entry
+
+_NO_FURTHER = "Whatever a client trains for a sum that is given up, it begins the next round at the applied table."
+
+
+def of_training() -> tuple[Entry, ...]:
+    return (
+        Entry(
+            "trained-alone",
+            "the victim's rows: it trains round after round for sums that the others are told to be given up",
+            claims.APPLIED,
+            "stopped",
+            ("trained-apart",),
+            apart.trained_alone,
+            unrefused=_NO_FURTHER,
+        ),
+        Entry(
+            "past-for-one",
+            "the victim's rows: of rounds whose sums were given up, only the victim is asked for a checkpoint",
+            claims.SUM,
+            "stopped",
+            ("given-up-at-will",),
+            apart.past_for_one,
+            unrefused=_NO_FURTHER,
+        ),
+    )
+
+
+def of_results() -> tuple[Entry, ...]:
+    return (
+        Entry(
+            "loss-twice",
+            "the victim's loss and number of triples: the test results are summed without it, after an evaluation",
+            claims.RESUMED,
+            "stopped",
+            (),
+            results.loss_twice,
+            unnamed="A client that is too slow at the end leaves the same transcript.",
+            unrefused="Test results hold no loss, so the difference is of nothing.",
+        ),
+        Entry(
+            "nudged-rows",
+            "the victim's test figures: results again, without it, from rows moved by the least that a float can be",
+            claims.RESUMED,
+            "stopped",
+            ("false-totals", "evaluated-on-demand"),
+            results.nudged_rows,
+        ),
+        Entry(
+            "verdict-for-one",
+            "how the victim's test figures change: it alone is told to keep another copy, and all are tested again",
+            claims.RESUMED,
+            "stopped",
+            ("different-global-models", "false-verdict"),
+            results.verdict_for_one,
+        ),
+    )
+
+
+def of_beginnings() -> tuple[Entry, ...]:
+    return (
+        Entry(
+            "restarted-job",
+            "the victim's rows: a job that broke off is started anew in another folder, and a round held without it",
+            claims.RESUMED,
+            "stopped",
+            (),
+            beginnings.restarted_job,
+            unnamed="An honest server that has lost a client leaves the same transcript.",
+        ),
+        Entry(
+            "aligned-again-midway",
+            "the row of a lone holder: a round is repeated under an alignment that puts its name on another's position",
+            claims.HOLDERS,
+            "stopped",
+            ("aligned-again",),
+            beginnings.aligned_again_midway,
+        ),
+        Entry(
+            "impossible-greeting",
+            "that clients end without a word: they are told of a round whose number fits into no frame",
+            claims.FRAMES,
+            "stopped",
+            ("resumed-from-nowhere", "transcript-damaged"),
+            beginnings.impossible_greeting,
+        ),
+    )

@@ -1,0 +1,184 @@
+"""A step of a sum ends for all clients alike, and a sum is given up for a reason only.
+
+A client trains between two steps of the sum of rows. A server that lets one client go on and tells the others that the
+sum is over has that client train alone; one that gives sum after sum up has all clients train without ever reading what
+they give. An honest server answers everybody who has answered it, and gives a sum up if a client refuses, or if too
+few answer. It goes on without those who do not, and tells only those who did.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Final
+
+from protocols import wire
+from protocols.conversation import Abandon, Abort, LeaveOut
+from protocols.identifiers import PartyId, RoundId
+from protocols.secagg.messages import (
+    AdvertiseKeys,
+    EncryptedShares,
+    KeyDirectory,
+    MaskedInput,
+    ShareKeys,
+    SignedSurvivors,
+    Survivors,
+    SurvivorSignature,
+    UnmaskShares,
+)
+from secure_kg.audit.checks.base import Check
+from secure_kg.audit.findings import Evidence, Finding
+from secure_kg.audit.opening import UNION
+from secure_kg.audit.read import Observation
+from secure_kg.federation.config import RunConfig
+from secure_kg.federation.messages import Goodbye
+from secure_kg.federation.sampling import participants
+
+_NEXT: Final[dict[type[wire.Message], type[wire.Message]]] = {
+    AdvertiseKeys: KeyDirectory,
+    ShareKeys: EncryptedShares,
+    MaskedInput: Survivors,
+    SurvivorSignature: SignedSurvivors,
+}
+"""By what a client says in a sum: what it is told next."""
+_ANSWERS: Final = AdvertiseKeys | ShareKeys | MaskedInput | SurvivorSignature | UnmaskShares
+_REQUESTS: Final = KeyDirectory | EncryptedShares | Survivors | SignedSurvivors
+_ENDS: Final = (LeaveOut, Abort, Goodbye)
+"""What a client is told that was lost on the way, or with the whole session."""
+Key = tuple[int, str]
+"""Round and purpose."""
+
+
+@dataclass(slots=True)
+class _Step:
+    """The step of a sum that is under way. The first begins without a request."""
+
+    request: type[wire.Message] | None = None
+    asked: set[int] = field(default_factory=set)
+    answered: set[int] = field(default_factory=set)
+
+
+class GivingUp(Check):
+    id = "sums-end-alike"
+    question = "Was a sum ended for some of its clients only, or given up without a reason?"
+
+    def __init__(self, config: RunConfig, clients: int) -> None:
+        super().__init__(config, clients)
+        self._session = self._steps = 0
+        self._owed: dict[int, tuple[Key, type[wire.Message]]] = {}
+        """By client: in which sum it has said what, and was told nothing since."""
+        self._told: dict[tuple[Key, type[wire.Message]], dict[int, type[wire.Message]]] = defaultdict(dict)
+        """By sum and what clients said in it: what each was told next."""
+        self._running: dict[Key, _Step] = {}
+        self._refused: set[int] = set()
+        """Rounds in which a client refused something."""
+        self._given_up: set[Key] = set()
+        self._apart, self._at_will = Evidence(), Evidence()
+
+    def begin_session(self) -> None:
+        self._end()
+        self._session += 1
+
+    def observe(self, observation: Observation) -> None:
+        if observation.direction == "received":
+            self._heard(observation)
+        else:
+            self._said(observation)
+
+    def _heard(self, observation: Observation) -> None:
+        message, peer, key = observation.message, observation.peer, (observation.round, observation.purpose)
+        if isinstance(message, Abandon):
+            self._refused.add(observation.round)
+        if not isinstance(message, _ANSWERS):
+            return
+        self._end(before=observation.round)
+        if type(message) in _NEXT:
+            self._owed[peer] = key, type(message)
+        self._running.setdefault(key, _Step()).answered.add(peer)
+
+    def _said(self, observation: Observation) -> None:
+        message, peer, key = observation.message, observation.peer, (observation.round, observation.purpose)
+        if peer in self._owed:
+            self._told[self._owed.pop(peer)][peer] = type(message)
+        if isinstance(message, Abandon):
+            self._judge_giving_up(key, peer)
+        if not isinstance(message, _REQUESTS):
+            return
+        step = self._running.setdefault(key, _Step())
+        if step.request is not type(message):
+            self._steps += 1
+            self._running[key] = step = _Step(type(message))
+        step.asked.add(peer)
+
+    def _judge_giving_up(self, key: Key, peer: int) -> None:
+        """A server tells those that the sum is over who are there, and so have answered."""
+        step = self._running.get(key)
+        if step is None or key[0] in self._refused:
+            return
+        unmasking = step.request is (SignedSurvivors if self.config.adversary == "active" else Survivors)
+        if unmasking and step.answered:  # their shares may be false
+            return
+        where = f"session {self._session}, round {key[0]}, {key[1]}"
+        if peer in step.asked - step.answered:
+            self._at_will.add(f"{where}: given up without waiting for client {peer}")
+        elif key not in self._given_up and self._expected(key) <= step.answered:
+            self._at_will.add(f"{where}: given up, though all had answered")
+        self._given_up.add(key)
+
+    def _expected(self, key: Key) -> set[int]:
+        everybody = tuple(PartyId(number) for number in range(1, self.clients + 1))
+        if key[1] in ("valid", "test") or key[1].startswith(UNION):
+            return {int(party) for party in everybody}
+        config = self.config
+        drawn = participants(everybody, config.client_fraction, config.min_participants, config.seed, RoundId(key[0]))
+        return {int(party) for party in drawn}
+
+    def _end(self, before: int | None = None) -> None:
+        """Judge the sums of rounds that are over."""
+        for said in [said for said in self._told if before is None or said[0][0] < before]:
+            (number, purpose), answer = said
+            told, due = self._told.pop(said), _NEXT[answer]
+            went_on = sorted(party for party, kind in told.items() if kind is due)
+            for party, kind in sorted(told.items()):
+                if went_on and kind is not due and kind not in _ENDS:
+                    self._apart.add(
+                        f"session {self._session}, round {number}, {purpose}: client {party} had sent "
+                        f"{answer.__name__} and was told {kind.__name__}, where client {went_on[0]} got {due.__name__}"
+                    )
+        if before is None:
+            self._owed, self._running, self._refused, self._given_up = {}, {}, set(), set()
+        else:
+            self._running = {key: step for key, step in self._running.items() if key[0] >= before}
+
+    def findings(self) -> list[Finding]:
+        self._end()
+        found = []
+        if self._apart:
+            found.append(
+                Finding(
+                    "trained-apart",
+                    "high",
+                    "Sums were ended for some of their clients only",
+                    self._apart.told(),
+                    "An honest server goes on with all clients that have answered, or with none. Clients train between "
+                    "two steps of a sum: by ending it for the others, the server has single clients train alone, and "
+                    "the next sum shows it how far they have come.",
+                )
+            )
+        if self._at_will:
+            found.append(
+                Finding(
+                    "given-up-at-will",
+                    "high",
+                    "The server gave sums up without a reason",
+                    self._at_will.told(),
+                    "No client had refused, and none was missing whom the server had waited for. Clients had trained "
+                    "for these sums, and go on without having read one.",
+                )
+            )
+        return found
+
+    @property
+    def seen(self) -> int:
+        return self._steps
+
+    def looked_at(self) -> str:
+        return f"{self._steps:,} steps of sums"
