@@ -304,7 +304,7 @@ class SecAggClient:
     def _opening(self, survivors: frozenset[PartyId]) -> Opening:
         """The sum as it is about to be opened, for the client's own record."""
         states = {peer: self._states[peer] for peer in sorted(survivors)}
-        return Opening(self._terms.round, self._terms.purpose, survivors, states)
+        return Opening(self._terms.round, self._terms.purpose, survivors, states, self._terms.model)
 
     def _require_enough(self, count: int, what: str) -> None:
         least = max(self._terms.parameters.min_survivors, self._terms.parameters.threshold)

@@ -5,9 +5,9 @@ to those who are in one of them only. So every client commits, before a sum, to 
 parameters, the part of its data, the kind of sum, whatever the sum is called). Everybody is told the commitments of
 all, and a client helps to open
 
-- the sum of one round and purpose of a run a second time only if the survivors and the states of all of them are as
-  before: the sum is then the same number and shows nothing new. (A resumed job repeats the rounds after its last
-  checkpoint.)
+- the sum of one round and purpose of a run a second time only if the survivors, the states of all of them and what they
+  have applied are as before: the sum is then the same number and shows nothing new. (A resumed job repeats the rounds
+  after its last checkpoint.)
 - a sum that holds a state which it has opened before, its own or anybody's, in this run or an earlier one of which it
   has the record, only over the same survivors and with the same states of all of them;
 - sums of a purpose that is meant to be opened at the end of a run, in whatever round, over one set of survivors.
@@ -44,6 +44,8 @@ class Opening:
     survivors: frozenset[PartyId]
     states: Mapping[PartyId, bytes] = field(default_factory=dict)
     """The survivors' commitments. Empty ones guard nothing: such an input is fresh each time."""
+    model: bytes = b""
+    """Digest of what all of them have applied (`Terms.model`)."""
     run: str = ""
     """In which run, by the client's own count: rounds of different runs have nothing in common."""
 
@@ -97,10 +99,12 @@ class Openings:
         for before in (*same, *self._same_end(opening)):
             if before.survivors != opening.survivors:
                 raise SumAbandoned(self._over_others(opening, before))
-        if any(dict(before.states) != dict(opening.states) for before in same):
+        named = self._by_name.get(opening.name)
+        applied_otherwise = named is not None and named.model != opening.model
+        if applied_otherwise or any(dict(before.states) != dict(opening.states) for before in same):
             raise SumAbandoned(
                 f"the sum of {opening.purpose} of round {opening.round} has inputs that were opened before, beside "
-                "other states; the difference would be what has changed"
+                "other states or rows; the difference would be what has changed"
             )
         opening = replace(opening, run=self._run)
         self._remember(opening)

@@ -356,7 +356,7 @@ class FederationClient:
         """The sum of a round that is about to be trained."""
         state = self._states.of_nothing("rows", round_id)
         if len(rows.positions.own):
-            state = self._states.of_rows(self._trainer, rows.positions.digest)
+            state = self._states.of_rows(self._trainer)
         return SumTask(round_id, "rows", self._participants(round_id), rows.layout, rows.digest, state)
 
     def _count_task(self, round_id: RoundId, rows: OwnRows) -> CountTask | None:

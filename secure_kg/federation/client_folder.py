@@ -75,6 +75,7 @@ def append_opening(folder: Path, opening: Opening) -> None:
         "purpose": opening.purpose,
         "survivors": sorted(int(party) for party in opening.survivors),
         "states": {str(int(party)): state.hex() for party, state in sorted(opening.states.items())},
+        "model": opening.model.hex(),
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -101,7 +102,8 @@ def read_openings(folder: Path) -> list[Opening]:
             survivors = frozenset(PartyId(int(party)) for party in record["survivors"])
             states = {PartyId(int(party)): bytes.fromhex(state) for party, state in record.get("states", {}).items()}
             name = RoundId(int(record["round"])), str(record["purpose"])
-            known.append(Opening(*name, survivors, states, str(record.get("run", ""))))
+            model = bytes.fromhex(record.get("model", ""))
+            known.append(Opening(*name, survivors, states, model, str(record.get("run", ""))))
         except (ValueError, KeyError, TypeError, AttributeError):
             raise UserError(f"{path}: not a record of openings") from None
     return known

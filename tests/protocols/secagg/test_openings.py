@@ -72,8 +72,16 @@ def test_the_same_sum_from_another_state_of_anybody_is_refused() -> None:
     openings.open(opening(1, "rows", some(1, 2, 3), c1=b"a", c2=b"b", c3=b"c"))
     openings.open(opening(1, "rows", some(1, 2, 3), c1=b"a", c2=b"b", c3=b"c"))
     for states in ({"c1": b"a", "c2": b"b", "c3": b"d"}, {"c1": b"x", "c2": b"b", "c3": b"c"}, {"c1": b"a"}):
-        with pytest.raises(SumAbandoned, match="opened before, beside other states"):
+        with pytest.raises(SumAbandoned, match="opened before, beside other states or rows"):
             openings.open(opening(1, "rows", some(1, 2, 3), **states))
+
+
+def test_the_same_sum_of_clients_that_have_applied_something_else_is_refused() -> None:
+    openings = Openings()
+    openings.open(replace(opening(1, "rows", some(1, 2)), model=b"one alignment"))
+    openings.open(replace(opening(1, "rows", some(1, 2)), model=b"one alignment"))
+    with pytest.raises(SumAbandoned, match="beside other states or rows"):
+        openings.open(replace(opening(1, "rows", some(1, 2)), model=b"another one"))
 
 
 @pytest.mark.parametrize("whose", ["c1", "c2", "c3"])
