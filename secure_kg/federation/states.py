@@ -1,9 +1,9 @@
 """A client's commitments to what its inputs depend on, by kind of sum (`protocols.secagg.openings`).
 
-Rows depend on the parameters from which a round is trained (and on the round, whose draws are public). Results depend on the parameters that are ranked and on the part; those of a client that had
-nothing to train since its last evaluation also count as others if the shared rows have changed. Tables of the union
-depend on the names. An input that is nothing but zeros is a secret of nobody: its commitment changes with every round,
-so that it binds nobody, and repeats with it.
+Rows depend on the parameters from which a round is trained (and on the round, whose draws are public). Results depend
+on the parameters that are ranked and on the part; those of a client that had nothing to train since its last evaluation
+also count as others if the shared rows have changed. Tables of the union depend on the names. An input that is nothing
+but zeros is a secret of nobody: its commitment changes with every round, so that it binds nobody, and repeats with it.
 """
 
 from collections.abc import Collection
