@@ -25,7 +25,7 @@ from typing import TypeAlias
 
 from protocols import wire
 from protocols.errors import PeerMisbehaved, ProtocolError, UnexpectedMessage
-from protocols.identifiers import PartyId
+from protocols.identifiers import SETUP, PartyId
 from protocols.primitives.aead import open_sealed, seal
 from protocols.primitives.group import GroupVector
 from protocols.primitives.keys import AgreementKey, derive_key
@@ -304,7 +304,9 @@ class SecAggClient:
     def _opening(self, survivors: frozenset[PartyId]) -> Opening:
         """The sum as it is about to be opened, for the client's own record."""
         states = {peer: self._states[peer] for peer in sorted(survivors)}
-        return Opening(self._terms.round, self._terms.purpose, survivors, states, self._terms.model)
+        # The sums of a set-up are bound to their session: what they say of the same states is the same all the same.
+        model = self._terms.model if self._terms.round != SETUP else b""
+        return Opening(self._terms.round, self._terms.purpose, survivors, states, model)
 
     def _require_enough(self, count: int, what: str) -> None:
         least = max(self._terms.parameters.min_survivors, self._terms.parameters.threshold)
