@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from protocols import wire
-from protocols.conversation import Abandon, Abort, LeaveOut
+from protocols.conversation import Abandon, Abort, Back, LeaveOut
 from protocols.identifiers import PartyId, RoundId
 from protocols.secagg.messages import (
     AdvertiseKeys,
@@ -68,6 +68,8 @@ class GivingUp(Check):
         self._told: dict[tuple[Key, type[wire.Message]], dict[int, type[wire.Message]]] = defaultdict(dict)
         """By sum and what clients said in it: what each was told next."""
         self._running: dict[Key, _Step] = {}
+        self._away: set[int] = set()
+        """Clients that were told that the others go on, until they say that they are back."""
         self._refused: set[int] = set()
         """Rounds in which a client refused something."""
         self._given_up: set[Key] = set()
@@ -75,6 +77,7 @@ class GivingUp(Check):
 
     def begin_session(self) -> None:
         self._end()
+        self._away = set()
         self._session += 1
 
     def observe(self, observation: Observation) -> None:
@@ -87,7 +90,9 @@ class GivingUp(Check):
         message, peer, key = observation.message, observation.peer, (observation.round, observation.purpose)
         if isinstance(message, Abandon):
             self._refused.add(observation.round)
-        if not isinstance(message, _ANSWERS):
+        if isinstance(message, Back):
+            self._away.discard(peer)
+        if not isinstance(message, _ANSWERS) or peer in self._away:  # what comes late is answered by nobody
             return
         self._end(before=observation.round)
         if type(message) in _NEXT:
@@ -96,6 +101,8 @@ class GivingUp(Check):
 
     def _said(self, observation: Observation) -> None:
         message, peer, key = observation.message, observation.peer, (observation.round, observation.purpose)
+        if isinstance(message, LeaveOut):
+            self._away.add(peer)
         if peer in self._owed:
             self._told[self._owed.pop(peer)][peer] = type(message)
         if isinstance(message, Abandon):
