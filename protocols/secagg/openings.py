@@ -9,7 +9,8 @@ all, and a client helps to open
   have applied are as before: the sum is then the same number and shows nothing new. (A resumed job repeats the rounds
   after its last checkpoint.)
 - a sum that holds a state which it has opened before, its own or anybody's, in this run or an earlier one of which it
-  has the record, only over the same survivors and with the same states of all of them;
+  has the record, only over the same survivors and with the same states of all of them (of a purpose in which others may
+  have moved on in between, over the same survivors);
 - sums of a purpose that is meant to be opened at the end of a run, in whatever round, over one set of survivors.
 
 A client guards the states of the others too, because a threshold of clients opens a sum, whether or not the one whose
@@ -66,7 +67,8 @@ def commit(key: bytes, kind: str, depends_on: bytes) -> bytes:
 class Openings:
     """`known`: what was opened before this session. `note`: where to write down what is opened now.
 
-    `run`: the run under way. `at_the_end`: purposes whose sums are opened over one set of survivors in a run.
+    `run`: the run under way. `at_the_end`: purposes whose sums are opened over one set of survivors in a run. `moving`:
+    purposes in which a state may come again beside others that have changed.
     """
 
     def __init__(
@@ -75,8 +77,9 @@ class Openings:
         note: Note | None = None,
         run: str = "",
         at_the_end: Collection[str] = (),
+        moving: Collection[str] = (),
     ) -> None:
-        self._run, self._at_the_end = run, frozenset(at_the_end)
+        self._run, self._at_the_end, self._moving = run, frozenset(at_the_end), frozenset(moving)
         self._by_name: dict[tuple[int, str], Opening] = {}
         self._by_state: dict[bytes, Opening] = {}
         self._last: dict[str, Opening] = {}
@@ -101,7 +104,8 @@ class Openings:
                 raise SumAbandoned(self._over_others(opening, before))
         named = self._by_name.get(opening.name)
         applied_otherwise = named is not None and named.model != opening.model
-        if applied_otherwise or any(dict(before.states) != dict(opening.states) for before in same):
+        bound = [named] if opening.purpose in self._moving else same
+        if applied_otherwise or any(one is not None and dict(one.states) != dict(opening.states) for one in bound):
             raise SumAbandoned(
                 f"the sum of {opening.purpose} of round {opening.round} has inputs that were opened before, beside "
                 "other states or rows; the difference would be what has changed"

@@ -159,10 +159,12 @@ class FederationClient:
 
     def _take_part(self, folder: Path, credentials: Credentials | None) -> bool:
         self._judge = Judge(self._config.patience, folder)
-        record, at_the_end = self._record, ("test",)
-        self._states = States(state_key(record))
+        record, run = self._record, run_id(folder)
+        self._states, known = States(state_key(record)), read_openings(record)
+        self._count.opened = frozenset(one.round for one in known if (one.run, one.purpose) == (run, "valid"))
+        # Clients that were drawn have trained between two evaluations; others may not have been drawn.
         openings = Openings(
-            read_openings(record), lambda opening: append_opening(record, opening), run_id(folder), at_the_end
+            known, lambda opening: append_opening(record, opening), run, at_the_end=["test"], moving=["valid"]
         )
         self._conversation.send(SERVER, Ready(), SETUP)
         self._open_session(credentials, openings)
@@ -386,7 +388,7 @@ class FederationClient:
             reason = "this client has not trained since its last evaluation"
             self._conversation.send(SERVER, Abandon("valid", reason), round_id)
             return
-        fresh = self._count.fresh
+        fresh = self._count.fresh(round_id)
         task = self._result_task(round_id, "valid", fresh=fresh)
         self._count.evaluated(round_id)
         self._sums.prepare(self._conversation, task, self._deadline())
@@ -412,7 +414,7 @@ class FederationClient:
         if not len(self._graph.part(part)) and not (fresh and self._last.triples):
             state = self._states.of_nothing(f"results/{part}", round_id)
         else:
-            state = self._states.of_results(self._trainer, part, b"" if fresh else applied)
+            state = self._states.of_results(self._trainer, part)
         layout, model = metric_layout(len(self._clients)), digest(applied, best.to_bytes(8, "little"))
         return SumTask(round_id, part, self._clients, layout, model, state)
 

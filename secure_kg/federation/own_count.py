@@ -16,6 +16,8 @@ class OwnCount:
         self.refused = 0
         """Evaluations that it was asked for and did not make."""
         self._evaluated = self._judged = 0
+        self.opened: frozenset[int] = frozenset()
+        """Rounds of this run whose results it has helped to open, in earlier sessions: a checkpoint may be older."""
         self._finished = False
 
     def evaluation_due(self, round_id: int) -> bool:
@@ -27,13 +29,16 @@ class OwnCount:
         """One evaluation per trained round; a client that was drawn for no round since has nothing to train."""
         if round_id <= self._evaluated:
             return False
-        idle = not any(map(self._drawn, range(self._evaluated + 1, round_id + 1)))
-        return self.fresh or idle
+        idle = not any(map(self._drawn, range(self._last(round_id) + 1, round_id + 1)))
+        return self.fresh(round_id) or idle
 
-    @property
-    def fresh(self) -> bool:
-        """Whether this client has trained since its last evaluation."""
-        return self.trained > self._evaluated
+    def fresh(self, round_id: int) -> bool:
+        """Whether this client has trained since its last evaluation, or repeats one."""
+        return round_id in self.opened or self.trained > self._last(round_id)
+
+    def _last(self, round_id: int) -> int:
+        """The last evaluation before `round_id`, also if a resumed session has gone back behind it."""
+        return max(self._evaluated, *(number for number in self.opened if number < round_id), 0)
 
     def evaluated(self, round_id: int) -> None:
         self._evaluated = round_id

@@ -1,9 +1,8 @@
 """A client's commitments to what its inputs depend on, by kind of sum (`protocols.secagg.openings`).
 
 Rows depend on the parameters from which a round is trained (and on the round, whose draws are public). Results depend
-on the parameters that are ranked and on the part; those of a client that had nothing to train since its last evaluation
-also count as others if the shared rows have changed. Tables of the union depend on the names. An input that is nothing
-but zeros is a secret of nobody: its commitment changes with every round, so that it binds nobody, and repeats with it.
+on the parameters that are ranked and on the part. Tables of the union depend on the names. An input that is nothing but
+zeros is a secret of nobody: its commitment changes with every round, so that it binds nobody, and repeats with it.
 """
 
 from collections.abc import Collection
@@ -31,9 +30,8 @@ class States:
     def of_rows(self, trainer: LocalTrainer) -> bytes:
         return commit(self._key, "rows", trainer.digest())
 
-    def of_results(self, trainer: LocalTrainer, part: Part, idle_since: bytes = b"") -> bytes:
-        """`idle_since`: of a client that had nothing to train, the digest of the shared rows."""
-        return commit(self._key, f"results/{part}", digest(idle_since, trainer.digest()))
+    def of_results(self, trainer: LocalTrainer, part: Part) -> bytes:
+        return commit(self._key, f"results/{part}", trainer.digest())
 
     def of_nothing(self, kind: str, round_id: int) -> bytes:
         """Of an input of zeros."""
