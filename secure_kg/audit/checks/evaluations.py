@@ -14,7 +14,7 @@ from secure_kg.audit.findings import Evidence, Finding
 from secure_kg.audit.opening import OpenedSum
 from secure_kg.audit.read import Observation
 from secure_kg.federation.config import RunConfig
-from secure_kg.federation.messages import Evaluate, Finish, TrainRound, Welcome
+from secure_kg.federation.messages import Evaluate, Finish, SaveCheckpoint, TrainRound, Welcome
 from secure_kg.federation.sampling import participants
 
 METRICS = ("valid", "test")
@@ -51,6 +51,8 @@ class _Client:
     """Rounds in which it was left out."""
     left_out: bool = False
     finished: bool = False
+    saved: int = 0
+    """The round of its last checkpoint."""
 
 
 class Evaluations(Check):
@@ -91,6 +93,8 @@ class Evaluations(Check):
             case TrainRound():
                 self._begun = max(self._begun, min(number, self.config.rounds))
                 client.trained = True
+            case SaveCheckpoint():
+                client.saved = max(client.saved, number)
             case Evaluate():
                 self._evaluate(client, observation)
             case Finish():
@@ -115,6 +119,8 @@ class Evaluations(Check):
             self._add(observation, "asked for results that were not due")
         if client.finished:
             self._add(observation, "asked for results after the end")
+        if client.saved >= number:  # resumed from there, it would not know of these results
+            self._add(observation, f"asked for results after its checkpoint of round {client.saved}")
         if number <= since:
             self._add(observation, f"asked for results, though those of round {since} were there already")
         elif not client.trained and (missed := self._drawn(observation.peer, since, number) - client.excused):
