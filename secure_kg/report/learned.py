@@ -20,7 +20,7 @@ def adversary(config: dict[str, Any]) -> str:
         " Secret sums and the private alignment hold against the server alone: one client on its side can open the "
         "sums, or test names it guesses, but no single client's values."
     )
-    return f"Against {server}, together with up to {config['max_corrupt']:.0%} of a sum's participants." + alone
+    return f"Against {server}, together with up to {config['max_corrupt']:.0%} of all clients." + alone
 
 
 def privacy(summary: dict[str, Any]) -> Html:
@@ -35,9 +35,10 @@ def privacy(summary: dict[str, Any]) -> Html:
         least, kept = config["min_holders"], summary["rows_kept_local"]
         rows.append([f"values of {shared} rows", learned, "the mean rows"])
         if least > 1:
-            rows.append([_kept_local(kept, summary["shared_rows"], least), "nothing", "nothing"])
+            rows.append([_kept_local(kept, summary["shared_rows"], least), "nothing", "not their values"])
         rows.append([f"{shared} names", _names_learned(config), "none but its own"])
-        counts = "yes, from the sums" if config["aggregation"] == "secret" else "no"
+        up_to = f"up to {least - 1} others, by position" if least > 1 else "no"
+        counts = {"secret": "yes, from the sums", "plain": "yes, by position"}.get(config["aggregation"], up_to)
         rows.append(["how many hold a row", _counts_learned(config), counts])
     metrics = "their sums" if config["aggregation"] == "secret" else "none"
     rows.append(["validation and test metrics", learned, metrics])
