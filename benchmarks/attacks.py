@@ -23,14 +23,14 @@ import numpy as np
 import numpy.typing as npt
 
 from launch.command_line import OneLineParser, require_writable, run_command
-from protocols.sums import Contribution, SumLayout
+from protocols.sums.interface import Contribution, SumLayout
 from secure_kg.attacks.result import AttackResult
 from secure_kg.attacks.secret_uploads import secret_uploads
 from secure_kg.attacks.static_perturbation import attack_published, attack_secret_aggregation
 from secure_kg.attacks.weak_seed import Uploaded, find_seed, seed_search_result, weak_mask
-from secure_kg.console import say, table
-from secure_kg.errors import UserError
-from secure_kg.federation.run_folder import write_json
+from secure_kg.foundation.console import say, table
+from secure_kg.foundation.errors import UserError
+from secure_kg.runs.run_folder import write_json
 
 _ENTRIES: Final = 400
 _RING_BITS: Final = 32

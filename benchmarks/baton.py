@@ -1,8 +1,8 @@
 """Several training jobs at once, of which only one works at any time: whoever holds the baton.
 
-Each job is an mpirun of its own whose server asks for turns over a Unix socket (`secure_kg.federation.pacing`). A job
-that dies, in its turn or while it waits, is noticed by the end of its socket and told with its own last line. When the
-benchmark ends, in whatever way, mpirun and all ranks end with it.
+Each job is an mpirun of its own whose server asks for turns over a Unix socket (`secure_kg.federation.server.pacing`).
+A job that dies, in its turn or while it waits, is noticed by the end of its socket and told with its own last line.
+When the benchmark ends, in whatever way, mpirun and all ranks end with it.
 
 A client that waits looks for messages some hundred times a second, which is little for one and too much for twenty. So
 the clients of a job are stopped (SIGSTOP) while it is not its turn; nothing is under way to or from them then.
@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from launch import supervisor
-from secure_kg.errors import UserError
-from secure_kg.federation.pacing import MAX_LINE_BYTES, VARIABLE
+from secure_kg.federation.server.pacing import MAX_LINE_BYTES, VARIABLE
+from secure_kg.foundation.errors import UserError
 
 _SECONDS_TO_START: Final = 600.0
 _SECONDS_TO_END: Final = 60.0

@@ -1,22 +1,23 @@
 """Bytes that one client sends up in a round, an evaluation and the set-up of a federation, in closed form.
 
-`protocols.byte_counts` has the counts of each protocol; here they are put together as a run does it, per step and under
-the names by which the transport counts. Secret sums send as many bytes up as masked ones, and a verdict more in an
-evaluation. `docs/overhead.md` explains the figures.
+`protocols.costs.byte_counts` has the counts of each protocol; here they are put together as a run does it, per step and
+under the names by which the transport counts. Secret sums send as many bytes up as masked ones, and a verdict more in
+an evaluation. `docs/overhead.md` explains the figures.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from protocols import byte_counts, frame_sizes
-from protocols.byte_counts import MaskedSum
-from protocols.identifiers import PartyId
-from protocols.sum_check import checks_of
-from protocols.sums import SumLayout
-from secure_kg.federation.config import Aggregation, RunConfig
-from secure_kg.federation.metric_sum import metric_layout
-from secure_kg.federation.row_sum import row_layout
+from protocols.costs import byte_counts
+from protocols.costs.byte_counts import MaskedSum
+from protocols.foundation import frame_sizes
+from protocols.foundation.identifiers import PartyId
+from protocols.sums.interface import SumLayout
+from protocols.sums.secret.check import checks_of
+from secure_kg.federation.plan.metric_sum import metric_layout
+from secure_kg.federation.plan.row_sum import row_layout
+from secure_kg.federation.plan.settings import Aggregation, RunConfig
 
 _NO_LIMIT = 1.0  # of row values: it changes what is sent, not how much
 

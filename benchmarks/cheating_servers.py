@@ -10,9 +10,9 @@ from typing import Any
 from benchmarks.cheating.entry import perform
 from benchmarks.cheating.zoo import ZOO
 from launch.command_line import OneLineParser, require_writable, run_command
-from secure_kg.console import say, table
-from secure_kg.errors import UserError
-from secure_kg.federation.run_folder import write_json
+from secure_kg.foundation.console import say, table
+from secure_kg.foundation.errors import UserError
+from secure_kg.runs.run_folder import write_json
 
 _DESCRIPTION = """\
 Each entry is a party, mostly the server, that runs a whole federation on Nations and cheats in it, to break one claim

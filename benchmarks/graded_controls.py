@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.insecure_variants import KEYSTREAM_USERS, Substitutions, insecure, substituted
 from protocols.primitives.group import Group, GroupVector
 from protocols.primitives.prg import combine_keystreams
-from secure_kg.audit.distinguisher import (
+from secure_kg.audit.indistinguishability.distinguisher import (
     ERROR,
     TOLD_APART,
     Distinction,
@@ -33,9 +33,9 @@ from secure_kg.audit.distinguisher import (
     real_features,
     simulated_features,
 )
-from secure_kg.audit.experiments import PROTOCOLS, Experiment
-from secure_kg.audit.view_features import Features
-from secure_kg.console import say, table
+from secure_kg.audit.indistinguishability.experiments import PROTOCOLS, Experiment
+from secure_kg.audit.indistinguishability.view_features import Features
+from secure_kg.foundation.console import say, table
 
 Family = Literal["sessions", "entries"]
 Tell = Callable[[str], None]

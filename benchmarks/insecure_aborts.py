@@ -10,15 +10,15 @@ Each stands in place of the real client as the variants of `insecure_variants` d
 from collections.abc import Sequence
 from typing import Final
 
-import protocols.secagg.session as secagg_session
+import protocols.sums.secagg.session as secagg_session
 from benchmarks.insecure_variants import Substitutions
-from protocols.errors import PeerMisbehaved, ProtocolError
-from protocols.identifiers import PartyId
+from protocols.foundation.errors import PeerMisbehaved, ProtocolError
+from protocols.foundation.identifiers import PartyId
 from protocols.primitives.group import GroupVector
 from protocols.primitives.keys import derive_key
 from protocols.primitives.shamir import SHARE_BYTES
-from protocols.secagg.client import Advertised, HeldShares, Masked, Ready, SecAggClient, Shared, Signed
-from protocols.secagg.messages import (
+from protocols.sums.secagg.client import Advertised, HeldShares, Masked, Ready, SecAggClient, Shared, Signed
+from protocols.sums.secagg.messages import (
     EncryptedShares,
     KeyDirectory,
     MaskedInput,
@@ -28,7 +28,7 @@ from protocols.secagg.messages import (
     SurvivorSignature,
     UnmaskShares,
 )
-from protocols.secagg.terms import Advert
+from protocols.sums.secagg.terms import Advert
 
 
 class InsecureLateChecks(SecAggClient):

@@ -18,8 +18,8 @@ from typing import Final
 
 import numpy as np
 
-from protocols import holders
-from protocols.holders import CountTask
+from protocols.holders import secret as holders
+from protocols.holders.interface import CountTask
 from protocols.primitives.group import FieldArray, PrimeField
 
 SMALL_BITS: Final = 28

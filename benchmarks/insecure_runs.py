@@ -13,24 +13,24 @@ from typing import Any, Final
 import torch
 
 from benchmarks.insecure_variants import insecure
-from protocols import wire
-from protocols.errors import LeftOut
+from protocols.foundation import wire
+from protocols.foundation.errors import LeftOut
+from protocols.foundation.identifiers import NO_SESSION, SERVER, SETUP, PartyId, RoundId, new_session
+from protocols.foundation.wire import Frame
 from protocols.ideal.real_sessions import Session
-from protocols.identifiers import NO_SESSION, SERVER, SETUP, PartyId, RoundId, new_session
 from protocols.transport.in_process import InProcessNetwork, InProcessTransport
 from protocols.transport.tap import Tap
-from protocols.wire import Frame
-from secure_kg.audit.experiments import masked_sums, plain_sums, union
+from secure_kg.audit.indistinguishability.experiments import masked_sums, plain_sums, union
 from secure_kg.data.partition import partition
 from secure_kg.data.sources import load_source
-from secure_kg.federation.client import FederationClient
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.messages import Hello, Welcome
-from secure_kg.federation.run_folder import RunFolder
-from secure_kg.federation.server import FederationServer
-from secure_kg.federation.summary import summarise
-from secure_kg.training.config import TrainingConfig
-from secure_kg.training.trainer import LocalTrainer
+from secure_kg.federation.client.client import FederationClient
+from secure_kg.federation.plan.messages import Hello, Welcome
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.server.server import FederationServer
+from secure_kg.learning.config import TrainingConfig
+from secure_kg.learning.trainer import LocalTrainer
+from secure_kg.runs.run_folder import RunFolder
+from secure_kg.runs.summary import summarise
 
 _NO_DIGEST: Final = bytes(32)
 _JOIN_SECONDS: Final = 600.0
@@ -40,7 +40,7 @@ SMALL: Final = TrainingConfig(dim=8, negatives=14, batch_size=256, local_epochs=
 def insecure_transcript(variant: str | None, path: Path, *, seed: int = 0) -> None:
     """One session of the protocol that `variant` breaks, as the server's tap records it.
 
-    It begins with greetings, as the transcript of a run does, so that `secure_kg.audit.read.Recording` reads it.
+    It begins with greetings, as the transcript of a run does, so that `secure_kg.audit.view.read.Recording` reads it.
     """
     session = _session_of(variant, seed)
     identifier, tap = new_session(), Tap(path)

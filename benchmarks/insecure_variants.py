@@ -22,22 +22,23 @@ from typing import Any, Final
 
 import numpy as np
 
+import protocols.alignment.psu.names as union_names
+import protocols.alignment.psu.table as union_table
 import protocols.ideal.opened as opening
-import protocols.psu.names as union_names
-import protocols.psu.table as union_table
-import protocols.secagg.client as secagg_client
-import protocols.secagg.server as secagg_server
-import protocols.secagg.session as secagg_session
-import protocols.secret_aggregation as secret_aggregation
-from protocols.group_key import GroupKey
-from protocols.identifiers import SERVER, SETUP, PartyId, RoundId
+import protocols.sums.secagg.client as secagg_client
+import protocols.sums.secagg.server as secagg_server
+import protocols.sums.secagg.session as secagg_session
+import protocols.sums.secret.aggregation as secret_aggregation
+from protocols.foundation.identifiers import SERVER, SETUP, PartyId, RoundId
 from protocols.primitives.group import FieldArray, Group, GroupVector
 from protocols.primitives.keys import KeyContext
 from protocols.primitives.prg import KEY_BYTES
-from protocols.secagg.client import Advertised, SecAggClient
-from protocols.secagg.messages import AdvertiseKeys, KeyDirectory, ShareKeys
-from protocols.secagg.terms import PROTOCOL, VERSION, Terms
-from secure_kg.errors import UserError
+from protocols.session.channels import PROTOCOL, VERSION
+from protocols.session.group_key import GroupKey
+from protocols.sums.secagg.client import Advertised, SecAggClient
+from protocols.sums.secagg.messages import AdvertiseKeys, KeyDirectory, ShareKeys
+from protocols.sums.secagg.terms import Terms
+from secure_kg.foundation.errors import UserError
 
 SHORT_BITS: Final = 28
 _drawing = threading.local()

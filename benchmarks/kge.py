@@ -23,16 +23,16 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from launch.command_line import OneLineParser, require_writable, run_command
-from secure_kg.console import say, table
 from secure_kg.data.catalogue import BUNDLED, bundled_files, canonical
 from secure_kg.data.graph import ClientGraph
 from secure_kg.data.soundness import check_complete
 from secure_kg.data.triples import PARTS, part_file, read_triples, shown
 from secure_kg.data.vocabulary import encode
-from secure_kg.errors import DataError, UserError
-from secure_kg.federation.run_folder import write_json
+from secure_kg.foundation.console import say, table
+from secure_kg.foundation.errors import DataError, UserError
+from secure_kg.learning.config import TrainingConfig
 from secure_kg.models.shapes import MODELS
-from secure_kg.training.config import TrainingConfig
+from secure_kg.runs.run_folder import write_json
 
 T = TypeVar("T")
 
@@ -172,7 +172,7 @@ def measure(graph: ClientGraph, config: TrainingConfig, options: argparse.Namesp
     import torch
 
     from benchmarks.pykeen_peer import PyKeenPeer, fastest_in_parts, loss_margin
-    from secure_kg.training.trainer import LocalTrainer
+    from secure_kg.learning.trainer import LocalTrainer
 
     def tell(text: str) -> None:
         if options.json != "-":

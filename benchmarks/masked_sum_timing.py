@@ -14,19 +14,19 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from benchmarks import flower_peer
-from protocols.identifiers import PartyId, new_session
+from protocols.foundation.identifiers import PartyId, new_session
 from protocols.primitives.group import MODULUS, Group, GroupVector, Ring
 from protocols.primitives.keys import AgreementKey
 from protocols.primitives.prg import KEY_BYTES, combine_keystreams
 from protocols.primitives.shamir import recombine, split
-from protocols.secagg.channels import Channels
-from protocols.secagg.client import Ready, SecAggClient
-from protocols.secagg.params import SumParameters, ThreatModel
-from protocols.secagg.server import Step
-from protocols.secagg.simulation import PURPOSE, ROUND, Inputs, SimulationResult, simulate
-from protocols.secagg.terms import Terms
-from protocols.sums import Contribution, SumLayout
-from secure_kg.console import say
+from protocols.session.pair_secrets import PairSecrets
+from protocols.sums.interface import Contribution, SumLayout
+from protocols.sums.secagg.client import Ready, SecAggClient
+from protocols.sums.secagg.params import SumParameters, ThreatModel
+from protocols.sums.secagg.server import Step
+from protocols.sums.secagg.simulation import PURPOSE, ROUND, Inputs, SimulationResult, simulate
+from protocols.sums.secagg.terms import Terms
+from secure_kg.foundation.console import say
 
 _CHUNK_BYTES: Final = 1 << 19
 """The bare cipher is fastest if what it writes stays in the cache."""
@@ -220,7 +220,7 @@ class Masking:
 
     def _ready_client(self) -> SecAggClient:
         """A client that waits for its input, with fresh keys in place of agreed ones."""
-        client = SecAggClient(self.party, self._terms, Channels(AgreementKey(), {}), None)
+        client = SecAggClient(self.party, self._terms, PairSecrets(AgreementKey(), {}), None)
         masks = {peer: secrets.token_bytes(KEY_BYTES) for peer in self._peers}
         client.state = Ready(masks, secrets.token_bytes(KEY_BYTES), b"", {})
         return client

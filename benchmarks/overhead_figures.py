@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from benchmarks.baton import WARM_UP, Job, Turn
 from benchmarks.estimates import median_with_interval
-from secure_kg.federation.stopwatch import PHASES
+from secure_kg.runs.stopwatch import PHASES
 
 PLAIN: Final = "plain"
 _CLOCKS: Final = ("seconds", "cpu_seconds")

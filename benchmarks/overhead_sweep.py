@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from benchmarks.byte_counts import Uploads
 from benchmarks.sums_alone import SumsAlone, sums_alone
-from protocols.identifiers import PartyId, RoundId
-from secure_kg.console import say, table
-from secure_kg.federation.config import Aggregation, RunConfig
+from protocols.foundation.identifiers import PartyId, RoundId
+from secure_kg.federation.plan.settings import Aggregation, RunConfig
+from secure_kg.foundation.console import say, table
 
 SWEEPS: Final = ("clients", "rows", "dim")
 _AGGREGATIONS: Final[tuple[Aggregation, ...]] = ("plain", "secagg", "secret")

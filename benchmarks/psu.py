@@ -1,10 +1,10 @@
 """What one private set union costs each party: `python -m benchmarks.psu --help`.
 
 The functions of a real job align the names of all clients in one process, without a network
-(`protocols.psu.simulation`), and every position is checked against the names. The union has --elements names. A share
---overlap of them is held by every client; the others are dealt out evenly, each to one client alone. Seconds are those
-of computing, without serialisation; of a client they are the mean. Beside it stand published protocols for the same
-problem, measured by their authors on other machines and against other adversaries.
+(`protocols.alignment.psu.simulation`), and every position is checked against the names. The union has --elements names.
+A share --overlap of them is held by every client; the others are dealt out evenly, each to one client alone. Seconds
+are those of computing, without serialisation; of a client they are the mean. Beside it stand published protocols for
+the same problem, measured by their authors on other machines and against other adversaries.
 """
 
 import argparse
@@ -18,15 +18,15 @@ from typing import Any, Final
 
 from benchmarks.masked_sum_timing import Teller
 from launch.command_line import OneLineParser, require_writable, run_command
-from protocols.errors import ProtocolError
-from protocols.identifiers import PartyId
-from protocols.psu.attempts import MAX_BOUND
-from protocols.psu.simulation import UnionCost, simulate_union
-from protocols.secagg.params import ThreatModel
-from protocols.secagg.server import Step
-from secure_kg.console import fail, say, table
-from secure_kg.errors import UserError
-from secure_kg.federation.run_folder import write_json
+from protocols.alignment.psu.attempts import MAX_BOUND
+from protocols.alignment.psu.simulation import UnionCost, simulate_union
+from protocols.foundation.errors import ProtocolError
+from protocols.foundation.identifiers import PartyId
+from protocols.sums.secagg.params import ThreatModel
+from protocols.sums.secagg.server import Step
+from secure_kg.foundation.console import fail, say, table
+from secure_kg.foundation.errors import UserError
+from secure_kg.runs.run_folder import write_json
 
 CORRUPT: Final = 0.2
 """Share of clients that may be on the server's side in the masked sum, as in `benchmarks.secagg`."""

@@ -52,10 +52,10 @@ from pykeen.utils import complex_normalize, estimate_cost_of_sequence
 from torch import Tensor
 
 from secure_kg.data.graph import ClientGraph, TripleArray
-from secure_kg.errors import TrainingDiverged
+from secure_kg.foundation.errors import TrainingDiverged
+from secure_kg.learning.config import TrainingConfig
+from secure_kg.learning.trainer import LocalTrainer
 from secure_kg.models.shapes import entity_width, initial_range, relation_width
-from secure_kg.training.config import TrainingConfig
-from secure_kg.training.trainer import LocalTrainer
 
 EVAL_BATCHES: Final = (32, 128, 512)
 """Tried for speed; on a CPU they differ by some percent."""

@@ -41,9 +41,9 @@ from benchmarks.insecure_variants import insecure, substituted
 from benchmarks.masked_sum_timing import Teller
 from benchmarks.sensitivity_chart import sensitivity_chart
 from launch.command_line import OneLineParser, require_writable, run_command
-from secure_kg.audit.cheated_experiments import CHEATED
-from secure_kg.audit.client_views import CLIENT_PROTOCOLS, ClientExperiment
-from secure_kg.audit.distinguisher import (
+from secure_kg.audit.indistinguishability.cheated_experiments import CHEATED
+from secure_kg.audit.indistinguishability.client_views import CLIENT_PROTOCOLS, ClientExperiment
+from secure_kg.audit.indistinguishability.distinguisher import (
     ERROR,
     NOT_TOLD_APART,
     TOLD_APART,
@@ -53,10 +53,10 @@ from secure_kg.audit.distinguisher import (
     real_features,
     simulated_features,
 )
-from secure_kg.audit.experiments import PLAIN_TWINS, PROTOCOLS, Experiment
-from secure_kg.console import say, table
-from secure_kg.errors import UserError
-from secure_kg.federation.run_folder import write_json
+from secure_kg.audit.indistinguishability.experiments import PLAIN_TWINS, PROTOCOLS, Experiment
+from secure_kg.foundation.console import say, table
+from secure_kg.foundation.errors import UserError
+from secure_kg.runs.run_folder import write_json
 
 SAMPLES: Final = 200
 LEAST_SAMPLES: Final = 100

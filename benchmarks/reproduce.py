@@ -26,11 +26,11 @@ from benchmarks.reproduction.report import build
 from benchmarks.reproduction.results import read_result
 from benchmarks.reproduction.tables import ALL, TABLES, Settings, Table
 from launch.command_line import OneLineParser, require_writable, run_command
-from secure_kg.console import fail, say
-from secure_kg.errors import UserError
-from secure_kg.federation.config import Aggregation, RunConfig, flag
-from secure_kg.federation.run_folder import write_json, write_whole
-from secure_kg.training.config import TrainingConfig
+from secure_kg.federation.plan.settings import Aggregation, RunConfig, flag
+from secure_kg.foundation.console import fail, say
+from secure_kg.foundation.errors import UserError
+from secure_kg.learning.config import TrainingConfig
+from secure_kg.runs.run_folder import write_json, write_whole
 
 _PROGRAM: Final = "python -m benchmarks.reproduce"
 _FIXED: Final = ("corrupt", "temperature")  # nobody has asked for other values of these

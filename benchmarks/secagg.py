@@ -1,9 +1,9 @@
 """What one masked sum costs each party: `python -m benchmarks.secagg --help`.
 
-The objects of a real job add up random vectors in one process, without a network (`protocols.secagg.simulation`), and
-the sum is compared with the plain one. Beside them, and in turns with them because a busy machine's speed changes from
-second to second: the bare AES-256-CTR keystream of the same number of streams and bytes, and Flower's functions for the
-same work if the package `flwr` is installed. Ratios are medians over neighbours in time.
+The objects of a real job add up random vectors in one process, without a network (`protocols.sums.secagg.simulation`),
+and the sum is compared with the plain one. Beside them, and in turns with them because a busy machine's speed changes
+from second to second: the bare AES-256-CTR keystream of the same number of streams and bytes, and Flower's functions
+for the same work if the package `flwr` is installed. Ratios are medians over neighbours in time.
 """
 
 import argparse
@@ -17,13 +17,13 @@ from typing import Any, Final
 from benchmarks import flower_peer
 from benchmarks.masked_sum_timing import Masking, MeasuredSum, Sharing, Teller
 from launch.command_line import OneLineParser, require_writable, run_command
-from protocols.errors import ProtocolError
+from protocols.foundation.errors import ProtocolError
 from protocols.primitives.group import Group, PrimeField, Ring
-from protocols.secagg.params import ThreatModel, complete_parameters, sparse_parameters
-from protocols.secagg.simulation import Spread, StepCost
-from secure_kg.console import fail, say, table
-from secure_kg.errors import UserError
-from secure_kg.federation.run_folder import write_json
+from protocols.sums.secagg.params import ThreatModel, complete_parameters, sparse_parameters
+from protocols.sums.secagg.simulation import Spread, StepCost
+from secure_kg.foundation.console import fail, say, table
+from secure_kg.foundation.errors import UserError
+from secure_kg.runs.run_folder import write_json
 
 GROUPS: Final[dict[str, Group]] = {"32": Ring(32), "64": Ring(64), "field": PrimeField()}
 PUBLISHED: Final = {

@@ -12,23 +12,23 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from protocols.conversation import Conversation
-from protocols.holders import CountTask
-from protocols.identifiers import SERVER, PartyId, RoundId, new_session
-from protocols.patience import Patience
-from protocols.secagg.messages import STATE_BYTES
-from protocols.secagg.openings import Openings
-from protocols.secret_aggregation import SecretSumClient
-from protocols.spent import Spent
-from protocols.sums import SumTask
-from protocols.totals import SumTotal
-from protocols.transport.deadline import Deadline
+from protocols.foundation.deadline import Deadline
+from protocols.foundation.identifiers import SERVER, PartyId, RoundId, new_session
+from protocols.foundation.spent import Spent
+from protocols.holders.interface import CountTask
+from protocols.session.conversation import Conversation
+from protocols.session.patience import Patience
+from protocols.sums.interface import SumTask
+from protocols.sums.secagg.messages import STATE_BYTES
+from protocols.sums.secagg.openings import Openings
+from protocols.sums.secret.aggregation import SecretSumClient
+from protocols.sums.totals import SumTotal
 from protocols.transport.in_process import InProcessNetwork
 from protocols.transport.traffic import Traffic
-from secure_kg.errors import UserError
-from secure_kg.federation import twins
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.row_sum import row_contribution, row_layout
+from secure_kg.federation.plan import twins
+from secure_kg.federation.plan.row_sum import row_contribution, row_layout
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.errors import UserError
 
 _SECONDS = 600.0
 _UNION = b"u" * 32

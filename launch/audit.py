@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from launch.command_line import OneLineParser, require_writable, run_command
-from protocols.identifiers import PartyId
-from protocols.identities import IdentityError, parse_directory
+from protocols.foundation.identifiers import PartyId
+from protocols.session.identities import IdentityError, parse_directory
 from secure_kg.attacks.result import AttackResult
 from secure_kg.audit.attacking import ReadSums, attack_run, clear_upload
 from secure_kg.audit.audit import Audit, audit
-from secure_kg.audit.findings import SEVERITIES
-from secure_kg.audit.flow import Flow
-from secure_kg.audit.read import AuditedRun, open_run
-from secure_kg.console import say, table
-from secure_kg.errors import UserError
-from secure_kg.federation.run_folder import write_json, write_whole
-from secure_kg.federation.strategy import STRATEGIES
+from secure_kg.audit.view.findings import SEVERITIES
+from secure_kg.audit.view.flow import Flow
+from secure_kg.audit.view.read import AuditedRun, open_run
+from secure_kg.federation.plan.strategies import STRATEGIES
+from secure_kg.foundation.console import say, table
+from secure_kg.foundation.errors import UserError
 from secure_kg.report.audit_page import audit_page
 from secure_kg.report.audit_view import Upload, Words
+from secure_kg.runs.run_folder import write_json, write_whole
 
 _DESCRIPTION = """\
 Read the transcript of a run's server, class everything it observed, check it, attack it, and report.

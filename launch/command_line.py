@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from secure_kg.console import fail
-from secure_kg.errors import UserError
+from secure_kg.foundation.console import fail
+from secure_kg.foundation.errors import UserError
 
 
 class OneLineParser(argparse.ArgumentParser):

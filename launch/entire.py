@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str], rank: int | None) -> int:
     from launch.options import parse
-    from secure_kg.errors import UserError
+    from secure_kg.foundation.errors import UserError
 
     plan = parse(arguments, LAUNCHER.prog, LAUNCHER.description, LAUNCHER.epilog, LAUNCHER.defaults)
     started = environment.size() if rank is not None else None
@@ -63,7 +63,7 @@ def _run(arguments: list[str], rank: int | None) -> int:
 
 def end_on_signals() -> None:
     """Ctrl-C and its like end the process at once, in one line. Files are whole at any moment, so nothing is lost."""
-    from secure_kg.console import fail
+    from secure_kg.foundation.console import fail
 
     def end(number: int, _frame: object) -> None:
         fail("interrupted; --resume continues the run from its last checkpoint, if it had come to one")

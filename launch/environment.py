@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from secure_kg.errors import UserError
+from secure_kg.foundation.errors import UserError
 
 # Hydra (MPICH) and PMIx/Open MPI, in this order.
 _RANK: Final = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")

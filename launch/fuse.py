@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from launch.command_line import OneLineParser, require_writable, run_command
-from secure_kg.console import say, table
 from secure_kg.data.folders import make_empty_folder
-from secure_kg.errors import UserError
-from secure_kg.federation.checkpoint import load_arrays
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.run_folder import RunFolder, read_config, write_json
-from secure_kg.federation.strategy import STRATEGIES
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.plan.strategies import STRATEGIES
+from secure_kg.foundation.console import say, table
+from secure_kg.foundation.errors import UserError
+from secure_kg.runs.checkpoint import load_arrays
+from secure_kg.runs.run_folder import RunFolder, read_config, write_json
 
 if TYPE_CHECKING:
     from secure_kg.fusion.fusing import Fusion, Ranked
@@ -156,7 +156,7 @@ def _fuse(options: argparse.Namespace, number: int, federated: RunConfig, single
     from launch.trainer import load_graph
     from secure_kg.fusion.fit import FusionSettings
     from secure_kg.fusion.fusing import fuse, saved_model
-    from secure_kg.training.device import pick_device
+    from secure_kg.learning.device import pick_device
 
     graph, device = load_graph(federated, federated.clients or number, number), pick_device(0, "auto")
     models = [

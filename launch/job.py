@@ -24,24 +24,24 @@ from launch import environment, supervisor
 from launch.keygen import load_credentials
 from launch.options import DEFAULT_RANKS, RUNS, Plan, for_clients, new_run_path
 from launch.results import show_results
-from protocols.errors import Aborted, LeftOut, ProtocolError
-from protocols.identifiers import SERVER
-from protocols.secagg.terms import Credentials
+from protocols.foundation.deadline import Deadline
+from protocols.foundation.errors import Aborted, LeftOut, ProtocolError
+from protocols.foundation.identifiers import SERVER
+from protocols.session.credentials import Credentials
 from protocols.transport.base import Transport
-from protocols.transport.deadline import Deadline
-from secure_kg.console import fail, say
 from secure_kg.data.sources import check_source_name
-from secure_kg.errors import UserError
-from secure_kg.federation.client_folder import open_folder
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.pacing import turns_of_environment
-from secure_kg.federation.run_folder import RunFolder, locked
-from secure_kg.federation.server import FederationServer
-from secure_kg.federation.summary import summarise
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.server.pacing import turns_of_environment
+from secure_kg.federation.server.server import FederationServer
+from secure_kg.foundation.console import fail, say
+from secure_kg.foundation.errors import UserError
 from secure_kg.report.page import run_report
+from secure_kg.runs.client_folder import open_folder
+from secure_kg.runs.run_folder import RunFolder, locked
+from secure_kg.runs.summary import summarise
 
 if TYPE_CHECKING:
-    from secure_kg.federation.client import FederationClient
+    from secure_kg.federation.client.client import FederationClient
 
 MIN_RANKS = 3
 _GRACE_SECONDS = 30.0
@@ -196,7 +196,7 @@ def _take_part(plan: Plan, transport: Transport, clients: int) -> bool:
     """A client's part; whether every client is there at the end."""
     # Only clients train: the server's process never imports torch.
     from launch.trainer import load_graph, make_trainer
-    from secure_kg.federation.client import FederationClient
+    from secure_kg.federation.client.client import FederationClient
 
     number = transport.party
     client = FederationClient(plan.config, transport, clients)

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Final
 
 from launch.command_line import OneLineParser, run_command
-from protocols.identifiers import PartyId
-from protocols.identities import (
+from protocols.foundation.identifiers import PartyId
+from protocols.session.credentials import Credentials
+from protocols.session.identities import (
     LARGEST_NUMBER,
     IdentityError,
     PublicIdentity,
@@ -31,11 +32,10 @@ from protocols.identities import (
     parse_public,
     public_text,
 )
-from protocols.secagg.terms import Credentials
-from secure_kg.console import say, table
 from secure_kg.data.triples import shown
-from secure_kg.errors import UserError
-from secure_kg.federation.run_folder import write_whole
+from secure_kg.foundation.console import say, table
+from secure_kg.foundation.errors import UserError
+from secure_kg.runs.run_folder import write_whole
 
 DIRECTORY: Final = "directory.toml"
 

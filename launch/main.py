@@ -31,8 +31,8 @@ def run(launcher: Launcher, argv: Sequence[str] | None) -> int:
     if rank is not None:
         supervisor.stand_by(rank)  # forks, and so comes before anything that may start threads
     from launch.options import parse
-    from secure_kg.console import fail
-    from secure_kg.errors import UserError
+    from secure_kg.foundation.console import fail
+    from secure_kg.foundation.errors import UserError
 
     # Six ranks share the cores of one machine; a thread pool in each would only make them wait for each other.
     os.environ.setdefault("OMP_NUM_THREADS", "1")

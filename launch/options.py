@@ -11,13 +11,13 @@ from typing import Any, Final, get_args
 
 from launch.command_line import OneLineParser
 from secure_kg.data.partition import RULES
-from secure_kg.errors import UserError
-from secure_kg.federation.config import RunConfig, flag, scalar_type
-from secure_kg.federation.presets import PRESETS, preset_for
-from secure_kg.federation.run_folder import read_config
-from secure_kg.federation.strategy import STRATEGIES
+from secure_kg.federation.plan.presets import PRESETS, preset_for
+from secure_kg.federation.plan.settings import RunConfig, flag, scalar_type
+from secure_kg.federation.plan.strategies import STRATEGIES
+from secure_kg.foundation.errors import UserError
+from secure_kg.learning.config import TrainingConfig
 from secure_kg.models.shapes import MODELS
-from secure_kg.training.config import TrainingConfig
+from secure_kg.runs.run_folder import read_config
 
 DEFAULT_RANKS: Final = 6
 RUNS: Final = Path("runs")

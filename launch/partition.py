@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from launch.command_line import OneLineParser, run_command
-from secure_kg.console import say, table
 from secure_kg.data.folders import client_folder, make_empty_folder, write_client_folder, write_record
 from secure_kg.data.graph import ClientGraph
 from secure_kg.data.partition import RULES, By, partition
 from secure_kg.data.soundness import Faults, check_split, faults
 from secure_kg.data.sources import FederatedSource, load_source
 from secure_kg.data.triples import shown
+from secure_kg.foundation.console import say, table
 
 _DESCRIPTION = """\
 Divide a data set among clients and write one folder for each client.

@@ -6,21 +6,21 @@ from pathlib import Path
 from launch.options import DEFAULT_RANKS, Plan, for_clients, new_run_path
 from launch.results import show_results
 from launch.trainer import load_graph
-from protocols.errors import ProtocolError
-from secure_kg.console import say
+from protocols.foundation.errors import ProtocolError
 from secure_kg.data.folders import client_folder
 from secure_kg.data.graph import ClientGraph
 from secure_kg.data.pooling import pool
 from secure_kg.data.sources import FederatedSource, load_source
 from secure_kg.data.triples import part_file
-from secure_kg.errors import UserError
-from secure_kg.federation.config import RunConfig
+from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.pooled import run_pooled
-from secure_kg.federation.run_folder import RunFolder, locked
-from secure_kg.federation.summary import summarise
+from secure_kg.foundation.console import say
+from secure_kg.foundation.errors import UserError
+from secure_kg.learning.device import pick_device
+from secure_kg.learning.pooled import PooledTrainer
 from secure_kg.report.page import run_report
-from secure_kg.training.device import pick_device
-from secure_kg.training.pooled import PooledTrainer
+from secure_kg.runs.run_folder import RunFolder, locked
+from secure_kg.runs.summary import summarise
 
 
 def run_job(plan: Plan, clients: int | None) -> int:

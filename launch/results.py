@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from secure_kg.console import say, table
-from secure_kg.errors import UserError
-from secure_kg.federation.run_folder import RunFolder
-from secure_kg.federation.split_record import blemish_note, leak_warning
-from secure_kg.federation.strategy import STRATEGIES
-from secure_kg.federation.summary import clients_tested, comparable
+from secure_kg.federation.plan.strategies import STRATEGIES
+from secure_kg.foundation.console import say, table
+from secure_kg.foundation.errors import UserError
+from secure_kg.runs.run_folder import RunFolder
+from secure_kg.runs.split_record import blemish_note, leak_warning
+from secure_kg.runs.summary import clients_tested, comparable
 
 _METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
 

@@ -3,9 +3,9 @@
 from secure_kg.data.folders import load_client_folder
 from secure_kg.data.graph import ClientGraph
 from secure_kg.data.partition import load_client
-from secure_kg.federation.config import RunConfig
-from secure_kg.training.device import pick_device
-from secure_kg.training.trainer import LocalTrainer
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.learning.device import pick_device
+from secure_kg.learning.trainer import LocalTrainer
 
 
 def load_graph(config: RunConfig, clients: int, client: int) -> ClientGraph:

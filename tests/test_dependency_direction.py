@@ -19,9 +19,11 @@ FORBIDDEN_FORMATS = ("pickle", "cPickle", "_pickle", "marshal", "shelve", "dill"
 # What a package must not import, by prefix.
 FORBIDDEN = {
     "protocols": ("secure_kg", "launch", "benchmarks"),
-    "protocols.primitives": ("protocols.transport", "protocols.conversation", "protocols.wire"),
-    "protocols.plain": ("protocols.secagg",),
-    "protocols.secagg": ("protocols.plain",),
+    "protocols.foundation": ("protocols.primitives", "protocols.transport", "protocols.session", "protocols.sums"),
+    "protocols.primitives": ("protocols.transport", "protocols.session", "protocols.foundation.wire"),
+    "protocols.sums.plain": ("protocols.sums.secagg", "protocols.sums.secret"),
+    "protocols.alignment.plain": ("protocols.sums.secagg", "protocols.alignment.psu"),
+    "protocols.holders.plain": ("protocols.sums.secagg", "protocols.holders.secret"),
     "secure_kg": ("launch", "benchmarks", "protocols.primitives"),
     "launch": ("benchmarks", "protocols.primitives"),
 }
@@ -95,6 +97,7 @@ def seeded_randomness(module: str, source: str) -> list[str]:
 SOURCES = {
     module_name(path): path.read_text("utf-8") for package in PACKAGES for path in (ROOT / package).rglob("*.py")
 }
+PACKAGE_NAMES = {module_name(path) for package in PACKAGES for path in (ROOT / package).rglob("__init__.py")}
 IMPORTS = [found for module, source in SOURCES.items() for found in imports_of(module, source)]
 
 
@@ -102,9 +105,9 @@ def test_the_packages_were_read() -> None:
     assert {module.split(".")[0] for module in SOURCES} == set(PACKAGES)
     seen = {(found.module, found.name) for found in IMPORTS}
     # One of each direction that is allowed, so that an empty list of imports cannot pass for a clean one.
-    assert ("protocols.secagg.client", "protocols.primitives.prg") in seen
-    assert ("secure_kg.federation.gathering", "protocols.conversation") in seen
-    assert ("launch.job", "secure_kg.federation.server") in seen
+    assert ("protocols.sums.secagg.client", "protocols.primitives.prg") in seen
+    assert ("secure_kg.federation.server.gathering", "protocols.session.conversation") in seen
+    assert ("launch.job", "secure_kg.federation.server.server") in seen
 
 
 def test_imports_point_one_way() -> None:
@@ -123,9 +126,32 @@ def test_the_modules_of_protocols_have_an_order() -> None:
         if within(module, "protocols")
     }
     order = list(TopologicalSorter(graph).static_order())  # raises CycleError
-    assert (
-        order.index("protocols.wire") < order.index("protocols.transport.base") < order.index("protocols.conversation")
+    wire, transport, conversation = (
+        order.index(f"protocols.{name}") for name in ("foundation.wire", "transport.base", "session.conversation")
     )
+    assert wire < transport < conversation
+
+
+def package_of(module: str) -> str:
+    """The package a module belongs to; a package belongs to itself."""
+    return module if module in PACKAGE_NAMES else module.rpartition(".")[0]
+
+
+def package_imports(imports: list[Import]) -> dict[str, set[str]]:
+    """Which package imports which other one."""
+    graph: dict[str, set[str]] = {}
+    for found in imports:
+        name = found.name if found.name in SOURCES else ""
+        ours, theirs = package_of(found.module), package_of(name)
+        submodules = {other.name for other in imports if other.module == found.module and within(other.name, name)}
+        if not name or ours == theirs or (name in PACKAGE_NAMES and len(submodules & SOURCES.keys()) > 1):
+            continue  # `from package import module` is an import of the module
+        graph.setdefault(ours, set()).add(theirs)
+    return graph
+
+
+def test_packages_have_an_order() -> None:
+    list(TopologicalSorter(package_imports(IMPORTS)).static_order())  # raises CycleError
 
 
 def test_no_module_reads_formats_that_can_run_code() -> None:
@@ -158,11 +184,11 @@ def test_mpi_is_started_by_its_transport_and_otherwise_only_when_a_job_asks() ->
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("protocols.wire", "import secure_kg"),
-        ("protocols.wire", "from launch import job"),
+        ("protocols.foundation.wire", "import secure_kg"),
+        ("protocols.foundation.wire", "from launch import job"),
         ("protocols", "import benchmarks.overhead as overhead"),
-        ("protocols.primitives.prg", "from protocols import wire"),
-        ("protocols.plain.sums", "from protocols.secagg.client import SecAggClient"),
+        ("protocols.primitives.prg", "from protocols.foundation import wire"),
+        ("protocols.sums.plain", "from protocols.sums.secagg.client import SecAggClient"),
         ("secure_kg.data.graph", "from launch.job import run_rank"),
         ("secure_kg", "def late():\n    from protocols.primitives import prg"),
         ("secure_kg", "from protocols import primitives"),
@@ -179,11 +205,11 @@ def test_a_wrong_direction_is_noticed(module: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("protocols.secagg.client", "from protocols.primitives import prg"),
-        ("secure_kg.federation.client", "from protocols.secagg.sums import SecAggSumClient"),
-        ("launch.job", "from secure_kg.errors import UserError"),
+        ("protocols.sums.secagg.client", "from protocols.primitives import prg"),
+        ("secure_kg.federation.client.client", "from protocols.sums.secagg.sums import SecAggSumClient"),
+        ("launch.job", "from secure_kg.foundation.errors import UserError"),
         ("benchmarks.overhead", "import launch.job, secure_kg, protocols.primitives.prg"),
-        ("protocols.wire", "import protocols_of_others, secure_kgx"),
+        ("protocols.foundation.wire", "import protocols_of_others, secure_kgx"),
     ],
 )
 def test_a_right_direction_passes(module: str, source: str) -> None:
@@ -215,9 +241,9 @@ def test_secrets_are_no_seeded_randomness() -> None:
 # --- what a server's process loads ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("module", ["secure_kg.federation.server", "launch.job"])
+@pytest.mark.parametrize("module", ["secure_kg.federation.server.server", "launch.job"])
 def test_the_server_loads_no_model_code(module: str) -> None:
-    heavy = ["torch", "numba", "pykeen", "pandas", "mpi4py", "secure_kg.models.base", "secure_kg.training.trainer"]
+    heavy = ["torch", "numba", "pykeen", "pandas", "mpi4py", "secure_kg.models.base", "secure_kg.learning.trainer"]
     code = f"import {module}, sys; print(sorted(set({heavy}) & sys.modules.keys())); print({module!r} in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -226,6 +252,6 @@ def test_the_server_loads_no_model_code(module: str) -> None:
 
 def test_a_client_does_load_it() -> None:
     """Else the test above would pass by looking at the wrong names."""
-    code = "import secure_kg.federation.client, sys; print('torch' in sys.modules)"
+    code = "import secure_kg.federation.client.client, sys; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "True", done.stderr

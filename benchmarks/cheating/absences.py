@@ -14,13 +14,13 @@ from benchmarks.cheating.meddling import Cheat
 from benchmarks.cheating.sessions import REPEATED, Dies, difference_of_rows
 from benchmarks.cheating.spoils import NOTHING, compared, held_rows, observations, sums_read, total_of
 from benchmarks.cheating.stage import CLIENTS, VICTIM, Session, Stage, stage_config
-from protocols import wire
-from protocols.errors import PeerLost
-from protocols.identifiers import PartyId
-from protocols.psu.attempts import UnionPlaces
-from protocols.secagg.messages import ChannelDirectory
-from secure_kg.federation import checkpoint
-from secure_kg.federation.messages import Evaluate, Finish, TrainRound
+from protocols.alignment.psu.attempts import UnionPlaces
+from protocols.foundation import wire
+from protocols.foundation.errors import PeerLost
+from protocols.foundation.identifiers import PartyId
+from protocols.session.messages import ChannelDirectory
+from secure_kg.federation.plan.messages import Evaluate, Finish, TrainRound
+from secure_kg.runs import checkpoint
 
 
 class NeverTold(Cheat):

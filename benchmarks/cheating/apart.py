@@ -15,18 +15,18 @@ from benchmarks.cheating.meddling import Cheat, ServerDied
 from benchmarks.cheating.sessions import Dies, union_of
 from benchmarks.cheating.spoils import NOTHING, Spoils, compared, held_rows, sums_read, total_of
 from benchmarks.cheating.stage import CLIENTS, VICTIM, Session, Stage, stage_config
-from protocols import wire
-from protocols.conversation import Abandon
-from protocols.errors import SumAbandoned
-from protocols.holders import PURPOSE as HOLDERS
-from protocols.holders import CountTask
-from protocols.identifiers import PartyId, RoundId
-from protocols.secagg.messages import EncryptedShares
-from protocols.sums import SumTask, Total
-from secure_kg.federation import twins
-from secure_kg.federation.row_sum import row_layout
-from secure_kg.federation.server import FederationServer
-from secure_kg.federation.shared_table import SharedTable
+from protocols.foundation import wire
+from protocols.foundation.errors import SumAbandoned
+from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.holders.interface import PURPOSE as HOLDERS
+from protocols.holders.interface import CountTask
+from protocols.session.conversation import Abandon
+from protocols.sums.interface import SumTask, Total
+from protocols.sums.secagg.messages import EncryptedShares
+from secure_kg.federation.plan import twins
+from secure_kg.federation.plan.row_sum import row_layout
+from secure_kg.federation.server.server import FederationServer
+from secure_kg.federation.server.shared_table import SharedTable
 
 LAST_COMMON: Final = 2
 """The last round whose sum is held before the victim goes on alone."""

@@ -9,20 +9,20 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import structs
 
-import protocols.psu.union as private_union
+import protocols.alignment.psu.union as private_union
 from benchmarks.cheating.entry import Played
 from benchmarks.cheating.meddling import Cheat, ServerDied
 from benchmarks.cheating.sessions import REPEATED, Dies
 from benchmarks.cheating.spoils import NOTHING, Spoils, compared, held_rows, refusals, sums_read, total_of
 from benchmarks.cheating.stage import VICTIM, Session, Stage, stage_config
 from benchmarks.cheating.unions import CollidingPlaces, substituted
-from protocols import wire
-from protocols.identifiers import PartyId, RoundId
-from protocols.sums import Total
-from secure_kg.federation import checkpoint
-from secure_kg.federation.alignment import AlignedRun
-from secure_kg.federation.messages import TrainRound, Welcome
-from secure_kg.federation.server import FederationServer
+from protocols.foundation import wire
+from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.sums.interface import Total
+from secure_kg.federation.plan.messages import TrainRound, Welcome
+from secure_kg.federation.server.server import FederationServer
+from secure_kg.runs import checkpoint
+from secure_kg.runs.alignment_files import AlignedRun
 
 IMPOSSIBLE: Final = 1 << 32
 """A round whose number no frame can have."""

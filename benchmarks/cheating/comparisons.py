@@ -17,11 +17,11 @@ from msgspec import structs
 from benchmarks.cheating.entry import Played
 from benchmarks.cheating.meddling import Cheat
 from benchmarks.cheating.stage import CLIENTS, SMALL, Stage, stage_config
-from protocols import wire
-from protocols.identifiers import PartyId
-from protocols.totals import SumTotal
-from secure_kg.federation.messages import Judged, Verdict
-from secure_kg.federation.metric_sum import metric_layout
+from protocols.foundation import wire
+from protocols.foundation.identifiers import PartyId
+from protocols.sums.totals import SumTotal
+from secure_kg.federation.plan.messages import Judged, Verdict
+from secure_kg.federation.plan.metric_sum import metric_layout
 
 EVALUATIONS: Final = 6
 MOST: Final = 4096.0

@@ -10,8 +10,8 @@ from typing import Any, Final, Literal
 from benchmarks.cheating.spoils import refusals
 from benchmarks.cheating.stage import Stage
 from secure_kg.audit.audit import audit
-from secure_kg.audit.read import open_run
-from secure_kg.errors import UserError
+from secure_kg.audit.view.read import open_run
+from secure_kg.foundation.errors import UserError
 
 Expected = Literal["stopped", "caught", "out of scope", "clean"]
 Outcome = Literal["stopped", "caught", "succeeded", "out of scope", "clean", "accused"]

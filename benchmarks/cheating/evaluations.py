@@ -12,15 +12,15 @@ from benchmarks.cheating.entry import Played
 from benchmarks.cheating.meddling import Cheat
 from benchmarks.cheating.spoils import NOTHING, Spoils, compared, held_rows, sums_read, total_of
 from benchmarks.cheating.stage import CLIENTS, VICTIM, Stage, WatchedTrainer, stage_config
-from protocols import wire
-from protocols.identifiers import PartyId, RoundId
-from protocols.secagg.messages import AdvertiseKeys
-from protocols.sums import Total
+from protocols.foundation import wire
+from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.sums.interface import Total
+from protocols.sums.secagg.messages import AdvertiseKeys
 from secure_kg.data.graph import Part
-from secure_kg.federation import checkpoint
-from secure_kg.federation.messages import Verdict
-from secure_kg.federation.metric_sum import ClientMetrics, metric_contribution
-from secure_kg.federation.server import FederationServer
+from secure_kg.federation.plan.messages import Verdict
+from secure_kg.federation.plan.metric_sum import ClientMetrics, metric_contribution
+from secure_kg.federation.server.server import FederationServer
+from secure_kg.runs import checkpoint
 
 _FIGURES: Final = 1
 """Of the real entries, the first: the sum of reciprocal ranks. Then come counts of triples and hits."""

@@ -17,14 +17,14 @@ from benchmarks.cheating.meddling import Cheat
 from benchmarks.cheating.spoils import said
 from benchmarks.cheating.stage import CLIENTS, COLLUDER, VICTIM, Stage, stage_config, thread_name
 from benchmarks.cheating.unions import substituted
-from protocols import frame_sizes, wire
-from protocols.identifiers import PartyId, RoundId
-from protocols.secagg.messages import AdvertiseKeys
-from protocols.totals import SumTotal
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.messages import LendTable, LentTable
-from secure_kg.federation.own_rows import OwnRows
-from secure_kg.federation.server import FederationServer
+from protocols.foundation import wire
+from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.sums.secagg.messages import AdvertiseKeys
+from protocols.sums.totals import SumTotal
+from secure_kg.federation.client.own_rows import OwnRows
+from secure_kg.federation.plan.messages import LendTable, LentTable, lent_table_bytes
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.server.server import FederationServer
 
 TARGET: Final = 3
 """The round that is attacked: before it, all clients lack the sum of the round before."""
@@ -44,7 +44,7 @@ class LendsToAll(FederationServer):
     def _bring(self, parties: Collection[PartyId], round_id: RoundId) -> None:
         people, table, lender = self._people, self._table, PartyId(self.lender)
         if round_id == TARGET and table is not None and table.newest < TARGET:
-            people.conversation.admit(frame_sizes.lent_table(table.union.size, table.width))
+            people.conversation.admit(lent_table_bytes(table.union.size, table.width))
             for receiver in self.receivers:
                 people.tell({lender}, LendTable(receiver))
                 if lent := people.gather(LentTable, "shared rows", among={lender}):

@@ -9,14 +9,14 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from protocols import wire
-from protocols.errors import DeadlineExpired, DecodeError, PeerLost
-from protocols.identifiers import PartyId, RoundId, SessionId
+from protocols.foundation import wire
+from protocols.foundation.deadline import Deadline
+from protocols.foundation.errors import DeadlineExpired, DecodeError, PeerLost
+from protocols.foundation.identifiers import PartyId, RoundId, SessionId
+from protocols.foundation.wire import HEADER, Frame
 from protocols.transport.base import Transport
-from protocols.transport.deadline import Deadline
 from protocols.transport.tap import Tap
-from protocols.wire import HEADER, Frame
-from secure_kg.federation.server import FederationServer
+from secure_kg.federation.server.server import FederationServer
 
 if TYPE_CHECKING:
     from benchmarks.cheating.stage import Stage

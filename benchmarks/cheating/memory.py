@@ -11,10 +11,10 @@ from benchmarks.cheating.entry import Played
 from benchmarks.cheating.meddling import Cheat
 from benchmarks.cheating.stage import VICTIM, Stage, stage_config, thread_name
 from benchmarks.cheating.unions import substituted
-from protocols import wire
-from protocols.errors import DecodeError
-from protocols.identifiers import PartyId
-from secure_kg.federation.messages import SharedRows
+from protocols.foundation import wire
+from protocols.foundation.errors import DecodeError
+from protocols.foundation.identifiers import PartyId
+from secure_kg.federation.plan.messages import SharedRows
 
 HUGE: Final = 64 * 1024 * 1024
 """Bytes. The true message has two thousand; the limit of its kind, for the largest of runs, is a gigabyte."""

@@ -8,14 +8,14 @@ from benchmarks.cheating.entry import Played
 from benchmarks.cheating.sessions import poisoned
 from benchmarks.cheating.stage import Stage
 from benchmarks.cheating.tables import POISON, SameLie, config_of_tables
-from protocols import wire
-from protocols.errors import DecodeError
-from protocols.identifiers import SessionId
+from protocols.foundation import wire
+from protocols.foundation.errors import DecodeError
+from protocols.foundation.identifiers import SessionId
 from protocols.transport.tap import LINK_BYTES, MAGIC, Tap, frame_hash, read_transcript
-from secure_kg.audit.read import Recording
-from secure_kg.federation.messages import SharedRows
-from secure_kg.federation.recording import seal_record
-from secure_kg.federation.run_folder import read_json, write_json
+from secure_kg.audit.view.read import Recording
+from secure_kg.federation.plan.messages import SharedRows
+from secure_kg.runs.recording import seal_record
+from secure_kg.runs.run_folder import read_json, write_json
 
 _LIE_IN: Final = 3
 HEAD_BYTES: Final = 27

@@ -14,14 +14,15 @@ from benchmarks.cheating.meddling import Cheat, ServerDied
 from benchmarks.cheating.sessions import union_of
 from benchmarks.cheating.spoils import NOTHING, compared, sums_read, total_of
 from benchmarks.cheating.stage import CLIENTS, SMALL, VICTIM, Stage, stage_config
-from protocols import wire
-from protocols.identifiers import PartyId, RoundId
-from protocols.secagg.messages import AdvertiseKeys
-from protocols.sums import Total
-from secure_kg.federation.messages import Finish, TrainRound, Verdict
-from secure_kg.federation.metric_sum import metrics_of
-from secure_kg.federation.server import FederationServer, ServerOutcome
-from secure_kg.federation.shared_table import ReadableTable
+from protocols.foundation import wire
+from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.sums.interface import Total
+from protocols.sums.secagg.messages import AdvertiseKeys
+from secure_kg.federation.plan.messages import Finish, TrainRound, Verdict
+from secure_kg.federation.plan.metric_sum import metrics_of
+from secure_kg.federation.server.server import FederationServer
+from secure_kg.federation.server.shared_table import ReadableTable
+from secure_kg.runs.outcome import ServerOutcome
 
 NUDGED_FROM: Final = 2
 """The round of the checkpoint from which results are asked for twice."""

@@ -12,14 +12,14 @@ from benchmarks.cheating.meddling import Cheat, ServerDied
 from benchmarks.cheating.spoils import NOTHING, Spoils, compared, held_rows, sums_read, total_of
 from benchmarks.cheating.stage import CLIENTS, SMALL, VICTIM, Session, Stage, stage_config
 from benchmarks.cheating.tables import POISON, SameLie
-from protocols import wire
-from protocols.identifiers import PartyId, RoundId
-from protocols.secagg.messages import AdvertiseKeys
-from protocols.unions import Union
-from secure_kg.federation import checkpoint
-from secure_kg.federation.alignment import load_aligned
-from secure_kg.federation.messages import TrainRound, Welcome
-from secure_kg.federation.server import FederationServer
+from protocols.alignment.interface import Union
+from protocols.foundation import wire
+from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.sums.secagg.messages import AdvertiseKeys
+from secure_kg.federation.plan.messages import TrainRound, Welcome
+from secure_kg.federation.server.server import FederationServer
+from secure_kg.runs import checkpoint
+from secure_kg.runs.alignment_files import load_aligned
 
 REPEATED = 3
 """The round after the checkpoint, which a resumed job computes again."""

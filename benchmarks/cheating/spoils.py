@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.cheating.stage import Rows, Session, Stage
-from protocols import wire
-from protocols.conversation import Abandon, Failed
-from protocols.sums import Total
-from protocols.unions import Union
-from secure_kg.audit.opening import OpenedSum, Opening
-from secure_kg.audit.read import Observation, Recording
-from secure_kg.federation.alignment import load_aligned, load_positions
+from protocols.alignment.interface import Union
+from protocols.foundation import wire
+from protocols.session.conversation import Abandon, Failed
+from protocols.sums.interface import Total
+from secure_kg.audit.view.opening import OpenedSum, Opening
+from secure_kg.audit.view.read import Observation, Recording
+from secure_kg.runs.alignment_files import load_aligned, load_positions
 
 NEAR: Final = 0.25
 """A secret counts as got if half of it is known with less than this share of the error of an honest guess."""

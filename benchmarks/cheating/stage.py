@@ -16,26 +16,26 @@ import numpy.typing as npt
 import torch
 
 from benchmarks.cheating.meddling import Cheat, Meddling, ServerDied
-from protocols.errors import Aborted, LeftOut, ProtocolError
-from protocols.identifiers import SERVER, PartyId
-from protocols.identities import PublicIdentity, credentials, directory_text, new_identity, parse_directory
-from protocols.secagg.terms import Credentials
-from protocols.transport.deadline import Deadline
+from protocols.foundation.deadline import Deadline
+from protocols.foundation.errors import Aborted, LeftOut, ProtocolError
+from protocols.foundation.identifiers import SERVER, PartyId
+from protocols.foundation.wire import Frame
+from protocols.session.credentials import Credentials
+from protocols.session.identities import PublicIdentity, credentials, directory_text, new_identity, parse_directory
 from protocols.transport.in_process import InProcessNetwork, InProcessTransport
-from protocols.wire import Frame
 from secure_kg.data.graph import ClientGraph, Part
 from secure_kg.data.partition import partition
 from secure_kg.data.sources import load_source
-from secure_kg.errors import UserError
 from secure_kg.evaluation.ranking import Sides
 from secure_kg.evaluation.sums import RankingSums
-from secure_kg.federation.client import FederationClient
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.run_folder import RunFolder
-from secure_kg.federation.server import ServerOutcome
-from secure_kg.federation.summary import summarise
-from secure_kg.training.config import TrainingConfig
-from secure_kg.training.trainer import LocalTrainer, TrainStats
+from secure_kg.federation.client.client import FederationClient
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.errors import UserError
+from secure_kg.learning.config import TrainingConfig
+from secure_kg.learning.trainer import LocalTrainer, TrainStats
+from secure_kg.runs.outcome import ServerOutcome
+from secure_kg.runs.run_folder import RunFolder
+from secure_kg.runs.summary import summarise
 
 CLIENTS: Final = 5
 VICTIM: Final = 3

@@ -11,12 +11,12 @@ from benchmarks.cheating.entry import Played
 from benchmarks.cheating.meddling import Cheat
 from benchmarks.cheating.spoils import observations, said
 from benchmarks.cheating.stage import CLIENTS, VICTIM, Stage, stage_config
-from protocols import wire
-from protocols.errors import ProtocolError
-from protocols.identifiers import PartyId
+from protocols.foundation import wire
+from protocols.foundation.errors import ProtocolError
+from protocols.foundation.identifiers import PartyId
 from protocols.primitives.keys import AgreementKey
 from protocols.primitives.shamir import recombine
-from protocols.secagg.messages import (
+from protocols.sums.secagg.messages import (
     AdvertiseKeys,
     KeyDirectory,
     MaskedInput,

@@ -12,12 +12,12 @@ from benchmarks.cheating.entry import Played
 from benchmarks.cheating.meddling import Cheat
 from benchmarks.cheating.spoils import NOTHING, Spoils, compared, held_rows, sums_read, total_of
 from benchmarks.cheating.stage import CLIENTS, VICTIM, Stage, stage_config
-from protocols import wire
-from protocols.identifiers import PartyId
-from protocols.secagg.messages import AdvertiseKeys, MaskedInput
-from secure_kg.federation.messages import SharedRows
-from secure_kg.federation.shared_table import ReadableTable
-from secure_kg.training.config import TrainingConfig
+from protocols.foundation import wire
+from protocols.foundation.identifiers import PartyId
+from protocols.sums.secagg.messages import AdvertiseKeys, MaskedInput
+from secure_kg.federation.plan.messages import SharedRows
+from secure_kg.federation.server.shared_table import ReadableTable
+from secure_kg.learning.config import TrainingConfig
 
 BEYOND: Final = 1000.0
 POISON: Final = 2.5

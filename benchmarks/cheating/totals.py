@@ -12,15 +12,15 @@ from benchmarks.cheating.entry import Played
 from benchmarks.cheating.meddling import Cheat
 from benchmarks.cheating.spoils import NOTHING, Spoils, compared, held_rows, sums_read
 from benchmarks.cheating.stage import CLIENTS, COLLUDER, VICTIM, Stage, stage_config
-from protocols import wire
-from protocols.group_key import GroupKey
-from protocols.holders import PURPOSE as HOLDERS
-from protocols.identifiers import PartyId, RoundId
-from protocols.secret_aggregation import open_total, secret_vector_task
-from protocols.sum_check import checked_numbers, possible_entries, with_checks
-from protocols.sums import Contribution, SumLayout, SumTask, Total
-from protocols.totals import SumTotal
-from secure_kg.federation.row_sum import mean_rows, row_layout
+from protocols.foundation import wire
+from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.holders.interface import PURPOSE as HOLDERS
+from protocols.session.group_key import GroupKey
+from protocols.sums.interface import Contribution, SumLayout, SumTask, Total
+from protocols.sums.secret.aggregation import open_total, secret_vector_task
+from protocols.sums.secret.check import checked_numbers, possible_entries, with_checks
+from protocols.sums.totals import SumTotal
+from secure_kg.federation.plan.row_sum import mean_rows, row_layout
 
 TARGET: Final = 3
 

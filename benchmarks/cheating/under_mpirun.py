@@ -10,9 +10,9 @@ from benchmarks.cheating.meddling import Cheat, Meddling
 from benchmarks.cheating.sessions import Dies
 from benchmarks.cheating.tables import BEYOND, TwoTables
 from protocols.transport.base import Transport
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.run_folder import RunFolder
-from secure_kg.federation.server import FederationServer
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.server.server import FederationServer
+from secure_kg.runs.run_folder import RunFolder
 
 CHEATS: Final[dict[str, Callable[[], Cheat]]] = {
     "two-tables": partial(TwoTables, BEYOND),

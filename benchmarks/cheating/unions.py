@@ -11,23 +11,23 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import structs
 
-import protocols.psu.places as union_places
-import protocols.psu.union as private_union
+import protocols.alignment.psu.places as union_places
+import protocols.alignment.psu.union as private_union
 from benchmarks.cheating.entry import Played
 from benchmarks.cheating.meddling import Cheat
 from benchmarks.cheating.spoils import refusals, said, sums_read
 from benchmarks.cheating.stage import COLLUDER, VICTIM, Stage, nations, stage_config, thread_name
 from benchmarks.cheating.totals import group_key_of, lone_rows
-from protocols import wire
-from protocols.identifiers import PartyId
-from protocols.plain.union import ClearUnion
+from protocols.alignment.plain import ClearUnion
+from protocols.alignment.psu.attempts import Attempt, UnionPlaces
+from protocols.alignment.psu.layout import TableLayout
+from protocols.alignment.psu.table import peel_in_rounds, write
+from protocols.alignment.psu.tags import tags_of
+from protocols.foundation import wire
+from protocols.foundation.identifiers import PartyId
 from protocols.primitives.group import FieldArray, GroupVector, PrimeField
-from protocols.psu.attempts import Attempt, UnionPlaces
-from protocols.psu.layout import TableLayout
-from protocols.psu.table import peel_in_rounds, write
-from protocols.psu.tags import tags_of
-from protocols.secagg.messages import AdvertiseKeys, MaskedInput
-from secure_kg.federation.run_folder import read_json
+from protocols.sums.secagg.messages import AdvertiseKeys, MaskedInput
+from secure_kg.runs.run_folder import read_json
 
 UNION: Final = "union/"
 MOST_TABLES: Final = 3

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from benchmarks.reproduction.tables import TITLES, Dataset, Settings, Table
 from launch.environment import mpirun_command
-from secure_kg.federation.config import flag
+from secure_kg.federation.plan.settings import flag
 
 _FUSED_FROM: Final = ("fede", "local")
 _SMALL_SUM_DROPOUT: Final = 0.2  # the usual declaration leaves sums of five among ten clients no honest pair

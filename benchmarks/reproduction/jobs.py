@@ -19,9 +19,9 @@ from typing import Any, Final
 from benchmarks.reproduction.cells import Cell, Job
 from benchmarks.reproduction.provenance import commit
 from launch.supervisor import die_with_parent
-from secure_kg.errors import UserError
-from secure_kg.federation.config import flag
-from secure_kg.federation.run_folder import read_json, write_json
+from secure_kg.federation.plan.settings import flag
+from secure_kg.foundation.errors import UserError
+from secure_kg.runs.run_folder import read_json, write_json
 
 _LOOK_EVERY: Final = 0.1
 _SECONDS_TO_END: Final = 10.0

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from benchmarks.reproduction.tables import TITLES
-from secure_kg.console import say, table
+from secure_kg.foundation.console import say, table
 
 Record = dict[str, Any]
 Rows = list[list[str]]

@@ -7,7 +7,7 @@ from typing import Any
 from benchmarks.reproduction.cells import Cell, Job
 from benchmarks.reproduction.jobs import Outcome, spent
 from benchmarks.reproduction.tables import ALL
-from secure_kg.federation.run_folder import read_json
+from secure_kg.runs.run_folder import read_json
 
 _METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
 _ABOUT_THE_RUN = (

@@ -5,14 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.paper_figures import (
+from benchmarks.reproduction.paper_figures import (
     FEDE_METRICS,
     FEDE_TABLE_3,
     FEDE_TABLE_5,
     FEDR_CLIENTS,
     FEDR_TABLE_2,
 )
-from secure_kg.federation.config import flag
+from secure_kg.federation.plan.settings import flag
 
 MODELS: Final = ("TransE", "RotatE", "DistMult", "ComplEx")
 TITLES: Final = {"local": "Local", "entire": "Entire", "fede": "FedE", "fedr": "FedR", "fused": "FedE+fusion"}

@@ -13,21 +13,22 @@ Simulated are lies about mask keys and about survivors. Assumes, besides what `m
 Ed25519 signatures: the simulator signs with the clients' identities, and only what a client would sign.
 """
 
-from protocols import wire
-from protocols.conversation import MAX_REASON, Failed
-from protocols.errors import ProtocolError, SumAbandoned
+from protocols.foundation import wire
+from protocols.foundation.errors import ProtocolError, SumAbandoned
+from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.ideal.cheating import Cheat
 from protocols.ideal.masked_sum import SimulatedSum, SimulatedSums, uniform_vector
-from protocols.identifiers import PartyId, RoundId
 from protocols.primitives.group import GroupVector
 from protocols.primitives.keys import AgreementKey
 from protocols.primitives.shamir import SHARE_BYTES
-from protocols.secagg.channels import Channels
-from protocols.secagg.client import Advertised, HeldShares, Masked, SecAggClient
-from protocols.secagg.messages import EncryptedShares, KeyDirectory, SurvivorSignature
-from protocols.secagg.server import SecAggServer, Step
-from protocols.secagg.terms import Credentials, Terms
-from protocols.secagg.vectors import VectorTask
+from protocols.session.conversation import MAX_REASON, Failed
+from protocols.session.credentials import Credentials
+from protocols.session.pair_secrets import PairSecrets
+from protocols.sums.secagg.client import Advertised, HeldShares, Masked, SecAggClient
+from protocols.sums.secagg.messages import EncryptedShares, KeyDirectory, SurvivorSignature
+from protocols.sums.secagg.server import SecAggServer, Step
+from protocols.sums.secagg.terms import Terms
+from protocols.sums.secagg.vectors import VectorTask
 
 
 class CheatedSums(SimulatedSums):
@@ -74,7 +75,7 @@ class _Inputless:
         """Its answer to the list of survivors it was told, due in the next step."""
         key = AgreementKey()
         others = {peer: AgreementKey().public for peer in terms.participants if peer != party}
-        self._client = SecAggClient(party, terms, Channels(key, {**others, party: key.public}), credentials)
+        self._client = SecAggClient(party, terms, PairSecrets(key, {**others, party: key.public}), credentials)
 
     def hear(self, message: wire.Message, mask_key: AgreementKey) -> None:
         self.signed = None

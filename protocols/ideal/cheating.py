@@ -1,8 +1,8 @@
 """Real sessions in which the server cheats: one sum as it should be, then one in which some clients are told lies.
 
-Clients have pinned identities and sign what matters (`protocols.secagg`, active server). A lie is a change of messages
-on their way from the honest server's code to the clients. A client that notices says so (`Failed`), as in a training
-job, and is out; the server goes on with the others as far as it gets.
+Clients have pinned identities and sign what matters (`protocols.sums.secagg`, active server). A lie is a change of
+messages on their way from the honest server's code to the clients. A client that notices says so (`Failed`), as in a
+training job, and is out; the server goes on with the others as far as it gets.
 """
 
 import contextlib
@@ -12,20 +12,20 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from protocols import wire
-from protocols.conversation import MAX_REASON, Conversation, Failed, M
-from protocols.errors import PeerFailed, ProtocolError
+from protocols.foundation import wire
+from protocols.foundation.errors import PeerFailed, ProtocolError
+from protocols.foundation.identifiers import SERVER, SETUP, PartyId, RoundId
 from protocols.ideal.real import Falls, Parties, ServerSide, soon
 from protocols.ideal.real_sessions import Session
-from protocols.identifiers import SERVER, SETUP, PartyId, RoundId
-from protocols.patience import Patience
 from protocols.primitives.identity import IdentityKey
 from protocols.primitives.keys import AgreementKey
-from protocols.secagg.messages import KeyDirectory, Survivors
-from protocols.secagg.params import ThreatModel
-from protocols.secagg.sums import SecAggSumClient, SecAggSumServer
-from protocols.secagg.terms import Credentials
-from protocols.sums import Contribution, SumTask
+from protocols.session.conversation import MAX_REASON, Conversation, Failed, M
+from protocols.session.credentials import Credentials
+from protocols.session.patience import Patience
+from protocols.sums.interface import Contribution, SumTask
+from protocols.sums.secagg.messages import KeyDirectory, Survivors
+from protocols.sums.secagg.params import ThreatModel
+from protocols.sums.secagg.sums import SecAggSumClient, SecAggSumServer
 
 
 class Cheat(ABC):
@@ -122,7 +122,7 @@ class CheatedSumSession(Session):
                 server.collect(talk, task, side.patience, side.silent, side.present)
 
     def take_part(self, conversation: Conversation) -> None:
-        """A client that finds a contradiction says where and ends, as `secure_kg.federation.client` does."""
+        """A client that finds a contradiction says where and ends, as `secure_kg.federation.client.client` does."""
         me, done = conversation.transport.party, SETUP
         client = SecAggSumClient(self.parties.vector_client(me))
         client.setup(conversation, soon())

@@ -1,9 +1,10 @@
-"""A client's view of counting holders (`protocols.holders`), written from how many others hold each row, up to k.
+"""A client's view of counting holders (`protocols.holders.secret`), written from how many others hold each row, up to
+k.
 
 Of each row a client sees its total less what it has added itself: the rest. `SeenCounts` holds real counts and keeps
 what one of the clients sees; `simulate_rests` writes the same from min(m, k) of each row alone, where m other
 contributors hold it and k = least - 1. The simulator is not told m, nor who they are. The two differ by a statistical
-distance of 2^-60 per row at most; `protocols.holders` has the proof.
+distance of 2^-60 per row at most; `protocols.holders.secret` has the proof.
 """
 
 from dataclasses import dataclass
@@ -11,16 +12,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from protocols import group_key
-from protocols.conversation import Conversation
-from protocols.group_key import GroupKey
-from protocols.holders import PURPOSE, CountTask, SecretHolderClient, regular
+from protocols.foundation.identifiers import PartyId
+from protocols.holders.interface import PURPOSE, CountTask
+from protocols.holders.secret import SecretHolderClient, regular
 from protocols.ideal.real import soon
 from protocols.ideal.real_sessions import CountSession
-from protocols.identifiers import PartyId
 from protocols.primitives.group import FieldArray, GroupVector, PrimeField
-from protocols.secagg.server import Step
-from protocols.secagg.vectors import VectorClient
+from protocols.session import group_key
+from protocols.session.conversation import Conversation
+from protocols.session.group_key import GroupKey
+from protocols.sums.secagg.server import Step
+from protocols.sums.secagg.vectors import VectorClient
 
 _FIELD = PrimeField()
 

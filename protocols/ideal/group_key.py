@@ -1,4 +1,4 @@
-"""The server's view of agreeing on a group key (`protocols.group_key`), written from who was there.
+"""The server's view of agreeing on a group key (`protocols.session.group_key`), written from who was there.
 
 Ciphertexts are zeros under fresh random keys (the channels' keys are random to the server: computational
 Diffie-Hellman, HKDF-SHA256 as a random oracle; AES-256-GCM hides what it encrypts). The commitment is 32 random bytes:
@@ -8,11 +8,11 @@ derive from the group key are independent of it for the same reason.
 
 import secrets
 
-from protocols.group_key import STEP, DrawGroupKey, SealedGroupKey, SealedGroupKeys
+from protocols.foundation.identifiers import SETUP
 from protocols.ideal.masked_sum import SimulatedSums, sealed_zeros
-from protocols.identifiers import SETUP
 from protocols.primitives.prg import KEY_BYTES
-from protocols.secagg.messages import COMMITMENT_BYTES
+from protocols.session.group_key import STEP, DrawGroupKey, SealedGroupKey, SealedGroupKeys
+from protocols.session.messages import COMMITMENT_BYTES
 
 
 def simulate_group_key(sums: SimulatedSums) -> bytes:

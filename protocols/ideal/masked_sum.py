@@ -1,4 +1,4 @@
-"""The server's view of masked sums (`protocols.secagg`), written from the sums alone.
+"""The server's view of masked sums (`protocols.sums.secagg`), written from the sums alone.
 
 Given are the public figures (clients, threat model, tasks), for each sum who fell silent in which step, and the total
 over the survivors. What the simulator does in place of honest clients, and why nobody notices (each point is a step
@@ -31,28 +31,29 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from protocols import wire
+from protocols.foundation import wire
+from protocols.foundation.identifiers import SETUP, PartyId, RoundId, SessionId
 from protocols.ideal.views import View, ViewRecorder
-from protocols.identifiers import SETUP, PartyId, RoundId, SessionId
 from protocols.primitives.aead import seal
 from protocols.primitives.group import Group, GroupVector
 from protocols.primitives.keys import AgreementKey, derive_key
 from protocols.primitives.prg import KEY_BYTES, combine_keystreams
 from protocols.primitives.shamir import SHARE_BYTES, split
-from protocols.secagg.messages import (
+from protocols.session.channels import channel_statement, setup_transcript
+from protocols.session.credentials import Credentials
+from protocols.session.messages import AdvertiseChannel, ChannelDirectory
+from protocols.sums.secagg.messages import (
     STATE_BYTES,
-    AdvertiseChannel,
     AdvertiseKeys,
-    ChannelDirectory,
     MaskedInput,
     ShareKeys,
     SurvivorSignature,
     UnmaskShares,
 )
-from protocols.secagg.params import ThreatModel
-from protocols.secagg.server import SecAggServer, Step
-from protocols.secagg.terms import Advert, Credentials, Terms, channel_statement, setup_transcript
-from protocols.secagg.vectors import VectorTask, VectorTotal, parameters_for
+from protocols.sums.secagg.params import ThreatModel
+from protocols.sums.secagg.server import SecAggServer, Step
+from protocols.sums.secagg.terms import Advert, Terms
+from protocols.sums.secagg.vectors import VectorTask, VectorTotal, parameters_for
 
 Silences: TypeAlias = Mapping[PartyId, Step]
 """Who falls silent in a sum, and in which step: it gives no answer to that one nor to any later one."""

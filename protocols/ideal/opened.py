@@ -12,19 +12,21 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from protocols import wire
-from protocols.errors import ProtocolError
+from protocols.foundation import wire
+from protocols.foundation.errors import ProtocolError
+from protocols.foundation.identifiers import PartyId
 from protocols.ideal.views import View
-from protocols.identifiers import PartyId
 from protocols.primitives.group import MODULUS, Group, GroupVector, Ring
 from protocols.primitives.keys import AgreementKey, derive_key
 from protocols.primitives.prg import combine_keystreams
 from protocols.primitives.shamir import recombine
-from protocols.secagg.messages import AdvertiseKeys, ChannelDirectory, MaskedInput, ShareKeys, UnmaskShares
-from protocols.secagg.params import ThreatModel
-from protocols.secagg.server import EXPECTED, SecAggServer, Step
-from protocols.secagg.terms import Terms, setup_transcript
-from protocols.secagg.vectors import VectorTask, parameters_for
+from protocols.session.channels import setup_transcript
+from protocols.session.messages import ChannelDirectory
+from protocols.sums.secagg.messages import AdvertiseKeys, MaskedInput, ShareKeys, UnmaskShares
+from protocols.sums.secagg.params import ThreatModel
+from protocols.sums.secagg.server import EXPECTED, SecAggServer, Step
+from protocols.sums.secagg.terms import Terms
+from protocols.sums.secagg.vectors import VectorTask, parameters_for
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,17 +11,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from protocols import wire
-from protocols.conversation import Conversation
+from protocols.foundation import wire
+from protocols.foundation.deadline import Deadline
+from protocols.foundation.identifiers import SERVER, PartyId, RoundId, SessionId, new_session
 from protocols.ideal.masked_sum import Silences
 from protocols.ideal.views import View, ViewRecorder
-from protocols.identifiers import SERVER, PartyId, RoundId, SessionId, new_session
-from protocols.patience import Patience
-from protocols.secagg.params import ThreatModel
-from protocols.secagg.server import EXPECTED
-from protocols.secagg.terms import Credentials
-from protocols.secagg.vectors import VectorClient, VectorServer
-from protocols.transport.deadline import Deadline
+from protocols.session.conversation import Conversation
+from protocols.session.credentials import Credentials
+from protocols.session.patience import Patience
+from protocols.sums.secagg.params import ThreatModel
+from protocols.sums.secagg.server import EXPECTED
+from protocols.sums.secagg.vectors import VectorClient, VectorServer
 from protocols.transport.in_process import InProcessNetwork
 from protocols.transport.tap import Recorder
 

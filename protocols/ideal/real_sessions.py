@@ -12,24 +12,25 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from protocols import group_key
-from protocols.conversation import Conversation
-from protocols.holders import PURPOSE as HOLDERS
-from protocols.holders import CountTask, SecretHolderClient, SecretHolderServer
+from protocols.alignment import plain as plain_union
+from protocols.alignment.psu.names import PURPOSE as NAMES
+from protocols.alignment.psu.names import learn, reveal
+from protocols.alignment.psu.union import join, serve
+from protocols.foundation.identifiers import SERVER, SETUP, PartyId
+from protocols.holders.interface import PURPOSE as HOLDERS
+from protocols.holders.interface import CountTask
+from protocols.holders.secret import SecretHolderClient, SecretHolderServer
 from protocols.ideal.real import Falls, Parties, ServerSide, soon
 from protocols.ideal.views import View
-from protocols.identifiers import SERVER, SETUP, PartyId
-from protocols.plain import union as plain_union
-from protocols.plain.sums import PlainSumClient, PlainSumServer
 from protocols.primitives.prg import KEY_BYTES
-from protocols.psu.names import PURPOSE as NAMES
-from protocols.psu.names import learn, reveal
-from protocols.psu.union import join, serve
-from protocols.secagg.openings import commit
-from protocols.secagg.sums import SecAggSumClient, SecAggSumServer
-from protocols.secret_aggregation import SecretSumClient, SecretSumServer
-from protocols.sums import Collected, Contribution, SumClient, SumServer, SumTask
-from protocols.totals import SumTotal
+from protocols.session import group_key
+from protocols.session.conversation import Conversation
+from protocols.sums.interface import Collected, Contribution, SumClient, SumServer, SumTask
+from protocols.sums.plain import PlainSumClient, PlainSumServer
+from protocols.sums.secagg.openings import commit
+from protocols.sums.secagg.sums import SecAggSumClient, SecAggSumServer
+from protocols.sums.secret.aggregation import SecretSumClient, SecretSumServer
+from protocols.sums.totals import SumTotal
 from protocols.transport.tap import Recorder
 
 

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from protocols.holders import regular
+from protocols.holders.secret import regular
 from protocols.primitives.group import MODULUS, FieldArray, PrimeField
 
 Features: TypeAlias = dict[str, float]

@@ -1,4 +1,4 @@
-"""The server's view of secret sums (`protocols.secret_aggregation`), written from who took part in them.
+"""The server's view of secret sums (`protocols.sums.secret.aggregation`), written from who took part in them.
 
 The total that the server opens lies under one more mask for each survivor, whose keys clients derive from the group key
 for this client, round and purpose: to the server random keys (HKDF-SHA256 as a random oracle), each used once for an
@@ -7,8 +7,8 @@ simulator draws a uniform total; the rest is the view of a masked sum with that 
 """
 
 from protocols.ideal.masked_sum import Silences, SimulatedSums, uniform_vector
-from protocols.secagg.vectors import VectorTask
-from protocols.totals import SumTotal
+from protocols.sums.secagg.vectors import VectorTask
+from protocols.sums.totals import SumTotal
 
 
 def simulate_secret_sum(sums: SimulatedSums, task: VectorTask, silent: Silences | None = None) -> SumTotal:

@@ -1,19 +1,20 @@
-"""The server's view of a private set union (`protocols.psu`), written from the size of the union; of names, from them.
+"""The server's view of a private set union (`protocols.alignment.psu`), written from the size of the union; of names,
+from them.
 
 1. The masked sum of the tables is simulated from its total (`masked_sum`).
 2. The total is drawn as a table written by one client that holds as many random tags as the union has names. In the
    real total stand the tags of the union, which are uniform to the server (keyed BLAKE2b as a pseudorandom function
    under a key derived from the group key), each under the sum of its holders' weights, which is exactly uniform
-   however many they are (`protocols.psu.table`). If the table cannot be peeled there is another attempt, in the
-   simulation as in reality and with the same probability.
+   however many they are (`protocols.alignment.psu.table`). If the table cannot be peeled there is another attempt, in
+   the simulation as in reality and with the same probability.
 3. The server's answer is computed by its own code from the total, with its own randomness.
-4. The vote on that answer (`protocols.psu.vote`) is a secret sum of two entries (`secret_sum`). The honest server's
-   places give nobody a reason to object, so the session goes on; what a refusal adds is that it ends.
+4. The vote on that answer (`protocols.alignment.psu.vote`) is a secret sum of two entries (`secret_sum`). The honest
+   server's places give nobody a reason to object, so the session goes on; what a refusal adds is that it ends.
 
-Where the server is meant to have the names (`protocols.psu.names`) they are given to the simulator, which does not know
-who holds them. It writes them as one client that holds all would, at positions in a random order: the real positions
-are dealt out to tags at random, and names and tags are matched by a function that the server lacks. Again a weight in
-the sum is uniform for one holder as for many.
+Where the server is meant to have the names (`protocols.alignment.psu.names`) they are given to the simulator, which
+does not know who holds them. It writes them as one client that holds all would, at positions in a random order: the
+real positions are dealt out to tags at random, and names and tags are matched by a function that the server lacks.
+Again a weight in the sum is uniform for one holder as for many.
 """
 
 import secrets
@@ -22,17 +23,17 @@ from itertools import count
 
 import numpy as np
 
+from protocols.alignment.interface import Positions, Union
+from protocols.alignment.psu.attempts import Attempt
+from protocols.alignment.psu.names import names_task, written
+from protocols.alignment.psu.table import write
+from protocols.alignment.psu.tags import LIMBS
+from protocols.alignment.psu.union import STEP, answer_of
+from protocols.alignment.psu.vote import vote_task
+from protocols.foundation.identifiers import SETUP
 from protocols.ideal.masked_sum import Silences, SimulatedSums
 from protocols.ideal.secret_sum import simulate_secret_sum
-from protocols.identifiers import SETUP
 from protocols.primitives.group import PrimeField
-from protocols.psu.attempts import Attempt
-from protocols.psu.names import names_task, written
-from protocols.psu.table import write
-from protocols.psu.tags import LIMBS
-from protocols.psu.union import STEP, answer_of
-from protocols.psu.vote import vote_task
-from protocols.unions import Positions, Union
 
 
 def simulate_union(

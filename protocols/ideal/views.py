@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TypeAlias
 
-from protocols import wire
-from protocols.identifiers import PartyId, RoundId, SessionId
+from protocols.foundation import wire
+from protocols.foundation.identifiers import PartyId, RoundId, SessionId
+from protocols.foundation.wire import Frame
 from protocols.transport.traffic import Direction
-from protocols.wire import Frame
 
 
 @dataclass(frozen=True, slots=True)

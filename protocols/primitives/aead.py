@@ -13,7 +13,7 @@ from typing import Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from protocols.errors import PeerMisbehaved
+from protocols.foundation.errors import PeerMisbehaved
 from protocols.primitives.prg import KEY_BYTES
 
 _NONCE_BYTES: Final = 12

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from protocols.errors import EncodingOverflow
+from protocols.foundation.errors import EncodingOverflow
 from protocols.primitives.group import Ring, RingVector
 
 _BLOCK: Final = 1 << 17

@@ -21,9 +21,9 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from protocols.errors import PeerMisbehaved
-from protocols.identifiers import PartyId, RoundId, SessionId
-from protocols.primitives.encoding import length_prefixed
+from protocols.foundation.digests import length_prefixed
+from protocols.foundation.errors import PeerMisbehaved
+from protocols.foundation.identifiers import PartyId, RoundId, SessionId
 
 IDENTITY_BYTES: Final = 32
 SIGNATURE_BYTES: Final = 64

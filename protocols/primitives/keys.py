@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from protocols.errors import PeerMisbehaved
-from protocols.identifiers import PartyId, RoundId, SessionId
-from protocols.primitives.encoding import length_prefixed
+from protocols.foundation.digests import length_prefixed
+from protocols.foundation.errors import PeerMisbehaved
+from protocols.foundation.identifiers import PartyId, RoundId, SessionId
 from protocols.primitives.prg import KEY_BYTES
 
 PUBLIC_KEY_BYTES: Final = 32

@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from protocols.errors import PeerMisbehaved
+from protocols.foundation.errors import PeerMisbehaved
 from protocols.primitives.group import MODULUS, FieldArray, PrimeField
 
 SECRET_BYTES: Final = 32

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
-from protocols.errors import DeadlineExpired, PeerMisbehaved
-from protocols.identifiers import SETUP, PartyId, RoundId
-from protocols.transport.deadline import Deadline
+from protocols.foundation.deadline import Deadline
+from protocols.foundation.errors import DeadlineExpired, PeerMisbehaved
+from protocols.foundation.identifiers import SETUP, PartyId, RoundId
+from protocols.foundation.wire import MAX_FRAME_BYTES, Frame
 from protocols.transport.tap import Recorder
 from protocols.transport.traffic import Direction, Traffic, TrafficKey
-from protocols.wire import MAX_FRAME_BYTES, Frame
 
 
 class Transport(ABC):

@@ -4,11 +4,11 @@ import threading
 from collections import defaultdict, deque
 from collections.abc import Collection, Sequence
 
-from protocols.errors import PeerLost
-from protocols.identifiers import SERVER, PartyId
+from protocols.foundation.deadline import Deadline
+from protocols.foundation.errors import PeerLost
+from protocols.foundation.identifiers import SERVER, PartyId
+from protocols.foundation.wire import Frame
 from protocols.transport.base import Transport, in_turn
-from protocols.transport.deadline import Deadline
-from protocols.wire import Frame
 
 
 class InProcessNetwork:

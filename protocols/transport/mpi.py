@@ -20,11 +20,11 @@ from typing import Any, Final
 
 from mpi4py import MPI
 
-from protocols.errors import PeerLost
-from protocols.identifiers import SERVER, PartyId
+from protocols.foundation.deadline import Deadline
+from protocols.foundation.errors import PeerLost
+from protocols.foundation.identifiers import SERVER, PartyId
+from protocols.foundation.wire import Frame
 from protocols.transport.base import Transport, in_turn, party_names
-from protocols.transport.deadline import Deadline
-from protocols.wire import Frame
 
 _TAG: Final = 1
 _SHORTEST_SLEEP: Final = 0.0001

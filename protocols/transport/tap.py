@@ -12,7 +12,7 @@ A tap that is closed writes one more record, `end`, without phase and frame. So 
 elsewhere or added is noticed at its link, and a file cut at the end of a record lacks its `end`, as does that of a job
 that was ended by force. The chain stands against accidents, and against changes by anybody but the writer of the file,
 provided that its last link (`Seal`) is kept elsewhere. Against the writer there are receipts, which the other ends of
-the wire keep (`protocols.receipts`).
+the wire keep (`protocols.session.receipts`).
 
 `Transcript` is the reader. What is cut short or damaged is reported where it is met, not guessed.
 """
@@ -25,10 +25,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
-from protocols.errors import DecodeError
-from protocols.identifiers import PartyId, RoundId
+from protocols.foundation.errors import DecodeError
+from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.foundation.wire import MAX_FRAME_BYTES, Frame
 from protocols.transport.traffic import Direction
-from protocols.wire import MAX_FRAME_BYTES, Frame
 
 VERSION: Final = 2
 MAGIC: Final = b"skg-transcript\x00" + bytes([VERSION])

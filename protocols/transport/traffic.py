@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from protocols.identifiers import PartyId, RoundId
-from protocols.spent import Spent
+from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.foundation.spent import Spent
 
 Direction = Literal["sent", "received"]
 

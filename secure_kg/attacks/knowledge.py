@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from secure_kg.attacks.uploads import Places
-from secure_kg.errors import UserError
-from secure_kg.federation.row_sum import Rows
-from secure_kg.seeds import generator
+from secure_kg.federation.plan.row_sum import Rows
+from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.seeds import generator
 
 UNKNOWN = -1
 

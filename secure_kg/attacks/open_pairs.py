@@ -20,10 +20,10 @@ from secure_kg.attacks.knowledge import UNKNOWN, LeakedPairs, Naming
 from secure_kg.attacks.result import Rate
 from secure_kg.attacks.truth import Truth
 from secure_kg.attacks.uploads import RowUpload
+from secure_kg.foundation.seeds import generator
+from secure_kg.learning.config import TrainingConfig
 from secure_kg.models.base import EmbeddingModel, ModelSize
 from secure_kg.models.registry import build_model
-from secure_kg.seeds import generator
-from secure_kg.training.config import TrainingConfig
 
 MOST_CANDIDATES: Final = 1 << 23
 _AT_A_TIME: Final = 1 << 20

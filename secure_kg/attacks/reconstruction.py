@@ -19,8 +19,8 @@ import numpy.typing as npt
 from secure_kg.attacks.knowledge import UNKNOWN, LeakedPairs, Named, Naming
 from secure_kg.attacks.relations_from_rows import likeliest_relations, nearest
 from secure_kg.attacks.uploads import Places, RowUpload, ServerView
-from secure_kg.federation.row_sum import Rows
-from secure_kg.training.config import TrainingConfig
+from secure_kg.federation.plan.row_sum import Rows
+from secure_kg.learning.config import TrainingConfig
 
 Pairs = npt.NDArray[np.int64]
 """Linked entities, shape (n, 2): head and tail, as the attacker numbers them (under FedE: positions in the union)."""

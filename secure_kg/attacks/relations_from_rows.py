@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from secure_kg.attacks.uploads import Places
-from secure_kg.federation.row_sum import Rows
+from secure_kg.federation.plan.row_sum import Rows
+from secure_kg.learning.config import TrainingConfig
 from secure_kg.models.shapes import initial_range
-from secure_kg.training.config import TrainingConfig
 
 _PAIRS_AT_A_TIME: Final = 1 << 13
 _LINEAR: Final = frozenset({"DistMult", "ComplEx", "RESCAL"})

@@ -1,6 +1,6 @@
 """What a server gets of a client under this toolkit's secret aggregation, for attacks to try themselves on.
 
-The very objects of a real session (`ClientSession`, `SecAggServer`, `secret_aggregation.mask_key`) with two clients,
+The very objects of a real session (`SecAggSession`, `SecAggServer`, `secret_aggregation.mask_key`) with two clients,
 one sum per round, in one thread and without a network. The second client contributes zeros, which helps the least.
 """
 
@@ -11,17 +11,18 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from protocols import wire
-from protocols.group_key import GroupKey
-from protocols.identifiers import PartyId, RoundId, new_session
-from protocols.secagg.messages import ChannelDirectory
-from protocols.secagg.params import ThreatModel
-from protocols.secagg.server import SecAggServer, Step
-from protocols.secagg.session import ClientSession
-from protocols.secagg.terms import Terms, setup_transcript
-from protocols.secagg.vectors import VectorTask, parameters_for
-from protocols.secret_aggregation import mask_key
-from protocols.sums import SumLayout
+from protocols.foundation import wire
+from protocols.foundation.identifiers import PartyId, RoundId, new_session
+from protocols.session.channels import setup_transcript
+from protocols.session.group_key import GroupKey
+from protocols.session.messages import ChannelDirectory
+from protocols.sums.interface import SumLayout
+from protocols.sums.secagg.params import ThreatModel
+from protocols.sums.secagg.server import SecAggServer, Step
+from protocols.sums.secagg.session import SecAggSession
+from protocols.sums.secagg.terms import Terms
+from protocols.sums.secagg.vectors import VectorTask, parameters_for
+from protocols.sums.secret.aggregation import mask_key
 
 _PARTIES: Final = (PartyId(1), PartyId(2))
 _MODEL: Final = ThreatModel(0.0, 0.0)
@@ -35,7 +36,7 @@ Vector = npt.NDArray[Any]
 def secret_uploads(vectors: Sequence[Vector], layout: SumLayout, client: PartyId = _PARTIES[0]) -> list[Vector]:
     """The masked uploads of `client` in consecutive rounds, when its inputs are `vectors`."""
     session = new_session()
-    clients = {party: ClientSession(party, _PARTIES, session) for party in _PARTIES}
+    clients = {party: SecAggSession(party, _PARTIES, session) for party in _PARTIES}
     channel_keys = {party: one.start().channel_key for party, one in clients.items()}
     directory = ChannelDirectory({int(p): key for p, key in channel_keys.items()}, {int(p): b"" for p in channel_keys})
     for one in clients.values():
@@ -53,7 +54,7 @@ def secret_uploads(vectors: Sequence[Vector], layout: SumLayout, client: PartyId
 
 
 def _one_sum(
-    sessions: Mapping[PartyId, ClientSession],
+    sessions: Mapping[PartyId, SecAggSession],
     terms: Terms,
     task: VectorTask,
     key: GroupKey,

@@ -8,8 +8,8 @@ Attacker, alone:          the server. The difference of two uploads of a client 
 Attacker, with a client:  the server and any one client, who knows all perturbations. Every single upload is open, of
                           every client and every round.
 
-This variant exists here only, to be attacked; `protocols.secret_aggregation` is the one to use. There a mask is used
-once, so differences are noise, and a client's group key opens the sum but no upload.
+This variant exists here only, to be attacked; `protocols.sums.secret.aggregation` is the one to use. There a mask is
+used once, so differences are noise, and a client's group key opens the sum but no upload.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from protocols.identifiers import PartyId
-from protocols.sums import Contribution, SumLayout
+from protocols.foundation.identifiers import PartyId
+from protocols.sums.interface import Contribution, SumLayout
 from secure_kg.attacks.result import AttackResult, explains_more
 from secure_kg.attacks.secret_uploads import secret_uploads
-from secure_kg.seeds import generator
+from secure_kg.foundation.seeds import generator
 
 _NO_COUNTS: Final = np.zeros(0, dtype=np.int64)
 
@@ -102,7 +102,7 @@ def attack_published(seed: int = 0, rounds: int = 3, shape: tuple[int, int] = (4
 
 
 def attack_secret_aggregation(seed: int = 0, rounds: int = 3, shape: tuple[int, int] = (40, 16)) -> AttackResult:
-    """The same client under `protocols.secret_aggregation`, with the masks of a real session: stands."""
+    """The same client under `protocols.sums.secret.aggregation`, with the masks of a real session: stands."""
     parameters = simulated_training(rounds, shape, seed)
     layout = SumLayout(parameters[0].size, 0, bound=16.0, max_count=1, parties=2, ring_bits=32)
     vectors = [layout.encode(Contribution(values.reshape(-1), _NO_COUNTS)).vector for values in parameters]

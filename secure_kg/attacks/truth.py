@@ -8,12 +8,12 @@ import numpy as np
 from secure_kg.attacks.knowledge import LeakedPairs, Named
 from secure_kg.attacks.uploads import Places
 from secure_kg.data.graph import ClientGraph, TripleArray
-from secure_kg.errors import UserError
-from secure_kg.federation.alignment import load_aligned, load_positions
-from secure_kg.federation.checkpoint import load_arrays
-from secure_kg.federation.row_sum import Rows
-from secure_kg.federation.strategy import Shared
-from secure_kg.seeds import generator
+from secure_kg.federation.plan.row_sum import Rows
+from secure_kg.federation.plan.strategies import Shared
+from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.seeds import generator
+from secure_kg.runs.alignment_files import load_aligned, load_positions
+from secure_kg.runs.checkpoint import load_arrays
 
 
 @dataclass(frozen=True, slots=True)

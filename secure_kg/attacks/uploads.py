@@ -13,19 +13,19 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from protocols.identifiers import PartyId, RoundId
-from protocols.plain.sums import ClearInput
-from protocols.plain.union import ClearNames, ClearUnion, tag_of
-from protocols.secagg.messages import MaskedInput
-from protocols.sum_check import possible_entries
-from protocols.sums import SumLayout
-from secure_kg.audit.read import Observation
-from secure_kg.errors import UserError
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.row_sum import Rows, row_layout
-from secure_kg.federation.sampling import participants
-from secure_kg.federation.strategy import STRATEGIES, Shared
-from secure_kg.seeds import generator
+from protocols.alignment.plain import ClearNames, ClearUnion, tag_of
+from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.sums.interface import SumLayout
+from protocols.sums.plain import ClearInput
+from protocols.sums.secagg.messages import MaskedInput
+from protocols.sums.secret.check import possible_entries
+from secure_kg.audit.view.read import Observation
+from secure_kg.federation.plan.row_sum import Rows, row_layout
+from secure_kg.federation.plan.sampling import participants
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.plan.strategies import STRATEGIES, Shared
+from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.seeds import generator
 
 Places = npt.NDArray[np.int64]
 """Positions in the union, shape (n,)."""

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from secure_kg.attacks.result import AttackResult
-from secure_kg.errors import UserError
+from secure_kg.foundation.errors import UserError
 from secure_kg.kernels.mersenne import LAST_DIRECT, seeds_with_output
 
 SEED_BITS: Final = 32

@@ -13,9 +13,9 @@ from secure_kg.attacks.single_holder import OpenedRows, lone_rows, score_lone_ho
 from secure_kg.attacks.truth import Truth
 from secure_kg.attacks.uploads import read_view
 from secure_kg.audit.checks.participation import participation_of
-from secure_kg.audit.opening import OpenedSum
-from secure_kg.audit.read import AuditedRun
-from secure_kg.federation.row_sum import row_contribution, row_layout
+from secure_kg.audit.view.opening import OpenedSum
+from secure_kg.audit.view.read import AuditedRun
+from secure_kg.federation.plan.row_sum import row_contribution, row_layout
 
 
 class ReadSums:

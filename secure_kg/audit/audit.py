@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from protocols.identifiers import PartyId
+from protocols.foundation.identifiers import PartyId
 from secure_kg.attacks.result import AttackResult
-from secure_kg.audit.checks.base import Check
 from secure_kg.audit.checks.completeness import Completeness
 from secure_kg.audit.checks.evaluations import Evaluations
 from secure_kg.audit.checks.few_holders import FewHolders
@@ -28,16 +27,17 @@ from secure_kg.audit.checks.survivors import OneStory
 from secure_kg.audit.checks.uniformity import Uniformity
 from secure_kg.audit.checks.union_answers import UnionAnswers
 from secure_kg.audit.checks.verdicts import Verdicts
-from secure_kg.audit.declarations import may_learn
-from secure_kg.audit.findings import CheckResult, Finding, worst_first
-from secure_kg.audit.flow import Flow
 from secure_kg.audit.ledger import Ledger
-from secure_kg.audit.notes import notes_record
-from secure_kg.audit.opening import OpenedSum, Opening
-from secure_kg.audit.read import AuditedRun
-from secure_kg.audit.receipts import load_receipts
 from secure_kg.audit.sums_seen import SumsSeen
-from secure_kg.federation.alignment import load_aligned
+from secure_kg.audit.view.declarations import may_learn
+from secure_kg.audit.view.evidence import Check
+from secure_kg.audit.view.findings import CheckResult, Finding, worst_first
+from secure_kg.audit.view.flow import Flow
+from secure_kg.audit.view.notes import notes_record
+from secure_kg.audit.view.opening import OpenedSum, Opening
+from secure_kg.audit.view.read import AuditedRun
+from secure_kg.audit.view.receipts import load_receipts
+from secure_kg.runs.alignment_files import load_aligned
 
 VERSION: Final = 1
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from protocols import wire
-from protocols.psu import names as union_names
-from secure_kg.audit.declarations import Field, allowed_kinds, field_of
-from secure_kg.audit.findings import Finding
-from secure_kg.audit.opening import OpenedSum
-from secure_kg.audit.read import Observation
-from secure_kg.federation.config import RunConfig
+from protocols.alignment.psu import names as union_names
+from protocols.foundation import wire
+from secure_kg.audit.view.declarations import Field, allowed_kinds, field_of
+from secure_kg.audit.view.findings import Finding
+from secure_kg.audit.view.opening import OpenedSum
+from secure_kg.audit.view.read import Observation
+from secure_kg.federation.plan.settings import RunConfig
 
 _UNDECLARED = Field("clear", "something that no protocol declares")
 

@@ -3,12 +3,12 @@
 import dataclasses
 from typing import Any
 
-from protocols.conversation import Abandon
-from secure_kg.audit.checks.base import Check
-from secure_kg.audit.findings import Evidence, Finding
-from secure_kg.audit.opening import OpenedSum
-from secure_kg.audit.read import Observation
-from secure_kg.federation.config import RunConfig
+from protocols.session.conversation import Abandon
+from secure_kg.audit.view.evidence import Check
+from secure_kg.audit.view.findings import Evidence, Finding
+from secure_kg.audit.view.opening import OpenedSum
+from secure_kg.audit.view.read import Observation
+from secure_kg.federation.plan.settings import RunConfig
 
 
 class SumsSeen(Check):

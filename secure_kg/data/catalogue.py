@@ -19,7 +19,7 @@ import numpy as np
 from secure_kg.data.graph import TripleArray
 from secure_kg.data.triples import PARTS
 from secure_kg.data.vocabulary import Namer
-from secure_kg.errors import DataError
+from secure_kg.foundation.errors import DataError
 
 BUNDLED = ("kinships", "nations", "umls")
 _ALIASES = {"kinship": "kinships"}

@@ -25,7 +25,7 @@ from secure_kg.data.graph import ClientGraph
 from secure_kg.data.soundness import trained_elsewhere
 from secure_kg.data.triples import PARTS, read_text, shown
 from secure_kg.data.vocabulary import Namer, client_graph
-from secure_kg.errors import DataError
+from secure_kg.foundation.errors import DataError
 
 _MOST_IDS = 2**31  # with no list of names beside the file, ids are only bounded by this
 Ids = npt.NDArray[np.int64]

@@ -19,7 +19,7 @@ from secure_kg.data.graph import ClientGraph, Origin
 from secure_kg.data.soundness import check_complete, check_split
 from secure_kg.data.triples import PARTS, part_file, read_text, read_triples, shown, write_triples
 from secure_kg.data.vocabulary import decode, encode
-from secure_kg.errors import DataError
+from secure_kg.foundation.errors import DataError
 
 _ORIGIN = "origin.toml"
 

@@ -31,8 +31,8 @@ from secure_kg.data.soundness import check_complete, check_split
 from secure_kg.data.sources import FederatedSource, PooledSource, Source, load_source
 from secure_kg.data.triples import shown
 from secure_kg.data.vocabulary import client_graph, triple_keys
-from secure_kg.errors import DataError
-from secure_kg.seeds import generator
+from secure_kg.foundation.errors import DataError
+from secure_kg.foundation.seeds import generator
 
 By = Literal["triples", "relations", "entities", "whole"]
 RULES: tuple[By, ...] = get_args(By)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from secure_kg.data.graph import ClientGraph, Origin, Part, TripleArray
 from secure_kg.data.triples import PARTS
 from secure_kg.data.vocabulary import triple_keys
-from secure_kg.errors import DataError
+from secure_kg.foundation.errors import DataError
 
 _OPTION = "--allow-leaky-split"
 

@@ -16,7 +16,7 @@ from secure_kg.data.federated import read_federated
 from secure_kg.data.graph import ClientGraph, TripleArray
 from secure_kg.data.triples import PARTS, SUFFIXES, is_triple_file, part_file, read_triples, shown
 from secure_kg.data.vocabulary import Vocabulary, compact, distinct, encode
-from secure_kg.errors import DataError
+from secure_kg.foundation.errors import DataError
 
 
 @dataclass(frozen=True, slots=True)

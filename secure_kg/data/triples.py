@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from secure_kg.data.graph import Part
-from secure_kg.errors import DataError
+from secure_kg.foundation.errors import DataError
 
 SUFFIXES = (".tsv", ".txt", ".tsv.gz", ".txt.gz")
 PARTS: tuple[Part, Part, Part] = ("train", "valid", "test")

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from secure_kg.data.graph import ClientGraph, TripleArray
 from secure_kg.data.triples import NamedTriples
-from secure_kg.errors import DataError
+from secure_kg.foundation.errors import DataError
 
 Vocabulary = tuple[str, ...]
 Namer = Callable[[int], str]

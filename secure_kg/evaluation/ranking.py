@@ -16,9 +16,9 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from secure_kg.data.graph import ClientGraph, Side, TripleArray
-from secure_kg.errors import TrainingDiverged
 from secure_kg.evaluation.answers import KnownAnswers
 from secure_kg.evaluation.sums import RankingSums
+from secure_kg.foundation.errors import TrainingDiverged
 from secure_kg.kernels import ranks
 from secure_kg.models.base import EmbeddingModel
 from secure_kg.models.geometry import Answers, Counts, NotFinite

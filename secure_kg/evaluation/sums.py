@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from secure_kg.errors import DataError
+from secure_kg.foundation.errors import DataError
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,18 +8,19 @@ import dataclasses
 import threading
 from typing import Any, Final
 
-from protocols.errors import Aborted, ProtocolError
-from protocols.identifiers import SERVER, PartyId
+from protocols.foundation.errors import Aborted, ProtocolError
+from protocols.foundation.identifiers import SERVER, PartyId
 from protocols.transport.in_process import InProcessNetwork
 from secure_kg.data.soundness import faults
-from secure_kg.errors import UserError
-from secure_kg.federation import checkpoint
-from secure_kg.federation.client import FederationClient
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.metric_names import named_metrics
-from secure_kg.federation.run_folder import RunFolder, read_json, write_json
-from secure_kg.federation.server import FederationServer, Report, ServerOutcome
-from secure_kg.training.pooled import PooledTrainer
+from secure_kg.federation.client.client import FederationClient
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.server.server import FederationServer, Report
+from secure_kg.foundation.errors import UserError
+from secure_kg.learning.pooled import PooledTrainer
+from secure_kg.runs import checkpoint
+from secure_kg.runs.metric_names import named_metrics
+from secure_kg.runs.outcome import ServerOutcome
+from secure_kg.runs.run_folder import RunFolder, read_json, write_json
 
 _NEVER: Final = 1e9  # seconds
 _SECONDS_TO_END: Final = 30.0

@@ -19,8 +19,8 @@ from torch import Tensor
 
 from secure_kg.data.graph import ClientGraph, TripleArray
 from secure_kg.fusion.scores import Weights
+from secure_kg.learning.negatives import NegativeSampler
 from secure_kg.models.base import EmbeddingModel
-from secure_kg.training.negatives import NegativeSampler
 
 _BATCH: Final = 512  # triples that share their negatives
 _MOST_PAIRS: Final = 2**23  # of a positive and a negative; more would only fill memory

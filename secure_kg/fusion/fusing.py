@@ -11,16 +11,16 @@ from typing import Any, Literal
 import torch
 
 from secure_kg.data.graph import ClientGraph
-from secure_kg.errors import UserError
 from secure_kg.evaluation.ranking import FilteredRanking
 from secure_kg.evaluation.sums import RankingSums
-from secure_kg.federation.checkpoint import Arrays
+from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.seeds import generator
 from secure_kg.fusion.fit import Epoch, FusionSettings, differences, fit
 from secure_kg.fusion.scores import FEDERATED_ALONE, SINGLE_ALONE, ScorePair, Weights, rank_each
+from secure_kg.learning.config import TrainingConfig
 from secure_kg.models.base import EmbeddingModel, ModelSize
 from secure_kg.models.registry import build_model
-from secure_kg.seeds import generator
-from secure_kg.training.config import TrainingConfig
+from secure_kg.runs.checkpoint import Arrays
 
 MODELS = ("single", "federated", "fused")
 

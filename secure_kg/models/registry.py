@@ -2,7 +2,7 @@
 
 import torch
 
-from secure_kg.errors import UserError
+from secure_kg.foundation.errors import UserError
 from secure_kg.models.base import EmbeddingModel, ModelSize
 from secure_kg.models.complex import ComplEx
 from secure_kg.models.distmult import DistMult

@@ -5,7 +5,7 @@ parts. A RotatE relation is a rotation of modulus one, so only its `dim` phases 
 matrix, stored row by row.
 """
 
-from secure_kg.errors import UserError
+from secure_kg.foundation.errors import UserError
 
 MODELS = ("TransE", "RotatE", "DistMult", "ComplEx", "TransM", "RESCAL")
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from secure_kg.federation.strategy import STRATEGIES
+from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.report.html import Html, stacked_table
 
 

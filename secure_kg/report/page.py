@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from secure_kg.federation.split_record import blemish_note, leak_warning
-from secure_kg.federation.strategy import STRATEGIES
-from secure_kg.federation.summary import clients_tested
+from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.report.charts import line_chart
 from secure_kg.report.costs import bytes_per_round, memory, times
 from secure_kg.report.html import Html, cards, details, document, figure, quiet, table, tag
 from secure_kg.report.learned import adversary, privacy
+from secure_kg.runs.split_record import blemish_note, leak_warning
+from secure_kg.runs.summary import clients_tested
 
 _METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
 

@@ -10,13 +10,13 @@ import pytest
 from benchmarks.baton import Job, Turn, in_order, running
 from benchmarks.estimates import median_with_interval
 from benchmarks.overhead import silent_rounds
-from secure_kg.errors import UserError
+from secure_kg.foundation.errors import UserError
 
 SERVER = """
 import json, sys
 from pathlib import Path
-from secure_kg.federation.pacing import turns_of_environment
-from secure_kg.errors import UserError
+from secure_kg.federation.server.pacing import turns_of_environment
+from secure_kg.foundation.errors import UserError
 log, die_in = Path(sys.argv[1]), sys.argv[2]
 turns = turns_of_environment()
 try:

@@ -9,18 +9,19 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from federation_in_threads import nations, run_federation, small_config
 
 from benchmarks.byte_counts import Uploads
 from benchmarks.sums_alone import sums_alone
-from protocols import byte_counts, frame_sizes, wire
-from protocols.identifiers import PartyId, RoundId, SessionId
-from protocols.plain.sums import ClearInput
-from protocols.secagg.messages import AdvertiseKeys, MaskedInput, ShareKeys, SurvivorSignature, UnmaskShares
+from protocols.costs import byte_counts
+from protocols.foundation import frame_sizes, wire
+from protocols.foundation.identifiers import PartyId, RoundId, SessionId
+from protocols.sums.plain import ClearInput
+from protocols.sums.secagg.messages import AdvertiseKeys, MaskedInput, ShareKeys, SurvivorSignature, UnmaskShares
 from protocols.transport.base import Transport
 from protocols.transport.in_process import InProcessNetwork
-from secure_kg.federation.config import RunConfig
-from secure_kg.training.config import TrainingConfig
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.learning.config import TrainingConfig
+from tests.support.federation_in_threads import nations, run_federation, small_config
 
 ROOT = Path(__file__).parents[2]
 EDGES = [0, 1, 15, 16, 31, 32, 127, 128, 255, 256, 65535, 65536]

@@ -13,13 +13,14 @@ from benchmarks.cheating.entry import Played, perform
 from benchmarks.cheating.stage import CLIENTS, VICTIM, Stage, stage_config
 from benchmarks.cheating.zoo import ZOO
 from benchmarks.cheating_servers import main
-from protocols import secret_aggregation, wire
-from protocols.identifiers import PartyId
-from protocols.secagg.openings import Openings
+from protocols.foundation import wire
+from protocols.foundation.identifiers import PartyId
+from protocols.sums.secagg.openings import Openings
+from protocols.sums.secret import aggregation as secret_aggregation
 from secure_kg.audit.audit import audit
-from secure_kg.audit.read import open_run
-from secure_kg.federation.messages import SharedRows, Welcome
-from secure_kg.federation.own_rows import OwnRows
+from secure_kg.audit.view.read import open_run
+from secure_kg.federation.client.own_rows import OwnRows
+from secure_kg.federation.plan.messages import SharedRows, Welcome
 
 FIELDS = {
     *(

@@ -23,10 +23,10 @@ from benchmarks.graded_controls import (
     unmasked_entries,
 )
 from benchmarks.sensitivity_chart import sensitivity_chart
-from protocols.secagg.messages import MaskedInput
-from secure_kg.audit.distinguisher import ERROR, TOLD_APART, Distinction, exact_interval
-from secure_kg.audit.experiments import PROTOCOLS, Experiment
-from secure_kg.audit.view_features import Features
+from protocols.sums.secagg.messages import MaskedInput
+from secure_kg.audit.indistinguishability.distinguisher import ERROR, TOLD_APART, Distinction, exact_interval
+from secure_kg.audit.indistinguishability.experiments import PROTOCOLS, Experiment
+from secure_kg.audit.indistinguishability.view_features import Features
 
 SAMPLES = 18
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from benchmarks.insecure_counts import COUNT_VARIANTS, SMALL_BITS, insecure_count
-from protocols import holders
-from protocols.holders import CountTask, own_entries, regular
-from protocols.identifiers import PartyId, RoundId
+from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.holders import secret as holders
+from protocols.holders.interface import CountTask
+from protocols.holders.secret import own_entries, regular
 from protocols.primitives.group import FieldArray, PrimeField
 
 FIELD = PrimeField()

@@ -9,10 +9,10 @@ import pytest
 
 from benchmarks.insecure_runs import insecure_run, insecure_transcript
 from benchmarks.insecure_variants import VARIANTS, insecure, insecure_short_secret
-from protocols.plain.sums import ClearInput
-from protocols.secagg.messages import AdvertiseKeys, MaskedInput, ShareKeys
-from secure_kg.audit.read import Observation, Recording, open_run
-from secure_kg.errors import UserError
+from protocols.sums.plain import ClearInput
+from protocols.sums.secagg.messages import AdvertiseKeys, MaskedInput, ShareKeys
+from secure_kg.audit.view.read import Observation, Recording, open_run
+from secure_kg.foundation.errors import UserError
 
 
 def observations(recording: Recording) -> list[Observation]:

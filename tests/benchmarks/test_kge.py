@@ -9,9 +9,9 @@ import torch
 
 from benchmarks import kge, pykeen_peer
 from secure_kg.data.catalogue import bundled_files
-from secure_kg.training.config import TrainingConfig
-from secure_kg.training.loss import self_adversarial_loss
-from secure_kg.training.trainer import LocalTrainer
+from secure_kg.learning.config import TrainingConfig
+from secure_kg.learning.loss import self_adversarial_loss
+from secure_kg.learning.trainer import LocalTrainer
 
 
 @pytest.fixture(autouse=True)

@@ -7,11 +7,11 @@ import pytest
 
 from benchmarks.cheating.lending import OTHERS, TARGET, Lends, LendsToAll, colluder_lends, secret_config
 from benchmarks.cheating.stage import COLLUDER, VICTIM, Stage, stage_config
-from protocols.identifiers import PartyId, RoundId
+from protocols.foundation.identifiers import PartyId, RoundId
 from secure_kg.audit.audit import audit
-from secure_kg.audit.read import open_run
-from secure_kg.federation.messages import LendTable
-from secure_kg.federation.server import FederationServer
+from secure_kg.audit.view.read import open_run
+from secure_kg.federation.plan.messages import LendTable
+from secure_kg.federation.server.server import FederationServer
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import overhead, overhead_sweep
-from secure_kg.errors import UserError
+from secure_kg.foundation.errors import UserError
 
 SMALL = ["--dataset", "nations", "--dim", "16", "--grace", "2"]
 

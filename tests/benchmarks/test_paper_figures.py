@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from benchmarks.paper_figures import (
+from benchmarks.reproduction.paper_figures import (
     FEDE_METRICS,
     FEDE_TABLE_3,
     FEDE_TABLE_5,

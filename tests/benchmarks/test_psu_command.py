@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from benchmarks import psu
-from protocols.psu import simulation
-from protocols.psu.attempts import Attempt, LookedUp
-from protocols.psu.layout import TableLayout
+from protocols.alignment.psu import simulation
+from protocols.alignment.psu.attempts import Attempt, LookedUp
+from protocols.alignment.psu.layout import TableLayout
 
 SMALL = ["--clients", "4", "--elements", "100", "--overlap", "0.5"]
 

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import real_or_ideal
 from benchmarks.real_or_ideal import CLIENT_CONTROLS, CONTROLS, EXPERIMENTS, LEAST_SAMPLES, main
-from secure_kg.audit.distinguisher import (
+from secure_kg.audit.indistinguishability.distinguisher import (
     ERROR,
     NOT_TOLD_APART,
     TOLD_APART,

@@ -11,9 +11,9 @@ import pytest
 
 from benchmarks import flower_peer, masked_sum_timing, secagg
 from benchmarks.flower_peer import FlowerPeer
-from protocols.identifiers import PartyId
-from protocols.secagg.server import Step
-from protocols.secagg.simulation import SimulationResult, simulate
+from protocols.foundation.identifiers import PartyId
+from protocols.sums.secagg.server import Step
+from protocols.sums.secagg.simulation import SimulationResult, simulate
 
 SMALL = ["--clients", "5", "--dim", "50", "--dropout", "0.2", "--repeat", "2"]
 

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from federation_in_threads import nations, run_federation, small_config
 
 from launch.audit import main
+from tests.support.federation_in_threads import nations, run_federation, small_config
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,11 @@ import pytest
 
 import launch.keygen
 from launch.keygen import load_credentials, main
-from protocols.identifiers import PartyId, new_session
-from protocols.identities import parse_directory, parse_public
-from protocols.secagg.terms import channel_statement
-from secure_kg.errors import UserError
-from secure_kg.federation.run_folder import write_whole
+from protocols.foundation.identifiers import PartyId, new_session
+from protocols.session.channels import channel_statement
+from protocols.session.identities import parse_directory, parse_public
+from secure_kg.foundation.errors import UserError
+from secure_kg.runs.run_folder import write_whole
 
 Capture = pytest.CaptureFixture[str]
 

@@ -12,9 +12,9 @@ from launch.pooled import load_graphs
 from secure_kg.data.folders import client_folder, write_client_folder
 from secure_kg.data.partition import partition
 from secure_kg.data.sources import load_source
-from secure_kg.errors import UserError
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.run_folder import RunFolder
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.errors import UserError
+from secure_kg.runs.run_folder import RunFolder
 
 JOBS = {"fedr": fedr_secagg.LAUNCHER, "fede": fede.LAUNCHER, "local": local.LAUNCHER, "entire": entire.LAUNCHER}
 COMMANDS = [fedr_secagg, fede, local, entire, fuse]

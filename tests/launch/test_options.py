@@ -7,11 +7,11 @@ import pytest
 
 from launch import fedr_secagg
 from launch.options import GROUPS, Plan, parse
-from secure_kg.errors import UserError
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.presets import PRESETS
-from secure_kg.federation.run_folder import RunFolder
-from secure_kg.training.config import TrainingConfig
+from secure_kg.federation.plan.presets import PRESETS
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.errors import UserError
+from secure_kg.learning.config import TrainingConfig
+from secure_kg.runs.run_folder import RunFolder
 
 
 def plan(*arguments: str) -> Plan:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from jobs import MPIRUN, environment
 
 from benchmarks.cheating.spoils import held_rows, sums_read, total_of
 from benchmarks.cheating.stage import CLIENTS, VICTIM, Session, Stage, stage_config
 from launch import audit
-from secure_kg.federation.checkpoint import load_arrays
-from secure_kg.federation.run_folder import read_config, read_json
+from secure_kg.runs.checkpoint import load_arrays
+from secure_kg.runs.run_folder import read_config, read_json
+from tests.support.mpi_jobs import MPIRUN, environment
 
 pytestmark = pytest.mark.mpi
 

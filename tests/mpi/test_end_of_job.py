@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from jobs import MPIRUN, TINY, environment
+
+from tests.support.mpi_jobs import MPIRUN, TINY, environment
 
 pytestmark = pytest.mark.mpi
 

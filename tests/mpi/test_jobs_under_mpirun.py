@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobs import TINY, command, environment, run_job
-from leaky_archive import write_archive
 from safetensors.numpy import load_file
 
 from launch import partition
+from tests.support.leaky_archive import write_archive
+from tests.support.mpi_jobs import TINY, command, environment, run_job
 
 pytestmark = pytest.mark.mpi
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobs import command, environment, run_job
 
 from launch import fuse
+from tests.support.mpi_jobs import command, environment, run_job
 
 pytestmark = pytest.mark.mpi
 

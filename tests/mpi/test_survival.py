@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobs import TINY, command, environment
+
+from tests.support.mpi_jobs import TINY, command, environment
 
 pytestmark = pytest.mark.mpi
 

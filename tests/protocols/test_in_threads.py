@@ -1,11 +1,11 @@
 """The harness itself: a party that fails must not go unnoticed."""
 
 import pytest
-from in_threads import converse, soon
 
-from protocols.conversation import Abort, Conversation
-from protocols.errors import Aborted
-from protocols.identifiers import SERVER, SETUP, PartyId
+from protocols.foundation.errors import Aborted
+from protocols.foundation.identifiers import SERVER, SETUP, PartyId
+from protocols.session.conversation import Abort, Conversation
+from tests.support.in_threads import converse, soon
 
 
 def _waits(conversation: Conversation) -> None:

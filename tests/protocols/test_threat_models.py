@@ -7,17 +7,17 @@ import pytest
 
 LABELS = ["Parties", "Adversary", "Reveals", "Assumes", "Not covered", "Reference", "Deviations"]
 PROTOCOLS = [
-    "protocols.secagg",
-    "protocols.secagg.params",
-    "protocols.psu",
-    "protocols.psu.names",
-    "protocols.psu.vote",
-    "protocols.group_key",
-    "protocols.secret_aggregation",
-    "protocols.holders",
-    "protocols.plain.holders",
-    "protocols.plain.sums",
-    "protocols.plain.union",
+    "protocols.sums.secagg",
+    "protocols.sums.secagg.params",
+    "protocols.alignment.psu",
+    "protocols.alignment.psu.names",
+    "protocols.alignment.psu.vote",
+    "protocols.session.group_key",
+    "protocols.sums.secret.aggregation",
+    "protocols.holders.secret",
+    "protocols.holders.plain",
+    "protocols.sums.plain",
+    "protocols.alignment.plain",
 ]
 
 

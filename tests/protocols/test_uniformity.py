@@ -3,7 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 import pytest
-from uniformity import ENTRIES, looks_uniform
+
+from tests.support.uniformity import ENTRIES, looks_uniform
 
 RNG = np.random.default_rng(5)
 NOISE = RNG.integers(0, 2**64, ENTRIES, dtype=np.uint64)

@@ -2,7 +2,7 @@
 
 import torch
 
-from secure_kg.seeds import generator, torch_seed
+from secure_kg.foundation.seeds import generator, torch_seed
 
 
 def test_streams_differ_by_seed_and_purpose() -> None:

@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
-from protocols.conversation import Abort, Back, LeaveOut
-from protocols.identifiers import SessionId
-from protocols.receipts import KeptReceipt
+from protocols.foundation.identifiers import SessionId
+from protocols.session.conversation import Abort, Back, LeaveOut
+from protocols.session.receipts import KeptReceipt
 from protocols.transport.tap import frame_hash
-from secure_kg.audit.findings import Evidence, Finding
-from secure_kg.audit.read import AuditedRun, Observation, Recording
-from secure_kg.audit.receipts import Receipts
-from secure_kg.federation.messages import Goodbye
-from secure_kg.federation.recording import session_name
+from secure_kg.audit.view.findings import Evidence, Finding
+from secure_kg.audit.view.read import AuditedRun, Observation, Recording
+from secure_kg.audit.view.receipts import Receipts
+from secure_kg.federation.plan.messages import Goodbye
+from secure_kg.runs.recording import session_name
 
 _GREETING = 1
 """`Hello` one way and `Welcome` the other."""

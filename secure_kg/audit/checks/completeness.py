@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from protocols.conversation import Abandon
-from protocols.holders import PURPOSE as HOLDERS
-from protocols.plain.sums import ClearInput
-from protocols.secagg.messages import MaskedInput
-from secure_kg.audit.checks.base import Check
-from secure_kg.audit.findings import Evidence, Finding
-from secure_kg.audit.read import Observation
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.messages import Goodbye, TrainRound, Welcome
-from secure_kg.federation.strategy import STRATEGIES
+from protocols.holders.interface import PURPOSE as HOLDERS
+from protocols.session.conversation import Abandon
+from protocols.sums.plain import ClearInput
+from protocols.sums.secagg.messages import MaskedInput
+from secure_kg.audit.view.evidence import Check
+from secure_kg.audit.view.findings import Evidence, Finding
+from secure_kg.audit.view.read import Observation
+from secure_kg.federation.plan.messages import Goodbye, TrainRound, Welcome
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.plan.strategies import STRATEGIES
 
 
 class Completeness(Check):

@@ -7,15 +7,15 @@ of one copy of the model, or nearly so: they are opened over one set of clients,
 
 import dataclasses
 
-from protocols.conversation import Back, LeaveOut
-from protocols.identifiers import PartyId, RoundId
-from secure_kg.audit.checks.base import Check
-from secure_kg.audit.findings import Evidence, Finding
-from secure_kg.audit.opening import OpenedSum
-from secure_kg.audit.read import Observation
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.messages import Evaluate, Finish, SaveCheckpoint, TrainRound, Welcome
-from secure_kg.federation.sampling import participants
+from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.session.conversation import Back, LeaveOut
+from secure_kg.audit.view.evidence import Check
+from secure_kg.audit.view.findings import Evidence, Finding
+from secure_kg.audit.view.opening import OpenedSum
+from secure_kg.audit.view.read import Observation
+from secure_kg.federation.plan.messages import Evaluate, Finish, SaveCheckpoint, TrainRound, Welcome
+from secure_kg.federation.plan.sampling import participants
+from secure_kg.federation.plan.settings import RunConfig
 
 METRICS = ("valid", "test")
 

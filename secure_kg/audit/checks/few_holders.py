@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from secure_kg.audit.checks.base import Check
-from secure_kg.audit.findings import Evidence, Finding
-from secure_kg.audit.opening import OpenedSum
-from secure_kg.federation.config import RunConfig
+from secure_kg.audit.view.evidence import Check
+from secure_kg.audit.view.findings import Evidence, Finding
+from secure_kg.audit.view.opening import OpenedSum
+from secure_kg.federation.plan.settings import RunConfig
 
 
 class FewHolders(Check):

@@ -10,10 +10,10 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Final
 
-from protocols import wire
-from protocols.conversation import Abandon, Abort, Back, LeaveOut
-from protocols.identifiers import PartyId, RoundId
-from protocols.secagg.messages import (
+from protocols.foundation import wire
+from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.session.conversation import Abandon, Abort, Back, LeaveOut
+from protocols.sums.secagg.messages import (
     AdvertiseKeys,
     EncryptedShares,
     KeyDirectory,
@@ -24,13 +24,13 @@ from protocols.secagg.messages import (
     SurvivorSignature,
     UnmaskShares,
 )
-from secure_kg.audit.checks.base import Check
-from secure_kg.audit.findings import Evidence, Finding
-from secure_kg.audit.opening import UNION
-from secure_kg.audit.read import Observation
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.messages import Goodbye
-from secure_kg.federation.sampling import participants
+from secure_kg.audit.view.evidence import Check
+from secure_kg.audit.view.findings import Evidence, Finding
+from secure_kg.audit.view.opening import UNION
+from secure_kg.audit.view.read import Observation
+from secure_kg.federation.plan.messages import Goodbye
+from secure_kg.federation.plan.sampling import participants
+from secure_kg.federation.plan.settings import RunConfig
 
 _NEXT: Final[dict[type[wire.Message], type[wire.Message]]] = {
     AdvertiseKeys: KeyDirectory,

@@ -7,17 +7,17 @@ table at the checkpoint that it goes on from. Where the record has no such check
 
 import numpy as np
 
-from protocols.totals import SumTotal
+from protocols.sums.totals import SumTotal
 from protocols.transport.tap import frame_hash
-from secure_kg.audit.checks.base import Check
-from secure_kg.audit.findings import Evidence, Finding
-from secure_kg.audit.lending import Lending
-from secure_kg.audit.opening import OpenedSum
-from secure_kg.audit.read import Observation
-from secure_kg.audit.snapshots import Snapshots
-from secure_kg.audit.table_again import TableAgain
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.messages import LentTable, SaveCheckpoint, SharedRows, Welcome
+from secure_kg.audit.view.evidence import Check
+from secure_kg.audit.view.findings import Evidence, Finding
+from secure_kg.audit.view.lending import Lending
+from secure_kg.audit.view.opening import OpenedSum
+from secure_kg.audit.view.read import Observation
+from secure_kg.audit.view.snapshots import Snapshots
+from secure_kg.audit.view.table_again import TableAgain
+from secure_kg.federation.plan.messages import LentTable, SaveCheckpoint, SharedRows, Welcome
+from secure_kg.federation.plan.settings import RunConfig
 
 
 class HonestTotals(Check):

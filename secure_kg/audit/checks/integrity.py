@@ -1,9 +1,9 @@
 """Is the transcript what was recorded, whole, and what the clients saw? Everything else rests on this."""
 
 from secure_kg.audit.checks.against_receipts import AgainstReceipts
-from secure_kg.audit.findings import CheckResult, Evidence, Finding
-from secure_kg.audit.read import AuditedRun, Observation, Recording
-from secure_kg.audit.receipts import Receipts
+from secure_kg.audit.view.findings import CheckResult, Evidence, Finding
+from secure_kg.audit.view.read import AuditedRun, Observation, Recording
+from secure_kg.audit.view.receipts import Receipts
 
 
 class Integrity:

@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping
 
-from protocols.errors import ProtocolError
-from protocols.identifiers import PartyId, SessionId
-from protocols.secagg.messages import AdvertiseChannel, AdvertiseKeys, ChannelDirectory, KeyDirectory
-from protocols.secagg.terms import channel_statement, check_signed
-from secure_kg.audit.checks.base import Check
-from secure_kg.audit.findings import Evidence, Finding
-from secure_kg.audit.opening import OpenedSum
-from secure_kg.audit.read import Observation
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.messages import Welcome
+from protocols.foundation.errors import ProtocolError
+from protocols.foundation.identifiers import PartyId, SessionId
+from protocols.session.channels import channel_statement
+from protocols.session.credentials import check_signed
+from protocols.session.messages import AdvertiseChannel, ChannelDirectory
+from protocols.sums.secagg.messages import AdvertiseKeys, KeyDirectory
+from secure_kg.audit.view.evidence import Check
+from secure_kg.audit.view.findings import Evidence, Finding
+from secure_kg.audit.view.opening import OpenedSum
+from secure_kg.audit.view.read import Observation
+from secure_kg.federation.plan.messages import Welcome
+from secure_kg.federation.plan.settings import RunConfig
 
 
 class Keys(Check):

@@ -5,12 +5,12 @@ first, for one that survived the second. With both it reads the upload. So nobod
 surviving to others, and a vector that comes after its sender was called dropped must not be used.
 """
 
-from protocols.secagg.messages import MaskedInput, Survivors, UnmaskShares
-from protocols.totals import SumTotal
-from secure_kg.audit.checks.base import Check
-from secure_kg.audit.findings import Evidence, Finding
-from secure_kg.audit.read import Observation
-from secure_kg.federation.config import RunConfig
+from protocols.sums.secagg.messages import MaskedInput, Survivors, UnmaskShares
+from protocols.sums.totals import SumTotal
+from secure_kg.audit.view.evidence import Check
+from secure_kg.audit.view.findings import Evidence, Finding
+from secure_kg.audit.view.read import Observation
+from secure_kg.federation.plan.settings import RunConfig
 
 Key = tuple[int, int, str]
 """Session, round, purpose."""

@@ -10,12 +10,12 @@ from fractions import Fraction
 import numpy as np
 
 from secure_kg.attacks.differencing import Participation, isolating_differences
-from secure_kg.audit.checks.base import Check
 from secure_kg.audit.checks.evaluations import METRICS, UntrainedSums
-from secure_kg.audit.findings import Evidence, Finding
-from secure_kg.audit.opening import OpenedSum
-from secure_kg.audit.read import Observation
-from secure_kg.federation.config import RunConfig
+from secure_kg.audit.view.evidence import Check
+from secure_kg.audit.view.findings import Evidence, Finding
+from secure_kg.audit.view.opening import OpenedSum
+from secure_kg.audit.view.read import Observation
+from secure_kg.federation.plan.settings import RunConfig
 
 
 class Differences(Check):

@@ -4,7 +4,7 @@ Clients notice most of what is changed on the way, and no sum comes of it. The s
 have a check of their own (`keys`).
 """
 
-from protocols.secagg.messages import (
+from protocols.sums.secagg.messages import (
     AdvertiseKeys,
     EncryptedShares,
     KeyDirectory,
@@ -13,10 +13,10 @@ from protocols.secagg.messages import (
     SurvivorSignature,
 )
 from protocols.transport.tap import frame_hash
-from secure_kg.audit.checks.base import Check
-from secure_kg.audit.findings import Evidence, Finding
-from secure_kg.audit.read import Observation
-from secure_kg.federation.config import RunConfig
+from secure_kg.audit.view.evidence import Check
+from secure_kg.audit.view.findings import Evidence, Finding
+from secure_kg.audit.view.read import Observation
+from secure_kg.federation.plan.settings import RunConfig
 
 _Given = tuple[int, str, str, int, int]
 """Round, purpose, kind, by whom, for whom (0: for all)."""

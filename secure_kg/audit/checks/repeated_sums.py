@@ -8,10 +8,10 @@ the same, too, if their states are, whatever the sum is called.
 import dataclasses
 from collections.abc import Collection
 
-from secure_kg.audit.checks.base import Check
-from secure_kg.audit.findings import Evidence, Finding
-from secure_kg.audit.opening import UNION, OpenedSum
-from secure_kg.federation.config import RunConfig
+from secure_kg.audit.view.evidence import Check
+from secure_kg.audit.view.findings import Evidence, Finding
+from secure_kg.audit.view.opening import UNION, OpenedSum
+from secure_kg.federation.plan.settings import RunConfig
 
 
 class RepeatedSums(Check):

@@ -5,16 +5,16 @@ of which there is no checkpoint was at work where no record shows it. One that s
 part of it makes them begin elsewhere. And a run that has trained is aligned: its server has written that down before.
 """
 
-from protocols.conversation import Back, LeaveOut
-from protocols.plain.union import ClearNames, ClearUnion
-from secure_kg.audit.checks.base import Check
-from secure_kg.audit.findings import Evidence, Finding
-from secure_kg.audit.opening import UNION
-from secure_kg.audit.read import Observation
-from secure_kg.audit.snapshots import Snapshots
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.messages import Finish, SaveCheckpoint, Saved, TrainRound, Welcome
-from secure_kg.federation.strategy import STRATEGIES
+from protocols.alignment.plain import ClearNames, ClearUnion
+from protocols.session.conversation import Back, LeaveOut
+from secure_kg.audit.view.evidence import Check
+from secure_kg.audit.view.findings import Evidence, Finding
+from secure_kg.audit.view.opening import UNION
+from secure_kg.audit.view.read import Observation
+from secure_kg.audit.view.snapshots import Snapshots
+from secure_kg.federation.plan.messages import Finish, SaveCheckpoint, Saved, TrainRound, Welcome
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.plan.strategies import STRATEGIES
 
 
 class Resuming(Check):

@@ -6,15 +6,16 @@ under fresh masks it is uniform.
 
 import numpy as np
 
-from protocols.group_key import SealedGroupKeys
-from protocols.secagg.messages import AdvertiseChannel, AdvertiseKeys, MaskedInput, ShareKeys
-from secure_kg.audit.checks.base import Check
+from protocols.session.group_key import SealedGroupKeys
+from protocols.session.messages import AdvertiseChannel
+from protocols.sums.secagg.messages import AdvertiseKeys, MaskedInput, ShareKeys
 from secure_kg.audit.checks.uniformity import in_field
-from secure_kg.audit.findings import Evidence, Finding
-from secure_kg.audit.opening import OpenedSum
-from secure_kg.audit.read import Observation
-from secure_kg.audit.statistics import ALARM, Words, difference, odd_p
-from secure_kg.federation.config import RunConfig
+from secure_kg.audit.view.evidence import Check
+from secure_kg.audit.view.findings import Evidence, Finding
+from secure_kg.audit.view.opening import OpenedSum
+from secure_kg.audit.view.read import Observation
+from secure_kg.audit.view.statistics import ALARM, Words, difference, odd_p
+from secure_kg.federation.plan.settings import RunConfig
 
 
 class Reuse(Check):

@@ -4,16 +4,16 @@ A server that gives one client a model of its own learns from that client's answ
 in none of these messages.
 """
 
-from protocols.plain.union import ClearUnion
-from protocols.psu.attempts import UnionPlaces
-from protocols.totals import SumTotal
+from protocols.alignment.plain import ClearUnion
+from protocols.alignment.psu.attempts import UnionPlaces
+from protocols.sums.totals import SumTotal
 from protocols.transport.tap import frame_hash
-from secure_kg.audit.checks.base import Check
-from secure_kg.audit.findings import Evidence, Finding
-from secure_kg.audit.opening import OpenedSum
-from secure_kg.audit.read import Observation
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.messages import Evaluate, LentTable, SharedRows, TrainRound, Verdict, Welcome
+from secure_kg.audit.view.evidence import Check
+from secure_kg.audit.view.findings import Evidence, Finding
+from secure_kg.audit.view.opening import OpenedSum
+from secure_kg.audit.view.read import Observation
+from secure_kg.federation.plan.messages import Evaluate, LentTable, SharedRows, TrainRound, Verdict, Welcome
+from secure_kg.federation.plan.settings import RunConfig
 
 _BODY = 32
 """Bytes of a frame's header, which names the round in which something was sent again."""

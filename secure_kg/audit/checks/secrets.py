@@ -6,14 +6,14 @@ from typing import Final
 import numpy as np
 from scipy import stats
 
-from protocols.psu import names as union_names
-from protocols.psu.table import PeelFailed, peel_in_rounds
+from protocols.alignment.psu import names as union_names
+from protocols.alignment.psu.table import PeelFailed, peel_in_rounds
 from secure_kg.attacks.weak_seed import bits_in_use
-from secure_kg.audit.checks.base import Check
-from secure_kg.audit.findings import Evidence, Finding
-from secure_kg.audit.opening import OpenedSum
-from secure_kg.audit.statistics import ALARM, Words, secrets_p
-from secure_kg.federation.config import RunConfig
+from secure_kg.audit.view.evidence import Check
+from secure_kg.audit.view.findings import Evidence, Finding
+from secure_kg.audit.view.opening import OpenedSum
+from secure_kg.audit.view.statistics import ALARM, Words, secrets_p
+from secure_kg.federation.plan.settings import RunConfig
 
 _SEED_BITS: Final = 256
 _SAME_BYTES: Final = 10

@@ -2,13 +2,13 @@
 
 import statistics
 
-from protocols.plain.sums import ClearInput
-from protocols.secagg.messages import MaskedInput
-from secure_kg.audit.checks.base import Check
-from secure_kg.audit.findings import Evidence, Finding
-from secure_kg.audit.read import Observation
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.messages import TrainRound
+from protocols.sums.plain import ClearInput
+from protocols.sums.secagg.messages import MaskedInput
+from secure_kg.audit.view.evidence import Check
+from secure_kg.audit.view.findings import Evidence, Finding
+from secure_kg.audit.view.read import Observation
+from secure_kg.federation.plan.messages import TrainRound
+from secure_kg.federation.plan.settings import RunConfig
 
 _NOTABLE = 1.5
 _WARM_UP = 2

@@ -7,12 +7,19 @@ cheated all the same.
 
 from dataclasses import dataclass, field
 
-from protocols.secagg.messages import AdvertiseKeys, EncryptedShares, KeyDirectory, MaskedInput, ShareKeys, Survivors
-from secure_kg.audit.checks.base import Check
-from secure_kg.audit.findings import Evidence, Finding
-from secure_kg.audit.opening import OpenedSum
-from secure_kg.audit.read import Observation
-from secure_kg.federation.config import RunConfig
+from protocols.sums.secagg.messages import (
+    AdvertiseKeys,
+    EncryptedShares,
+    KeyDirectory,
+    MaskedInput,
+    ShareKeys,
+    Survivors,
+)
+from secure_kg.audit.view.evidence import Check
+from secure_kg.audit.view.findings import Evidence, Finding
+from secure_kg.audit.view.opening import OpenedSum
+from secure_kg.audit.view.read import Observation
+from secure_kg.federation.plan.settings import RunConfig
 
 Key = tuple[int, str]
 """Round and purpose."""

@@ -4,11 +4,11 @@ from typing import Final
 
 import numpy as np
 
-from protocols.secagg.messages import MaskedInput
-from secure_kg.audit.checks.base import Check
-from secure_kg.audit.findings import Evidence, Finding
-from secure_kg.audit.read import Observation
-from secure_kg.audit.statistics import (
+from protocols.sums.secagg.messages import MaskedInput
+from secure_kg.audit.view.evidence import Check
+from secure_kg.audit.view.findings import Evidence, Finding
+from secure_kg.audit.view.read import Observation
+from secure_kg.audit.view.statistics import (
     ALARM,
     Histogram,
     Words,
@@ -18,7 +18,7 @@ from secure_kg.audit.statistics import (
     odd_p,
     uniform_p,
 )
-from secure_kg.federation.config import RunConfig
+from secure_kg.federation.plan.settings import RunConfig
 
 _MOST_PAIRS: Final = 66
 """Of clients within one sum, all pairs of 12; of more clients the first of them are compared."""

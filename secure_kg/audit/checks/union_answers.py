@@ -7,18 +7,18 @@ a failure that is none has clients add up their tables once more, perhaps withou
 import numpy as np
 import numpy.typing as npt
 
-from protocols.errors import ProtocolError
-from protocols.psu.attempts import UnionPlaces
-from protocols.psu.layout import TableLayout
-from protocols.psu.places import places_of, positions_in
-from protocols.psu.table import PeelFailed, peel_in_rounds
+from protocols.alignment.psu.attempts import UnionPlaces
+from protocols.alignment.psu.layout import TableLayout
+from protocols.alignment.psu.places import places_of, positions_in
+from protocols.alignment.psu.table import PeelFailed, peel_in_rounds
+from protocols.foundation.errors import ProtocolError
 from protocols.transport.tap import frame_hash
-from secure_kg.audit.checks.base import Check
-from secure_kg.audit.findings import Evidence, Finding
-from secure_kg.audit.opening import UNION, OpenedSum
-from secure_kg.audit.read import Observation
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.messages import TrainRound
+from secure_kg.audit.view.evidence import Check
+from secure_kg.audit.view.findings import Evidence, Finding
+from secure_kg.audit.view.opening import UNION, OpenedSum
+from secure_kg.audit.view.read import Observation
+from secure_kg.federation.plan.messages import TrainRound
+from secure_kg.federation.plan.settings import RunConfig
 
 _Read = tuple[npt.NDArray[np.uint64] | None, TableLayout]
 """The tags [m, 2] of a table, None if it cannot be peeled; and how it is laid out."""

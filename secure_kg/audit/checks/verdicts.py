@@ -8,15 +8,15 @@ Under secret sums the verdict is a client's, and only that all are told the same
 
 import dataclasses
 
-from secure_kg.audit.checks.base import Check
-from secure_kg.audit.findings import Evidence, Finding
-from secure_kg.audit.opening import OpenedSum
-from secure_kg.audit.read import Observation
-from secure_kg.audit.snapshots import Snapshots
-from secure_kg.errors import DataError
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.messages import Finish, SaveCheckpoint, Verdict, Welcome
-from secure_kg.federation.metric_sum import metrics_of
+from secure_kg.audit.view.evidence import Check
+from secure_kg.audit.view.findings import Evidence, Finding
+from secure_kg.audit.view.opening import OpenedSum
+from secure_kg.audit.view.read import Observation
+from secure_kg.audit.view.snapshots import Snapshots
+from secure_kg.federation.plan.messages import Finish, SaveCheckpoint, Verdict, Welcome
+from secure_kg.federation.plan.metric_sum import metrics_of
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.errors import DataError
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

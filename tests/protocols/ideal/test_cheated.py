@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
-from protocols.conversation import Failed
+from protocols.foundation.identifiers import PartyId, RoundId, new_session
 from protocols.ideal.cheated import CheatedSums
 from protocols.ideal.cheating import Cheat, CheatedSumSession, ForgedMaskKey, TwoSurvivorSets, signed_parties
 from protocols.ideal.masked_sum import uniform_vector
 from protocols.ideal.opened import open_sum
 from protocols.ideal.real import Parties
 from protocols.ideal.views import View
-from protocols.identifiers import PartyId, RoundId, new_session
-from protocols.secagg.messages import KeyDirectory, MaskedInput, ShareKeys, Survivors, UnmaskShares
-from protocols.secagg.params import ThreatModel
-from protocols.secagg.sums import vector_task
-from protocols.sums import Contribution, SumLayout, SumTask
+from protocols.session.conversation import Failed
+from protocols.sums.interface import Contribution, SumLayout, SumTask
+from protocols.sums.secagg.messages import KeyDirectory, MaskedInput, ShareKeys, Survivors, UnmaskShares
+from protocols.sums.secagg.params import ThreatModel
+from protocols.sums.secagg.sums import vector_task
 
 LAYOUT = SumLayout(real_entries=5, count_entries=2, bound=4.0, max_count=10, parties=5, ring_bits=32)
 PARTIES = signed_parties(5, ThreatModel(0.25, 0.25, "active"))

@@ -4,18 +4,19 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from holder_conversations import task_of
-from sum_conversations import everyone
 
-from protocols.holders import PURPOSE, enough_holders, regular
+from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.holders.interface import PURPOSE
+from protocols.holders.secret import enough_holders, regular
 from protocols.ideal import client_count
 from protocols.ideal.client_count import SeenCounts, simulate_rests
 from protocols.ideal.real import Falls, Parties
 from protocols.ideal.rest_features import features_of
-from protocols.identifiers import PartyId, RoundId
 from protocols.primitives.group import PrimeField
-from protocols.secagg.params import ThreatModel
-from protocols.secagg.server import Step
+from protocols.sums.secagg.params import ThreatModel
+from protocols.sums.secagg.server import Step
+from tests.support.holder_conversations import task_of
+from tests.support.sum_conversations import everyone
 
 PARTIES = Parties.of(4, ThreatModel(0.25, 0.4))
 ONE, TWO, THREE, FOUR = PARTIES.clients

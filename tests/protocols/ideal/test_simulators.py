@@ -6,8 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from protocols.errors import ProtocolError
-from protocols.group_key import SealedGroupKeys
+from protocols.alignment.psu.attempts import UnionPlaces
+from protocols.alignment.psu.names import names_task, read
+from protocols.foundation.errors import ProtocolError
+from protocols.foundation.identifiers import SETUP, PartyId, RoundId, new_session
 from protocols.ideal.group_key import simulate_group_key
 from protocols.ideal.masked_sum import SimulatedSums, uniform_vector
 from protocols.ideal.opened import open_sum
@@ -15,18 +17,16 @@ from protocols.ideal.real import Falls, Parties
 from protocols.ideal.real_sessions import SumSession, UnionSession
 from protocols.ideal.union import simulate_names, simulate_union
 from protocols.ideal.views import SeenFrame, View, canonical
-from protocols.identifiers import SETUP, PartyId, RoundId, new_session
 from protocols.primitives.group import MODULUS, PrimeField, Ring
 from protocols.primitives.identity import IdentityKey
-from protocols.psu.attempts import UnionPlaces
-from protocols.psu.names import names_task, read
-from protocols.secagg.messages import MaskedInput, ShareKeys, Survivors
-from protocols.secagg.params import ThreatModel
-from protocols.secagg.server import Step
-from protocols.secagg.sums import vector_task
-from protocols.secagg.terms import Credentials
-from protocols.secagg.vectors import VectorTask
-from protocols.sums import Contribution, SumLayout, SumTask
+from protocols.session.credentials import Credentials
+from protocols.session.group_key import SealedGroupKeys
+from protocols.sums.interface import Contribution, SumLayout, SumTask
+from protocols.sums.secagg.messages import MaskedInput, ShareKeys, Survivors
+from protocols.sums.secagg.params import ThreatModel
+from protocols.sums.secagg.server import Step
+from protocols.sums.secagg.sums import vector_task
+from protocols.sums.secagg.vectors import VectorTask
 
 LAYOUT = SumLayout(real_entries=5, count_entries=2, bound=4.0, max_count=10, parties=5, ring_bits=32)
 SEMI_HONEST = Parties.of(5, ThreatModel(0.25, 0.4))

@@ -5,10 +5,10 @@ import secrets
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from vectors import unhex, vectors
 
-from protocols.errors import PeerMisbehaved
+from protocols.foundation.errors import PeerMisbehaved
 from protocols.primitives.aead import OVERHEAD_BYTES, open_sealed, seal
+from tests.support.vectors import unhex, vectors
 
 KEY = bytes(range(32))
 REFUSAL = "^a sealed message that does not open$"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from protocols.errors import EncodingOverflow
+from protocols.foundation.errors import EncodingOverflow
 from protocols.primitives.fixed_point import _BLOCK, FixedPoint
 from protocols.primitives.group import Ring
 

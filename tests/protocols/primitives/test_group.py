@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from uniformity import ENTRIES, HIGH, LOW, chi_squares
-from vectors import vectors
 
 from protocols.primitives import group as group_module
 from protocols.primitives.group import MODULUS, FieldArray, Group, GroupVector, PrimeField, Ring
+from tests.support.uniformity import ENTRIES, HIGH, LOW, chi_squares
+from tests.support.vectors import vectors
 
 RINGS = [Ring(32), Ring(64)]
 FIELD = PrimeField()

@@ -19,12 +19,12 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from vectors import unhex, vectors
 
-from protocols.errors import PeerMisbehaved
-from protocols.identifiers import PartyId, RoundId, SessionId
+from protocols.foundation.errors import PeerMisbehaved
+from protocols.foundation.identifiers import PartyId, RoundId, SessionId
 from protocols.primitives.identity import IdentityKey, Statement, fingerprint, verify
 from protocols.primitives.keys import KeyContext
+from tests.support.vectors import unhex, vectors
 
 RFC_8032 = vectors("ed25519")["vectors"]
 GROUP_ORDER = 2**252 + 27742317777372353535851937790883648493

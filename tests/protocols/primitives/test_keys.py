@@ -11,11 +11,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from vectors import unhex, vectors
 
-from protocols.errors import PeerMisbehaved
-from protocols.identifiers import PartyId, RoundId, SessionId
+from protocols.foundation.errors import PeerMisbehaved
+from protocols.foundation.identifiers import PartyId, RoundId, SessionId
 from protocols.primitives.keys import PUBLIC_KEY_BYTES, AgreementKey, KeyContext, derive_key
+from tests.support.vectors import unhex, vectors
 
 SMALL_ORDER = [unhex(key) for key in vectors("x25519_small_order")["public_keys"]]
 SECRET = bytes(range(32))

@@ -11,12 +11,12 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from uniformity import ENTRIES, HIGH, LOW, chi_squares
-from vectors import unhex, vectors
 
 from protocols.primitives import prg
 from protocols.primitives.group import MODULUS, Group, GroupVector, PrimeField, Ring
 from protocols.primitives.prg import add_keystream, combine_keystreams, subtract_keystream
+from tests.support.uniformity import ENTRIES, HIGH, LOW, chi_squares
+from tests.support.vectors import unhex, vectors
 
 RINGS = [Ring(32), Ring(64)]
 FIELD = PrimeField()

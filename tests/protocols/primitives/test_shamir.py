@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from uniformity import HIGH, LOW
-from vectors import unhex, vectors
 
-from protocols.errors import PeerMisbehaved
+from protocols.foundation.errors import PeerMisbehaved
 from protocols.primitives import shamir
 from protocols.primitives.group import MODULUS, PrimeField
 from protocols.primitives.shamir import SECRET_BYTES, SHARE_BYTES, recombine, split
+from tests.support.uniformity import HIGH, LOW
+from tests.support.vectors import unhex, vectors
 
 SECRET = bytes(range(100, 132))
 secret_values = st.binary(min_size=32, max_size=32) | st.sampled_from([bytes(32), b"\xff" * 32])

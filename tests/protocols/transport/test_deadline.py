@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from protocols.transport.deadline import Deadline
+from protocols.foundation.deadline import Deadline
 
 
 def test_a_deadline_in_the_past_has_expired_and_nothing_is_left() -> None:

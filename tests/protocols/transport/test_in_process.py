@@ -5,13 +5,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from in_threads import soon
 
-from protocols.errors import DeadlineExpired, PeerLost
-from protocols.identifiers import SERVER, PartyId
+from protocols.foundation.deadline import Deadline
+from protocols.foundation.errors import DeadlineExpired, PeerLost
+from protocols.foundation.identifiers import SERVER, PartyId
 from protocols.transport.base import in_turn, party_names
-from protocols.transport.deadline import Deadline
 from protocols.transport.in_process import InProcessNetwork, InProcessTransport
+from tests.support.in_threads import soon
 
 ONE, TWO, THREE = PartyId(1), PartyId(2), PartyId(3)
 PAST = Deadline(0.0)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 pytestmark = pytest.mark.mpi
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parents[3]
 LARGE = 20 * 2**20 + 3
 """As in `mpi_exchange.py`, which cannot be imported here: importing it starts MPI."""
 
@@ -19,10 +19,10 @@ LARGE = 20 * 2**20 + 3
 def findings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     path = tmp_path_factory.mktemp("mpi") / "findings.json"
     mpirun = Path(sys.executable).with_name("mpirun")
-    command = [str(mpirun), "-n", "3", sys.executable, str(HERE / "mpi_exchange.py"), str(path)]
+    command = [str(mpirun), "-n", "3", sys.executable, str(ROOT / "tests" / "support" / "mpi_exchange.py"), str(path)]
     # Without what a surrounding mpirun may have left.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PMI", "OMPI", "HYDI"))}
-    environment = inherited | {"PYTHONPATH": str(HERE.parents[2])}
+    environment = inherited | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))

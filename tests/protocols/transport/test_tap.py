@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from vectors import unhex, vectors
 
-from protocols.errors import DecodeError
-from protocols.identifiers import SERVER, PartyId, RoundId
-from protocols.transport.deadline import Deadline
+from protocols.foundation.deadline import Deadline
+from protocols.foundation.errors import DecodeError
+from protocols.foundation.identifiers import SERVER, PartyId, RoundId
 from protocols.transport.in_process import InProcessNetwork
 from protocols.transport.tap import MAGIC, Tap, Transcript, TranscriptRecord, read_transcript
+from tests.support.vectors import unhex, vectors
 
 ONE, TWO = PartyId(1), PartyId(2)
 PAST = Deadline(0.0)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols import wire
-from protocols.conversation import Conversation, Failed
-from protocols.errors import DeadlineExpired, PeerFailed, PeerLost
-from protocols.identifiers import SERVER, SETUP, PartyId, RoundId, SessionId
-from protocols.transport.deadline import Deadline
+from protocols.foundation import wire
+from protocols.foundation.deadline import Deadline
+from protocols.foundation.errors import DeadlineExpired, PeerFailed, PeerLost
+from protocols.foundation.identifiers import SERVER, SETUP, PartyId, RoundId, SessionId
+from protocols.session.conversation import Conversation, Failed
 from protocols.transport.in_process import InProcessNetwork
 from protocols.transport.traffic import Traffic, TrafficCount, TrafficKey
 

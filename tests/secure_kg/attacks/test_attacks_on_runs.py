@@ -5,15 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from federation_in_threads import nations, run_federation, small_config
 
 from secure_kg.attacks.reconstruct import reconstruct_target
 from secure_kg.attacks.result import AttackResult
 from secure_kg.attacks.single_holder import OpenedRows, lone_rows, score_lone_rows
 from secure_kg.attacks.truth import Truth
 from secure_kg.attacks.uploads import ServerView, read_view
-from secure_kg.audit.read import AuditedRun, open_run
-from secure_kg.errors import UserError
+from secure_kg.audit.view.read import AuditedRun, open_run
+from secure_kg.foundation.errors import UserError
+from tests.support.federation_in_threads import nations, run_federation, small_config
 
 CLIENTS = 3
 

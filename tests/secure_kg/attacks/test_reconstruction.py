@@ -12,9 +12,9 @@ from secure_kg.attacks.relations_from_rows import likeliest_relations
 from secure_kg.attacks.truth import Truth
 from secure_kg.attacks.uploads import RowUpload, ServerView
 from secure_kg.data.graph import ClientGraph
-from secure_kg.federation.config import RunConfig
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.learning.config import TrainingConfig
 from secure_kg.models.shapes import MODELS, entity_width, relation_width
-from secure_kg.training.config import TrainingConfig
 
 TRANSE = TrainingConfig(dim=16)
 CONFIG = RunConfig(strategy="fede", clients=2, aggregation="plain", alignment="plain", training=TRANSE)

@@ -5,10 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from federation_in_threads import nations, run_federation, small_config
-from transcripts import seen_by_server
 
-from protocols.secagg.messages import MaskedInput
+from protocols.sums.secagg.messages import MaskedInput
 from secure_kg.attacks.static_perturbation import (
     attack_published,
     attack_secret_aggregation,
@@ -18,8 +16,10 @@ from secure_kg.attacks.static_perturbation import (
     update_between,
 )
 from secure_kg.data.graph import ClientGraph
-from secure_kg.federation.config import RunConfig
-from secure_kg.training.trainer import LocalTrainer
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.learning.trainer import LocalTrainer
+from tests.support.federation_in_threads import nations, run_federation, small_config
+from tests.support.transcripts import seen_by_server
 
 VICTIM = 1
 

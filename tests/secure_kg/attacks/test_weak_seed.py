@@ -5,11 +5,11 @@ import secrets
 import numpy as np
 import pytest
 
-from protocols.identifiers import PartyId
-from protocols.sums import SumLayout
+from protocols.foundation.identifiers import PartyId
+from protocols.sums.interface import SumLayout
 from secure_kg.attacks.secret_uploads import secret_uploads
 from secure_kg.attacks.weak_seed import bits_in_use, find_seed, seed_search_result, unmasked, weak_mask
-from secure_kg.errors import UserError
+from secure_kg.foundation.errors import UserError
 from secure_kg.kernels.mersenne import LAST_DIRECT, seeds_with_output
 
 BITS = 16

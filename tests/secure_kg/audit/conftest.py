@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from audited_runs import recorded_run, resumed_run
+
+from tests.support.audited_runs import recorded_run, resumed_run
 
 
 @pytest.fixture(scope="session")

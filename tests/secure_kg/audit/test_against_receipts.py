@@ -13,25 +13,25 @@ from typing import Any
 
 import pytest
 import torch
-from audited_runs import audited, audited_config, ids, transcript_of
-from dying_clients import VICTIM, dying_after
-from federation_in_threads import Vanished, nations, run_federation
 
 from launch.audit import main
-from protocols.identifiers import PartyId, SessionId
-from protocols.identities import PublicIdentity, credentials, directory_text, new_identity, parse_directory
-from protocols.receipts import Head, Receipt, read_receipt
+from protocols.foundation.deadline import Deadline
+from protocols.foundation.identifiers import PartyId, SessionId
+from protocols.foundation.wire import Frame
+from protocols.session.identities import PublicIdentity, credentials, directory_text, new_identity, parse_directory
+from protocols.session.receipts import Head, Receipt, read_receipt
 from protocols.transport.base import Transport
-from protocols.transport.deadline import Deadline
 from protocols.transport.in_process import InProcessNetwork, InProcessTransport
 from protocols.transport.tap import MAGIC
-from protocols.wire import Frame
 from secure_kg.audit.audit import Audit
 from secure_kg.data.graph import ClientGraph
-from secure_kg.errors import UserError
-from secure_kg.federation import server
-from secure_kg.federation.config import RunConfig
-from secure_kg.training.trainer import LocalTrainer
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.server import server
+from secure_kg.foundation.errors import UserError
+from secure_kg.learning.trainer import LocalTrainer
+from tests.support.audited_runs import audited, audited_config, ids, transcript_of
+from tests.support.dying_clients import VICTIM, dying_after
+from tests.support.federation_in_threads import Vanished, nations, run_federation
 
 HEAD = struct.Struct("<QBIIHQ")
 GRACE = 1.0

@@ -5,10 +5,27 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import federation_in_threads
 import numpy as np
 import pytest
-from audited_runs import (
+
+from protocols.alignment.psu.attempts import UnionPlaces
+from protocols.sums.secagg.messages import EncryptedShares, KeyDirectory, Survivors
+from protocols.sums.totals import SumTotal
+from secure_kg.audit.audit import Audit
+from secure_kg.audit.view.read import Observation, open_run
+from secure_kg.federation.plan.messages import (
+    Evaluate,
+    Finish,
+    SaveCheckpoint,
+    SharedRows,
+    TrainRound,
+    Verdict,
+    Welcome,
+)
+from secure_kg.federation.server.server import FederationServer
+from secure_kg.federation.server.shared_table import ReadableTable
+from tests.support import federation_in_threads
+from tests.support.audited_runs import (
     after,
     audited,
     audited_config,
@@ -19,24 +36,7 @@ from audited_runs import (
     with_fields,
     without,
 )
-from federation_in_threads import nations, run_federation
-
-from protocols.psu.attempts import UnionPlaces
-from protocols.secagg.messages import EncryptedShares, KeyDirectory, Survivors
-from protocols.totals import SumTotal
-from secure_kg.audit.audit import Audit
-from secure_kg.audit.read import Observation, open_run
-from secure_kg.federation.messages import (
-    Evaluate,
-    Finish,
-    SaveCheckpoint,
-    SharedRows,
-    TrainRound,
-    Verdict,
-    Welcome,
-)
-from secure_kg.federation.server import FederationServer
-from secure_kg.federation.shared_table import ReadableTable
+from tests.support.federation_in_threads import nations, run_federation
 
 
 def of(kind: type[Any], peer: int | None = None, number: int | None = None) -> Callable[[Observation], bool]:

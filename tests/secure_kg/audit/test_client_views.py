@@ -8,9 +8,14 @@ import pytest
 
 from benchmarks.insecure_counts import insecure_count
 from benchmarks.real_or_ideal import CLIENT_CONTROLS, Comparison
-from secure_kg.audit.client_views import BOUNDS, CLIENT_PROTOCOLS, client_counts
-from secure_kg.audit.distinguisher import TOLD_APART, distinguish, real_features, simulated_features
-from secure_kg.audit.view_features import Features
+from secure_kg.audit.indistinguishability.client_views import BOUNDS, CLIENT_PROTOCOLS, client_counts
+from secure_kg.audit.indistinguishability.distinguisher import (
+    TOLD_APART,
+    distinguish,
+    real_features,
+    simulated_features,
+)
+from secure_kg.audit.indistinguishability.view_features import Features
 
 SAMPLES = 40
 CONTROL_SAMPLES = 20

@@ -7,17 +7,26 @@ from typing import Any
 
 import numpy as np
 import pytest
-from audited_runs import audited, audited_config, edited, ids, recorded_run, replacing, with_fields, without
-from federation_in_threads import nations, run_federation
 
-from protocols.conversation import Failed, LeaveOut
-from protocols.secagg.messages import EncryptedShares, KeyDirectory
+from protocols.session.conversation import Failed, LeaveOut
+from protocols.sums.secagg.messages import EncryptedShares, KeyDirectory
 from secure_kg.audit.audit import Audit
 from secure_kg.audit.checks.repeated_sums import RepeatedSums
-from secure_kg.audit.lending import Lending
-from secure_kg.audit.opening import OpenedSum
-from secure_kg.audit.read import Observation
-from secure_kg.federation.messages import LendTable, LentTable, TrainRound, Welcome
+from secure_kg.audit.view.lending import Lending
+from secure_kg.audit.view.opening import OpenedSum
+from secure_kg.audit.view.read import Observation
+from secure_kg.federation.plan.messages import LendTable, LentTable, TrainRound, Welcome
+from tests.support.audited_runs import (
+    audited,
+    audited_config,
+    edited,
+    ids,
+    recorded_run,
+    replacing,
+    with_fields,
+    without,
+)
+from tests.support.federation_in_threads import nations, run_federation
 
 ALL, BUT_ONE = frozenset({1, 2, 3, 4}), frozenset({1, 2, 3})
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from benchmarks.real_or_ideal import CONTROLS, Comparison, broken
-from secure_kg.audit.cheated_experiments import CHEATED
-from secure_kg.audit.distinguisher import (
+from secure_kg.audit.indistinguishability.cheated_experiments import CHEATED
+from secure_kg.audit.indistinguishability.distinguisher import (
     ERROR,
     NOT_TOLD_APART,
     TOLD_APART,
@@ -21,9 +21,9 @@ from secure_kg.audit.distinguisher import (
     real_features,
     simulated_features,
 )
-from secure_kg.audit.experiments import PLAIN_TWINS, PROTOCOLS
-from secure_kg.audit.view_features import Features
-from secure_kg.errors import UserError
+from secure_kg.audit.indistinguishability.experiments import PLAIN_TWINS, PROTOCOLS
+from secure_kg.audit.indistinguishability.view_features import Features
+from secure_kg.foundation.errors import UserError
 
 SAMPLES = 40
 CONTROL_SAMPLES = 20

@@ -5,13 +5,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from audited_runs import audited_config
-
 from secure_kg.audit.audit import checks_for
 from secure_kg.audit.checks.integrity import Integrity
 from secure_kg.audit.ledger import _CLEAR_TEXTS
-from secure_kg.audit.read import AuditedRun
 from secure_kg.audit.sums_seen import SumsSeen
+from secure_kg.audit.view.read import AuditedRun
+from tests.support.audited_runs import audited_config
 
 ROOT = Path(__file__).parents[3]
 ROWS = re.findall(

@@ -7,18 +7,27 @@ from typing import Any
 
 import pytest
 import torch
-from audited_runs import audited, audited_config, edited, ids, recorded_run, replacing, resumed_run, with_fields
-from dying_clients import VICTIM, dying_after
-from federation_in_threads import SMALL, Vanished, nations, run_federation
 
-from protocols.identifiers import RoundId
+from protocols.foundation.identifiers import RoundId
 from secure_kg.audit.audit import Audit
-from secure_kg.audit.read import Observation
+from secure_kg.audit.view.read import Observation
 from secure_kg.data.graph import ClientGraph
-from secure_kg.errors import TrainingDiverged
-from secure_kg.federation import server
-from secure_kg.federation.config import RunConfig
-from secure_kg.training.trainer import LocalTrainer, TrainStats
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.server import server
+from secure_kg.foundation.errors import TrainingDiverged
+from secure_kg.learning.trainer import LocalTrainer, TrainStats
+from tests.support.audited_runs import (
+    audited,
+    audited_config,
+    edited,
+    ids,
+    recorded_run,
+    replacing,
+    resumed_run,
+    with_fields,
+)
+from tests.support.dying_clients import VICTIM, dying_after
+from tests.support.federation_in_threads import SMALL, Vanished, nations, run_federation
 
 GRACE = 1.0
 IN_CLEAR = {"clear-holders", "clear-rows", "clear-test-results", "clear-validation-results"}

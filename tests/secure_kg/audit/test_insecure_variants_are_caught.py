@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from audited_runs import audited, ids
 
 from benchmarks.insecure_runs import insecure_run
 from benchmarks.insecure_variants import VARIANTS
+from tests.support.audited_runs import audited, ids
 
 MEANT_FOR = {
     "plain-twin": "clear-rows",

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from audited_runs import audited, edited, ids, observed, replacing, transcript_of, with_fields
 
 from protocols.transport.tap import MAGIC
-from secure_kg.audit.read import Recording, open_run
-from secure_kg.errors import UserError
-from secure_kg.federation.messages import Verdict
+from secure_kg.audit.view.read import Recording, open_run
+from secure_kg.federation.plan.messages import Verdict
+from secure_kg.foundation.errors import UserError
+from tests.support.audited_runs import audited, edited, ids, observed, replacing, transcript_of, with_fields
 
 HEAD = struct.Struct("<QBIIHQ")
 

@@ -4,17 +4,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from audited_runs import audited, audited_config, edited, ids, observed, replacing, with_fields
-from dying_clients import VICTIM, dying_after
-from federation_in_threads import nations, run_federation
 
-from secure_kg.audit.opening import OpenedSum, Opening
-from secure_kg.audit.read import open_run
-from secure_kg.federation import server
-from secure_kg.federation.messages import SharedRows
-from secure_kg.federation.metric_sum import metrics_of
-from secure_kg.federation.row_sum import mean_rows
-from secure_kg.federation.run_folder import read_json
+from secure_kg.audit.view.opening import OpenedSum, Opening
+from secure_kg.audit.view.read import open_run
+from secure_kg.federation.plan.messages import SharedRows
+from secure_kg.federation.plan.metric_sum import metrics_of
+from secure_kg.federation.plan.row_sum import mean_rows
+from secure_kg.federation.server import server
+from secure_kg.runs.run_folder import read_json
+from tests.support.audited_runs import audited, audited_config, edited, ids, observed, replacing, with_fields
+from tests.support.dying_clients import VICTIM, dying_after
+from tests.support.federation_in_threads import nations, run_federation
 
 
 def opened_sums(run: Path) -> list[OpenedSum]:
@@ -83,7 +83,7 @@ def test_a_resumed_run_is_audited_over_all_its_sessions(tmp_path: Path, aggregat
 
 
 def test_an_active_setting_is_computed_again_with_its_signatures(tmp_path: Path) -> None:
-    from protocols.identities import PublicIdentity, credentials, directory_text, new_identity, parse_directory
+    from protocols.session.identities import PublicIdentity, credentials, directory_text, new_identity, parse_directory
     from secure_kg.audit.audit import audit
 
     pairs = {number: new_identity() for number in range(1, 5)}

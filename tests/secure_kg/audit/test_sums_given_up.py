@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from audited_runs import audited, audited_config, edited, ids
 
-from protocols import wire
-from protocols.conversation import Abandon, Abort, LeaveOut
-from protocols.secagg.messages import EncryptedShares, KeyDirectory, ShareKeys, Survivors, UnmaskShares
+from protocols.foundation import wire
+from protocols.session.conversation import Abandon, Abort, LeaveOut
+from protocols.sums.secagg.messages import EncryptedShares, KeyDirectory, ShareKeys, Survivors, UnmaskShares
 from secure_kg.audit.checks.evaluations import Evaluations
 from secure_kg.audit.checks.giving_up import GivingUp
 from secure_kg.audit.checks.verdicts import Verdicts
-from secure_kg.audit.opening import OpenedSum
-from secure_kg.audit.read import Observation
-from secure_kg.federation.messages import Finish, SaveCheckpoint, Verdict, Welcome
+from secure_kg.audit.view.opening import OpenedSum
+from secure_kg.audit.view.read import Observation
+from secure_kg.federation.plan.messages import Finish, SaveCheckpoint, Verdict, Welcome
+from tests.support.audited_runs import audited, audited_config, edited, ids
 
 CLIENTS = 4
 OVER = Abandon("rows", "too few clients are left")

@@ -4,21 +4,21 @@ import dataclasses
 
 import numpy as np
 import pytest
-from audited_runs import audited_config
 
-from protocols.identifiers import PartyId, SessionId
-from protocols.psu.attempts import Attempt
-from protocols.psu.table import write
-from protocols.sums import Total
+from protocols.alignment.psu.attempts import Attempt
+from protocols.alignment.psu.table import write
+from protocols.foundation.identifiers import PartyId, SessionId
+from protocols.sums.interface import Total
 from secure_kg.audit.checks.evaluations import Evaluations
 from secure_kg.audit.checks.participation import Differences
 from secure_kg.audit.checks.repeated_sums import RepeatedSums
 from secure_kg.audit.checks.union_answers import UnionAnswers
-from secure_kg.audit.opening import OpenedSum
-from secure_kg.audit.read import Observation
-from secure_kg.audit.table_again import TableAgain
-from secure_kg.federation.messages import SharedRows, TrainRound
-from secure_kg.federation.metric_sum import metric_layout
+from secure_kg.audit.view.opening import OpenedSum
+from secure_kg.audit.view.read import Observation
+from secure_kg.audit.view.table_again import TableAgain
+from secure_kg.federation.plan.messages import SharedRows, TrainRound
+from secure_kg.federation.plan.metric_sum import metric_layout
+from tests.support.audited_runs import audited_config
 
 ALL, BUT_ONE = frozenset({1, 2, 3, 4}), frozenset({1, 2, 3})
 

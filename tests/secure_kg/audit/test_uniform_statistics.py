@@ -9,21 +9,21 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from protocols.identifiers import SETUP, SessionId
+from protocols.alignment.interface import Positions
+from protocols.alignment.psu import names as union_names
+from protocols.alignment.psu import table as union_table
+from protocols.alignment.psu.attempts import Attempt
+from protocols.alignment.psu.table import write
+from protocols.alignment.psu.tags import LIMBS
+from protocols.foundation.identifiers import SETUP, SessionId
 from protocols.primitives.group import MODULUS, PrimeField
-from protocols.psu import names as union_names
-from protocols.psu import table as union_table
-from protocols.psu.attempts import Attempt
-from protocols.psu.table import write
-from protocols.psu.tags import LIMBS
-from protocols.secagg.messages import MaskedInput
-from protocols.unions import Positions
+from protocols.sums.secagg.messages import MaskedInput
 from secure_kg.audit.checks.secrets import Weights
 from secure_kg.audit.checks.uniformity import Uniformity
-from secure_kg.audit.opening import OpenedSum
-from secure_kg.audit.read import Observation
-from secure_kg.audit.statistics import ALARM, Words, byte_histogram, edges_p, odd_p, ranges_p, secrets_p, uniform_p
-from secure_kg.federation.config import RunConfig
+from secure_kg.audit.view.opening import OpenedSum
+from secure_kg.audit.view.read import Observation
+from secure_kg.audit.view.statistics import ALARM, Words, byte_histogram, edges_p, odd_p, ranges_p, secrets_p, uniform_p
+from secure_kg.federation.plan.settings import RunConfig
 
 Draw = Callable[[int], Words]
 ROUNDINGS = 1e-12

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from audited_runs import audited, edited, ids, observed, recorded_run, replacing, with_fields
 
-from protocols.plain.union import ClearNames
-from protocols.secagg.messages import AdvertiseKeys, KeyDirectory, MaskedInput, Survivors, UnmaskShares
-from protocols.totals import SumTotal
-from secure_kg.audit.read import Observation
-from secure_kg.federation.messages import SharedRows
+from protocols.alignment.plain import ClearNames
+from protocols.sums.secagg.messages import AdvertiseKeys, KeyDirectory, MaskedInput, Survivors, UnmaskShares
+from protocols.sums.totals import SumTotal
+from secure_kg.audit.view.read import Observation
+from secure_kg.federation.plan.messages import SharedRows
+from tests.support.audited_runs import audited, edited, ids, observed, recorded_run, replacing, with_fields
 
 PLAIN = {"clear-holders", "clear-names", "clear-rows", "clear-test-results", "clear-validation-results"}
 

@@ -13,7 +13,7 @@ import pytest
 
 from secure_kg.data import catalogue
 from secure_kg.data.vocabulary import compact
-from secure_kg.errors import DataError
+from secure_kg.foundation.errors import DataError
 
 
 @pytest.mark.parametrize(

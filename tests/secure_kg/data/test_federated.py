@@ -11,7 +11,7 @@ from secure_kg.data.federated import read_federated
 from secure_kg.data.graph import ClientGraph, Origin
 from secure_kg.data.soundness import faults
 from secure_kg.data.vocabulary import decode
-from secure_kg.errors import DataError
+from secure_kg.foundation.errors import DataError
 
 
 def arrays(**changed: Any) -> dict[str, Any]:

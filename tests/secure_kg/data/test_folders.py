@@ -14,7 +14,7 @@ from secure_kg.data.partition import partition
 from secure_kg.data.soundness import faults
 from secure_kg.data.sources import load_source
 from secure_kg.data.triples import PARTS
-from secure_kg.errors import DataError
+from secure_kg.foundation.errors import DataError
 
 SOUND = {"train": "a\tr\tb\nb\tr\tc\nc\ts\ta\n", "valid": "a\tr\tc\n", "test": "b\ts\ta\n"}
 

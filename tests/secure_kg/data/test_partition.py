@@ -15,7 +15,7 @@ from secure_kg.data.soundness import Faults, check_split, faults
 from secure_kg.data.sources import FederatedSource, PooledSource, load_source
 from secure_kg.data.triples import PARTS, NamedTriples
 from secure_kg.data.vocabulary import decode, distinct, encode
-from secure_kg.errors import DataError
+from secure_kg.foundation.errors import DataError
 
 Row = tuple[str, str, str]
 

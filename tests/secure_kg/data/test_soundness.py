@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from secure_kg.data.graph import ClientGraph, Origin
 from secure_kg.data.soundness import Faults, check_complete, check_split, faults, trained_elsewhere
-from secure_kg.errors import DataError
+from secure_kg.foundation.errors import DataError
 
 SOUND = {"train": [[0, 0, 1], [1, 0, 2], [2, 1, 0]], "valid": [[0, 0, 2]], "test": [[1, 1, 0]]}
 

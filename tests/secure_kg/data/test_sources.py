@@ -11,7 +11,7 @@ import pytest
 
 from secure_kg.data import catalogue, sources
 from secure_kg.data.sources import FederatedSource, PooledSource, check_source_name, load_source
-from secure_kg.errors import DataError
+from secure_kg.foundation.errors import DataError
 
 # (entities, relations, triples) as published.
 SIZES = {"umls": (135, 46, 6529), "kinships": (104, 25, 10686), "nations": (14, 55, 1992)}

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secure_kg.data.triples import NamedTriples, part_file, read_triples, shown, write_triples
-from secure_kg.errors import DataError
+from secure_kg.foundation.errors import DataError
 
 # Any Unicode a file can hold, the odd line separators included (U+0085, U+2028, form feed, ...).
 characters = st.characters(exclude_categories=["Cs"], exclude_characters="\t\n\r\ufeff")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from secure_kg.data.triples import NamedTriples
 from secure_kg.data.vocabulary import client_graph, compact, decode, distinct, encode, triple_keys
-from secure_kg.errors import DataError
+from secure_kg.foundation.errors import DataError
 
 rows = st.lists(st.tuples(*[st.text(min_size=1, max_size=3)] * 3), min_size=1, max_size=20)
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secure_kg.data.graph import ClientGraph, Side
-from secure_kg.errors import TrainingDiverged
 from secure_kg.evaluation import ranking
 from secure_kg.evaluation.ranking import FilteredRanking, Sides, torch_count
 from secure_kg.evaluation.sums import RankingSums
+from secure_kg.foundation.errors import TrainingDiverged
 from secure_kg.models.base import EmbeddingModel, ModelSize
 from secure_kg.models.registry import build_model
 from secure_kg.models.shapes import MODELS

@@ -2,8 +2,8 @@
 
 import pytest
 
-from secure_kg.errors import DataError
 from secure_kg.evaluation.sums import RankingSums
+from secure_kg.foundation.errors import DataError
 
 
 def test_sums_weight_triples_not_clients() -> None:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.errors import PeerMisbehaved
-from secure_kg.federation.applied_table import AppliedTable, Rounds, UpdateRule
-from secure_kg.federation.row_sum import Rows
+from protocols.foundation.errors import PeerMisbehaved
+from secure_kg.federation.client.applied_table import AppliedTable, Rounds, UpdateRule
+from secure_kg.federation.plan.row_sum import Rows
 
 SIZE, WIDTH = 4, 3
 RULE = UpdateRule(most=2.0, first=0.5, agreeing=1)

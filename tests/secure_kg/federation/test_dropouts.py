@@ -8,19 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from dying_clients import VICTIM, DyingTransport, dying_after
-from federation_in_threads import Run, Vanished, nations, relation_rows, run_federation, small_config
 
-from protocols.identifiers import PartyId, RoundId
-from protocols.identities import PublicIdentity, credentials, directory_text, new_identity
+from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.session.identities import PublicIdentity, credentials, directory_text, new_identity
 from protocols.transport.base import Transport
 from protocols.transport.in_process import InProcessNetwork
 from secure_kg.data.graph import ClientGraph
-from secure_kg.errors import TrainingDiverged, UserError
-from secure_kg.federation import checkpoint, server
-from secure_kg.federation.client_folder import read_openings
-from secure_kg.federation.config import RunConfig
-from secure_kg.training.trainer import LocalTrainer, TrainStats
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.server import server
+from secure_kg.foundation.errors import TrainingDiverged, UserError
+from secure_kg.learning.trainer import LocalTrainer, TrainStats
+from secure_kg.runs import checkpoint
+from secure_kg.runs.client_folder import read_openings
+from tests.support.dying_clients import VICTIM, DyingTransport, dying_after
+from tests.support.federation_in_threads import Run, Vanished, nations, relation_rows, run_federation, small_config
 
 GRACE = 1.0
 """Seconds; what the others need for a step of these tiny runs is far less."""

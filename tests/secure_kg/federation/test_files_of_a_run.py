@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from protocols.identifiers import PartyId, RoundId
-from protocols.secagg.openings import Opening
-from secure_kg.errors import UserError
-from secure_kg.federation import checkpoint
-from secure_kg.federation.client_folder import append_opening, open_folder, read_openings, state_key
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.run_folder import RunFolder, locked, read_config, read_json, write_json, write_whole
+from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.sums.secagg.openings import Opening
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.errors import UserError
+from secure_kg.runs import checkpoint
+from secure_kg.runs.client_folder import append_opening, open_folder, read_openings, state_key
+from secure_kg.runs.run_folder import RunFolder, locked, read_config, read_json, write_json, write_whole
 
 
 def test_a_folder_is_not_written_over(tmp_path: Path) -> None:

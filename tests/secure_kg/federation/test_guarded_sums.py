@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dying_clients import VICTIM, dying_after
-from federation_in_threads import Run, nations, relation_rows, run_federation, small_config
 
-from protocols.errors import SumAbandoned
-from protocols.identifiers import RoundId
-from secure_kg.federation import shared_table
-from secure_kg.federation.client import FederationClient
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.own_rows import OwnRows
-from secure_kg.federation.run_folder import RunFolder
-from secure_kg.federation.server import FederationServer
-from secure_kg.federation.summary import summarise
-from secure_kg.training.config import TrainingConfig
+from protocols.foundation.errors import SumAbandoned
+from protocols.foundation.identifiers import RoundId
+from secure_kg.federation.client.client import FederationClient
+from secure_kg.federation.client.own_rows import OwnRows
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.server import shared_table
+from secure_kg.federation.server.server import FederationServer
+from secure_kg.learning.config import TrainingConfig
+from secure_kg.runs.run_folder import RunFolder
+from secure_kg.runs.summary import summarise
+from tests.support.dying_clients import VICTIM, dying_after
+from tests.support.federation_in_threads import Run, nations, relation_rows, run_federation, small_config
 
 STILL = TrainingConfig(dim=8, negatives=14, batch_size=256, local_epochs=1, lr=1e-30)
 """No evaluation is better than the first: the best copy stays what it is."""

@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from federation_in_threads import run_federation, small_config
-from leaky_archive import write_archive
 
 from launch.results import show_results
 from launch.trainer import load_graph
-from secure_kg.errors import DataError
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.metric_names import METRICS
-from secure_kg.federation.run_folder import RunFolder
-from secure_kg.federation.split_record import blemish_note, blemishes, leak_warning, leaky_split
-from secure_kg.federation.summary import comparable, summarise
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.errors import DataError
 from secure_kg.report.page import run_report
+from secure_kg.runs.metric_names import METRICS
+from secure_kg.runs.run_folder import RunFolder
+from secure_kg.runs.split_record import blemish_note, blemishes, leak_warning, leaky_split
+from secure_kg.runs.summary import comparable, summarise
+from tests.support.federation_in_threads import run_federation, small_config
+from tests.support.leaky_archive import write_archive
 
 
 def settings(path: Path, **changes: Any) -> RunConfig:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.own_count import OwnCount
+from secure_kg.federation.client.own_count import OwnCount
+from secure_kg.federation.plan.settings import RunConfig
 
 
 def count(drawn: set[int] | None = None) -> OwnCount:

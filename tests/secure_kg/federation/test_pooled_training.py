@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from federation_in_threads import nations, small_config
 from safetensors.numpy import load_file
 
 from secure_kg.data.pooling import pool
-from secure_kg.errors import TrainingDiverged, UserError
-from secure_kg.federation.config import RunConfig
+from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.pooled import run_pooled
-from secure_kg.federation.run_folder import RunFolder
-from secure_kg.federation.server import ServerOutcome
-from secure_kg.federation.summary import comparable, summarise
+from secure_kg.foundation.errors import TrainingDiverged, UserError
+from secure_kg.learning.pooled import PooledTrainer
+from secure_kg.learning.trainer import LocalTrainer, TrainStats
 from secure_kg.report.page import run_report
-from secure_kg.training.pooled import PooledTrainer
-from secure_kg.training.trainer import LocalTrainer, TrainStats
+from secure_kg.runs.outcome import ServerOutcome
+from secure_kg.runs.run_folder import RunFolder
+from secure_kg.runs.summary import comparable, summarise
+from tests.support.federation_in_threads import nations, small_config
 
 CPU = torch.device("cpu")
 

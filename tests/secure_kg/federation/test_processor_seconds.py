@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from federation_in_threads import nations, run_federation, small_config
 
-from protocols.spent import Spent
-from secure_kg.federation import checkpoint
-from secure_kg.federation.run_folder import RunFolder, read_json
-from secure_kg.federation.stopwatch import PHASES, Stopwatch
-from secure_kg.federation.summary import summarise
+from protocols.foundation.spent import Spent
+from secure_kg.runs import checkpoint
+from secure_kg.runs.run_folder import RunFolder, read_json
+from secure_kg.runs.stopwatch import PHASES, Stopwatch
+from secure_kg.runs.summary import summarise
+from tests.support.federation_in_threads import nations, run_federation, small_config
 
 
 def test_every_result_has_them(tmp_path: Path) -> None:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from protocols.errors import DecodeError
-from protocols.identifiers import SERVER, PartyId, RoundId, SessionId
-from protocols.receipts import Head, read_receipt
-from secure_kg.errors import UserError
-from secure_kg.federation.recording import ReceiptKeeper, receipt_path
+from protocols.foundation.errors import DecodeError
+from protocols.foundation.identifiers import SERVER, PartyId, RoundId, SessionId
+from protocols.session.receipts import Head, read_receipt
+from secure_kg.foundation.errors import UserError
+from secure_kg.runs.recording import ReceiptKeeper, receipt_path
 
 HEAD = Head(SessionId(bytes(range(16))), PartyId(1), bytes(32))
 ROUND = RoundId(1)
@@ -64,7 +64,7 @@ def test_two_sessions_of_one_name_do_not_share_a_receipt(tmp_path: Path) -> None
 def test_after_a_line_that_could_not_be_written_there_is_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from secure_kg.federation import recording
+    from secure_kg.runs import recording
 
     keeper, path = opened(tmp_path, 3), receipt_path(tmp_path, HEAD.session)
     keeper.keep(ROUND)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secure_kg.errors import UserError
-from secure_kg.federation.config import RunConfig
-from secure_kg.training.config import TrainingConfig
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.errors import UserError
+from secure_kg.learning.config import TrainingConfig
 
 configs = st.builds(
     RunConfig,

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.identifiers import PartyId, RoundId
-from secure_kg.federation.early_stopping import EarlyStopping
-from secure_kg.federation.sampling import participants
+from protocols.foundation.identifiers import PartyId, RoundId
+from secure_kg.federation.plan.early_stopping import EarlyStopping
+from secure_kg.federation.plan.sampling import participants
 
 ALL = [PartyId(number) for number in range(1, 11)]
 

@@ -8,27 +8,27 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from federation_in_threads import nations, relation_rows, run_federation, small_config
-from transcripts import seen_by_server, vectors_in
 
-from protocols.group_key import GroupKey
-from protocols.identifiers import RoundId
-from protocols.psu.attempts import UnionPlaces
-from protocols.secagg.messages import MaskedInput
-from protocols.secret_aggregation import SecretSumClient, open_total, secret_vector_task
-from protocols.totals import SumTotal
+from protocols.alignment.psu.attempts import UnionPlaces
+from protocols.foundation.identifiers import RoundId
+from protocols.session.group_key import GroupKey
+from protocols.sums.secagg.messages import MaskedInput
+from protocols.sums.secret.aggregation import SecretSumClient, open_total, secret_vector_task
+from protocols.sums.totals import SumTotal
 from secure_kg.data.graph import ClientGraph
-from secure_kg.errors import UserError
 from secure_kg.evaluation.sums import RankingSums
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.federation_record import append_evaluation, write_result
-from secure_kg.federation.messages import Done, Finish, SharedRows
-from secure_kg.federation.metric_sum import ClientMetrics
-from secure_kg.federation.run_folder import RunFolder
-from secure_kg.federation.server import FederationServer
-from secure_kg.federation.summary import summarise
-from secure_kg.training.config import TrainingConfig
-from secure_kg.training.trainer import LocalTrainer
+from secure_kg.federation.plan.messages import Done, Finish, SharedRows
+from secure_kg.federation.plan.metric_sum import ClientMetrics
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.server.server import FederationServer
+from secure_kg.foundation.errors import UserError
+from secure_kg.learning.config import TrainingConfig
+from secure_kg.learning.trainer import LocalTrainer
+from secure_kg.runs.federation_record import append_evaluation, write_result
+from secure_kg.runs.run_folder import RunFolder
+from secure_kg.runs.summary import summarise
+from tests.support.federation_in_threads import nations, relation_rows, run_federation, small_config
+from tests.support.transcripts import seen_by_server, vectors_in
 
 SPREAD = 12.0**-0.5
 """Standard deviation of the uniform distribution on 0..1."""

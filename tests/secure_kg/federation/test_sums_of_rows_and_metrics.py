@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.errors import EncodingOverflow
-from protocols.identifiers import RoundId
-from protocols.sums import Collected, Total
-from protocols.unions import Union
+from protocols.alignment.interface import Union
+from protocols.foundation.errors import EncodingOverflow
+from protocols.foundation.identifiers import RoundId
+from protocols.sums.interface import Collected, Total
 from secure_kg.evaluation.sums import RankingSums
-from secure_kg.federation.metric_sum import ClientMetrics, metric_contribution, metric_layout, metrics_of
-from secure_kg.federation.row_sum import row_contribution, row_layout
-from secure_kg.federation.shared_table import ReadableTable
+from secure_kg.federation.plan.metric_sum import ClientMetrics, metric_contribution, metric_layout, metrics_of
+from secure_kg.federation.plan.row_sum import row_contribution, row_layout
+from secure_kg.federation.server.shared_table import ReadableTable
 
 
 def test_mean_over_holders_and_untouched_rows() -> None:

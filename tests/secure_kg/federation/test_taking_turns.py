@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from federation_in_threads import nations, run_federation, small_config
 
-from secure_kg.errors import UserError
-from secure_kg.federation.pacing import VARIABLE, GivenTurns, Turns, growth, turns_of_environment
+from secure_kg.federation.server.pacing import VARIABLE, GivenTurns, Turns, growth, turns_of_environment
+from secure_kg.foundation.errors import UserError
+from tests.support.federation_in_threads import nations, run_federation, small_config
 
 
 @pytest.fixture

@@ -9,43 +9,43 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from federation_in_threads import Vanished, nations, relation_rows, run_federation, small_config
-from transcripts import seen_by_server, vectors_in
 
 from launch.results import show_results
-from protocols import holders
-from protocols.conversation import Abort, Failed
-from protocols.identifiers import PartyId, RoundId
-from protocols.plain.sums import ClearInput
+from protocols.alignment.interface import Positions, Union
+from protocols.alignment.psu import union as private_union
+from protocols.alignment.psu.attempts import UnionPlaces
+from protocols.alignment.psu.vote import REFUSED
+from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.foundation.wire import Frame
+from protocols.holders import secret as holders
 from protocols.primitives.group import PrimeField
-from protocols.psu import union as private_union
-from protocols.psu.attempts import UnionPlaces
-from protocols.psu.vote import REFUSED
-from protocols.secagg.messages import MaskedInput
+from protocols.session.conversation import Abort, Failed
+from protocols.sums.plain import ClearInput
+from protocols.sums.secagg.messages import MaskedInput
 from protocols.transport.base import Transport
 from protocols.transport.in_process import InProcessNetwork, InProcessTransport
-from protocols.unions import Positions, Union
-from protocols.wire import Frame
 from secure_kg.data.graph import ClientGraph
-from secure_kg.errors import UserError
-from secure_kg.federation import server
-from secure_kg.federation.alignment import (
+from secure_kg.federation.client.first_rows import first_rows, private_seed
+from secure_kg.federation.plan.messages import SharedRows
+from secure_kg.federation.plan.row_sum import row_layout
+from secure_kg.federation.plan.sampling import participants
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.server import server
+from secure_kg.foundation.errors import UserError
+from secure_kg.learning.trainer import LocalTrainer
+from secure_kg.models.shapes import initial_range
+from secure_kg.runs.alignment_files import (
     AlignedRun,
     load_aligned,
     load_positions,
     save_aligned,
     save_positions,
 )
-from secure_kg.federation.checkpoint import load_arrays, save_arrays
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.first_rows import first_rows, private_seed
-from secure_kg.federation.messages import SharedRows
-from secure_kg.federation.row_sum import row_layout
-from secure_kg.federation.run_folder import RunFolder
-from secure_kg.federation.sampling import participants
-from secure_kg.federation.summary import summarise
-from secure_kg.models.shapes import initial_range
-from secure_kg.training.trainer import LocalTrainer
+from secure_kg.runs.checkpoint import load_arrays, save_arrays
+from secure_kg.runs.run_folder import RunFolder
+from secure_kg.runs.summary import summarise
+from tests.support.federation_in_threads import Vanished, nations, relation_rows, run_federation, small_config
+from tests.support.transcripts import seen_by_server, vectors_in
 
 
 @pytest.mark.parametrize("alignment", ["psu", "plain"])

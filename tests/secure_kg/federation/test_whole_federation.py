@@ -10,30 +10,30 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from federation_in_threads import nations, relation_rows, run_federation, small_config
 
-from protocols import wire
-from protocols.conversation import Conversation
-from protocols.errors import Aborted, PeerFailed
-from protocols.identifiers import NO_SESSION, SETUP, PartyId, RoundId
-from protocols.patience import Patience
-from protocols.plain import union as plain_union
-from protocols.plain.sums import ClearInput
-from protocols.plain.union import TAG_BYTES, ClearNames, ClearUnion, tag_of
-from protocols.secagg.messages import MaskedInput
-from protocols.sums import Silent
-from protocols.transport.deadline import Deadline
+from protocols.alignment import plain as plain_union
+from protocols.alignment.interface import Union, list_digest
+from protocols.alignment.plain import TAG_BYTES, ClearNames, ClearUnion, tag_of
+from protocols.foundation import wire
+from protocols.foundation.deadline import Deadline
+from protocols.foundation.errors import Aborted, PeerFailed
+from protocols.foundation.identifiers import NO_SESSION, SETUP, PartyId, RoundId
+from protocols.session.conversation import Conversation
+from protocols.session.patience import Patience
+from protocols.session.turns import Silent
+from protocols.sums.plain import ClearInput
+from protocols.sums.secagg.messages import MaskedInput
 from protocols.transport.tap import read_transcript
-from protocols.unions import Union, list_digest
 from secure_kg.data.graph import ClientGraph
-from secure_kg.errors import TrainingDiverged, UserError
-from secure_kg.federation.checkpoint import load_arrays
-from secure_kg.federation.config import RunConfig
-from secure_kg.federation.messages import Hello, Welcome
-from secure_kg.federation.row_sum import row_layout
-from secure_kg.federation.sampling import participants
+from secure_kg.federation.plan.messages import Hello, Welcome
+from secure_kg.federation.plan.row_sum import row_layout
+from secure_kg.federation.plan.sampling import participants
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.errors import TrainingDiverged, UserError
+from secure_kg.learning.trainer import LocalTrainer
 from secure_kg.models.shapes import initial_range
-from secure_kg.training.trainer import LocalTrainer
+from secure_kg.runs.checkpoint import load_arrays
+from tests.support.federation_in_threads import nations, relation_rows, run_federation, small_config
 
 
 @pytest.mark.parametrize("ring_bits", [32, 64])

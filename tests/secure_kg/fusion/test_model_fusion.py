@@ -8,15 +8,15 @@ from torch import Tensor
 from secure_kg.data.graph import ClientGraph, Side
 from secure_kg.data.partition import partition
 from secure_kg.data.sources import load_source
-from secure_kg.errors import UserError
 from secure_kg.evaluation.ranking import FilteredRanking
+from secure_kg.foundation.errors import UserError
 from secure_kg.fusion.fit import FusionSettings, differences, fit, fusion_loss
 from secure_kg.fusion.fusing import fuse, saved_model
 from secure_kg.fusion.scores import FEDERATED_ALONE, SINGLE_ALONE, FusedScorer, ScorePair, Weights, rank_each
+from secure_kg.learning.config import TrainingConfig
+from secure_kg.learning.trainer import LocalTrainer
 from secure_kg.models.base import EmbeddingModel, ModelSize
 from secure_kg.models.registry import build_model
-from secure_kg.training.config import TrainingConfig
-from secure_kg.training.trainer import LocalTrainer
 
 CPU = torch.device("cpu")
 QUICK = FusionSettings(epochs=3, negatives=14)

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secure_kg.errors import UserError
+from secure_kg.foundation.errors import UserError
 from secure_kg.models.base import EmbeddingModel, ModelSize
 from secure_kg.models.registry import CLASSES, build_model
 from secure_kg.models.shapes import MODELS, entity_width, initial_range, relation_width

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from secure_kg.errors import UserError
+from secure_kg.foundation.errors import UserError
 from secure_kg.models.shapes import MODELS, entity_width, initial_range, relation_width
 
 WIDTHS = {
@@ -35,7 +35,7 @@ def test_unknown_model_names_the_choices(width: type) -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["secure_kg.models.shapes", "secure_kg.evaluation.sums", "secure_kg.training.config", "secure_kg.seeds"],
+    ["secure_kg.models.shapes", "secure_kg.evaluation.sums", "secure_kg.learning.config", "secure_kg.foundation.seeds"],
 )
 def test_what_a_server_imports_leaves_torch_out(module: str) -> None:
     code = f"import sys, {module}; sys.exit('torch' in sys.modules)"

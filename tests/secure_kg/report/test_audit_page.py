@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pages import Page, a_sum, attack, empty_record, entry, finding, full_record, outward
 
 from secure_kg.report.audit_attacks import families
 from secure_kg.report.audit_page import audit_page
 from secure_kg.report.audit_sums import MOST_LINES, lines, sums_section
 from secure_kg.report.audit_verdict import rounds, verdict
 from secure_kg.report.audit_view import Upload
+from tests.support.pages import Page, a_sum, attack, empty_record, entry, finding, full_record, outward
 
 HOSTILE = "<script>alert(1)</script>'\"&<img src=x onerror=alert(2)>"
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from pages import Page
 
 from secure_kg.report.audit_view import SIDE, Upload, byte_counts, masked, picture, view_section
 from secure_kg.report.png import SIGNATURE, data_address, png
+from tests.support.pages import Page
 
 
 def read_png(content: bytes) -> npt.NDArray[np.uint8]:

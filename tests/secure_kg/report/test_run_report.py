@@ -5,12 +5,12 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from pages import Page, outward
 
 from secure_kg.report.charts import _ticks, bar_chart, column_chart, line_chart
 from secure_kg.report.html import megabytes, prose, tag
 from secure_kg.report.page import run_report
 from secure_kg.report.rounds import MOST_COLUMNS, between_evaluations, by_round
+from tests.support.pages import Page, outward
 
 
 def summary(**config: Any) -> dict[str, Any]:

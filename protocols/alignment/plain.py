@@ -1,0 +1,85 @@
+"""The union in clear: twin of a private set union. The server sees each client's names, and so who holds what.
+
+Parties:     n clients, 1 server.
+Adversary:   none.
+Reveals:     every client's names, to the server. To a client the size of the union, the positions of its own names, and
+             for any name it can guess, whether somebody holds it (it can hash the name and look).
+Assumes:     authentic channels.
+Not covered: any privacy of names towards the server. What is covered, whatever the server does: all clients that can
+             add up have found their positions in the same list (`Positions.digest`).
+Reference:   FedR (Zhang et al., Findings of EMNLP 2022), algorithm 1, line 1.
+Deviations:  in clear, where the paper assumes a private set union.
+"""
+
+import hashlib
+from collections.abc import Collection
+from typing import Any, Final
+
+import numpy as np
+
+from protocols.alignment.interface import Positions, Union, list_digest
+from protocols.foundation import wire
+from protocols.foundation.deadline import Deadline
+from protocols.foundation.errors import PeerMisbehaved
+from protocols.foundation.identifiers import SERVER, SETUP, PartyId
+from protocols.session.conversation import Conversation
+from protocols.session.patience import Patience
+from protocols.session.turns import Silent
+
+TAG_BYTES: Final = 16
+_DOMAIN: Final = b"secure-kg/plain union/1/"
+MAX_NAMES_BYTES: Final = 1 << 26
+
+
+@wire.message(0x0211, MAX_NAMES_BYTES)
+class ClearNames(wire.Message, frozen=True):
+    """Client to server: the client's own names."""
+
+    names: list[str]
+
+    def __post_init__(self) -> None:
+        wire.require(len(set(self.names)) == len(self.names), "a name stands twice")
+
+
+@wire.message(0x0213, wire.MAX_FRAME_BYTES)
+class ClearUnion(wire.Message, frozen=True):
+    """Server to client, the same for all: the tags of all names [union, 16], in the order of the names.
+
+    A tag is a hash of the name. It lets a client find its own names without being told the others'.
+    """
+
+    tags: np.ndarray[Any, Any]
+
+    def __post_init__(self) -> None:
+        wire.require_array(self.tags, "<u1", ndim=2)
+        wire.require(self.tags.shape[1] == TAG_BYTES, "tags of wrong length")
+
+
+def tag_of(name: str) -> bytes:
+    return hashlib.sha256(_DOMAIN + name.encode()).digest()[:TAG_BYTES]
+
+
+def join(conversation: Conversation, names: Collection[str], deadline: Deadline) -> Positions:
+    """The client's side."""
+    conversation.admit(wire.MAX_FRAME_BYTES)  # how many names the others have, nobody knows beforehand
+    with conversation.transport.phase(SETUP, "union"):
+        conversation.send(SERVER, ClearNames(list(names)), SETUP)
+        answer = conversation.receive(SERVER, ClearUnion, SETUP, deadline)
+    return Positions.in_list(answer.tags, [tag_of(name) for name in names])
+
+
+def serve(conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent) -> Union:
+    """The server's side: the union of those who answered."""
+    step = "union"
+    conversation.admit(MAX_NAMES_BYTES)
+    with conversation.transport.phase(SETUP, step):
+        lists = dict(conversation.gather_each(present, ClearNames, SETUP, patience, step))
+        if missing := set(present) - lists.keys():
+            silent(missing, step)
+        union = {name for answer in lists.values() for name in answer.names}
+        if not union:
+            raise PeerMisbehaved("no client has any name to align")
+        tags = np.frombuffer(b"".join(map(tag_of, sorted(union))), dtype=np.uint8).reshape(-1, TAG_BYTES)
+        if lost := conversation.broadcast(lists.keys(), ClearUnion(tags), SETUP):
+            silent(lost, step)
+    return Union(len(union), list_digest(tags))

@@ -1,0 +1,302 @@
+"""One party's typed end of one session: messages in, messages out, over any transport.
+
+Rules that hold for every protocol on top of it:
+
+- A message of an earlier round is late and dropped (a client that was slow or stopped may still send one).
+- A message of a later round, of a kind that is not awaited, or that does not decode ends the conversation.
+- Either side may say that it cannot go on: a client with `Failed`, the server with `Abort`.
+- A frame larger than the tasks of this session have called for so far (`admit`) is refused unread.
+- Either side may give up one sum (`Abandon`). The server may go on without a client that is too slow (`LeaveOut`); the
+  client says when it is back (`Back`), and until then the server sends it nothing more and reads nothing else from it.
+
+Not covered here: authenticity. A party that can forge frames of a session can also end it.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator
+from typing import TypeVar
+
+from protocols.foundation import wire
+from protocols.foundation.deadline import Deadline
+from protocols.foundation.errors import (
+    Aborted,
+    DeadlineExpired,
+    DecodeError,
+    LeftOut,
+    PeerFailed,
+    PeerLost,
+    PeerMisbehaved,
+    SumAbandoned,
+    SumRefused,
+    UnexpectedMessage,
+)
+from protocols.foundation.identifiers import SERVER, PartyId, RoundId, SessionId
+from protocols.session.patience import Patience
+from protocols.transport.base import Transport, party_names
+
+MAX_REASON = 500
+MAX_PURPOSE = 64
+_MOST_AT_ONCE = 100
+M = TypeVar("M", bound=wire.Message)
+
+
+@wire.message(0x0001)
+class Failed(wire.Message, frozen=True):
+    """Client to server: I cannot go on. The reason names places, never contents."""
+
+    reason: str
+
+    def __post_init__(self) -> None:
+        wire.require(len(self.reason) <= MAX_REASON, "reason too long")
+
+
+@wire.message(0x0002)
+class Abort(wire.Message, frozen=True):
+    """Server to client: the session is over."""
+
+    reason: str
+
+    def __post_init__(self) -> None:
+        wire.require(len(self.reason) <= MAX_REASON, "reason too long")
+
+
+@wire.message(0x0003)
+class LeaveOut(wire.Message, frozen=True):
+    """Server to client: you were silent for too long, the others go on. Say when you are back."""
+
+
+@wire.message(0x0004)
+class Back(wire.Message, frozen=True):
+    """Client to server: I have heard that I was left out, and can take part again."""
+
+
+@wire.message(0x0005)
+class Abandon(wire.Message, frozen=True):
+    """Either way: this round's sum for `purpose` ends without a result. A client says so if it must not open it."""
+
+    purpose: str
+    reason: str
+
+    def __post_init__(self) -> None:
+        wire.require(len(self.purpose) <= MAX_PURPOSE, "purpose too long")
+        wire.require(len(self.reason) <= MAX_REASON, "reason too long")
+
+
+class Conversation:
+    """Typed send and receive within one session."""
+
+    def __init__(self, transport: Transport, session: SessionId, greeting: bytes = b"") -> None:
+        """`greeting`: digest of what the server told everybody as it opened the session. Keys are bound to it."""
+        self.transport = transport
+        self.session, self.greeting = session, greeting
+        self.late_messages = 0
+        self._given_up: set[tuple[RoundId, str]] = set()
+        self._largest = wire.SMALL_FRAME_BYTES
+
+    def admit(self, frame_bytes: int) -> None:
+        """From now on take frames up to this size (`protocols.foundation.frame_sizes`), for a task that has need of
+        them.
+
+        The limit never falls: a frame of an earlier, larger task is late, not an attack.
+        """
+        self._largest = max(self._largest, min(frame_bytes, wire.MAX_FRAME_BYTES))
+
+    def send(self, to: PartyId, message: wire.Message, round_id: RoundId) -> None:
+        self.transport.send(to, wire.encode(message, self.session, round_id))
+
+    def broadcast(self, to: Collection[PartyId], message: wire.Message, round_id: RoundId) -> set[PartyId]:
+        """The same message to several parties, serialised once; returns those that have stopped taking any."""
+        lost = set[PartyId]()
+        if isinstance(message, Abandon):
+            self._given_up.add((round_id, message.purpose))
+        if not to:
+            return lost
+        frame = wire.encode(message, self.session, round_id)
+        for party in sorted(to):
+            try:
+                self.transport.send(party, frame)
+            except PeerLost:
+                lost.add(party)
+        return lost
+
+    def deliver(self, messages: dict[PartyId, M], round_id: RoundId) -> set[PartyId]:
+        """To each party its own message; returns those that do not take it because they have stopped taking any."""
+        lost = set()
+        for party, message in sorted(messages.items()):
+            try:
+                self.send(party, message, round_id)
+            except PeerLost:
+                lost.add(party)
+        return lost
+
+    def abort(self, to: Collection[PartyId], reason: str, round_id: RoundId) -> None:
+        """Tell everyone who listens that the session is over; never waits for one who does not."""
+        listening = [party for party in to if not self.transport.busy(party)]
+        self.broadcast(listening, Abort(reason[:MAX_REASON]), round_id)
+
+    def receive(
+        self,
+        sender: PartyId,
+        expected: type[M],
+        round_id: RoundId,
+        deadline: Deadline,
+        purpose: str | None = None,
+    ) -> M:
+        """The next message of this round from `sender`, which must be an `expected`.
+
+        `purpose`: the sum it belongs to; if that is abandoned instead, `SumAbandoned`.
+        """
+        return self._next([sender], expected, round_id, deadline, purpose)[1]
+
+    def receive_any(self, sender: PartyId, round_at_least: RoundId, deadline: Deadline) -> tuple[RoundId, wire.Message]:
+        """The next message from `sender`, of any kind and of any round from `round_at_least` on."""
+        late = 0
+        while True:
+            _, frame = self.transport.receive([sender], deadline, self._largest)
+            envelope = self._open(sender, frame)
+            if envelope.round >= round_at_least:
+                return envelope.round, envelope.message
+            self.late_messages += 1
+            late += deadline.expired
+            if late >= _MOST_AT_ONCE:
+                raise DeadlineExpired(f"no message from {party_names([sender])} in time")
+
+    def gather(
+        self, senders: Collection[PartyId], expected: type[M], round_id: RoundId, deadline: Deadline
+    ) -> dict[PartyId, M]:
+        """One `expected` message from each of `senders`, or from those that answered before the deadline."""
+        answers: dict[PartyId, M] = {}
+        missing = set(senders)
+        while missing:
+            try:
+                sender, message = self._next(missing, expected, round_id, deadline)
+            except DeadlineExpired:
+                break
+            answers[sender] = message
+            missing.discard(sender)
+        return answers
+
+    def gather_each(
+        self,
+        senders: Collection[PartyId],
+        expected: type[M],
+        round_id: RoundId,
+        patience: Patience,
+        step: str,
+        purpose: str | None = None,
+    ) -> Iterator[tuple[PartyId, M]]:
+        """One `expected` message from each of `senders` as they arrive, without those that exceed their limit.
+
+        `purpose`: the sum it belongs to; if one of them abandons that instead, `SumAbandoned`.
+        """
+        started = time.monotonic()
+        missing, answered, last_given_up = set(senders), list[float](), 0.0
+        while missing:
+            limits = {party: patience.limit(step, party, answered, len(senders)) for party in missing}
+            answer, late = None, set[PartyId]()
+            try:
+                limit = Deadline(started + min(limits.values()))
+                answer = self._next(missing, expected, round_id, limit, purpose)
+            except DeadlineExpired:
+                elapsed = time.monotonic() - started
+                late = {party for party in missing if limits[party] <= elapsed}
+            except PeerLost as problem:  # it stopped in the middle of a message
+                late = {PartyId(party) for party in problem.parties} or set(missing)
+            if answer is None:
+                missing -= late
+                for party in late:
+                    patience.give_up(step, party, started)
+                    last_given_up = time.monotonic() - started
+                continue
+            sender = answer[0]
+            seconds = time.monotonic() - started
+            answered.append(seconds)
+            patience.note(step, sender, seconds)
+            missing.discard(sender)
+            yield answer  # and forget it: of large messages there must not be two while the next one is awaited
+        patience.seconds_in_vain += max(0.0, last_given_up - max(answered, default=0.0))
+
+    def came_back(self, party: PartyId) -> bool:
+        """Whether a party that was left out has said `Back`. What it sent before that is late and dropped."""
+        for _ in range(_MOST_AT_ONCE):  # one that sends without end must not keep us
+            try:
+                _, frame = self.transport.receive([party], Deadline.after(0.0), self._largest)
+                envelope = self._open(party, frame)
+            except (DeadlineExpired, PeerLost):
+                return False
+            if isinstance(envelope.message, Back):
+                return True
+            self.late_messages += 1
+        return False
+
+    def gather_all(
+        self, senders: Collection[PartyId], expected: type[M], round_id: RoundId, deadline: Deadline
+    ) -> dict[PartyId, M]:
+        """Like `gather`, but a silent party raises `DeadlineExpired` naming it."""
+        answers = self.gather(senders, expected, round_id, deadline)
+        missing = set(senders) - answers.keys()
+        if missing:
+            raise DeadlineExpired(f"{party_names(missing)} did not answer in time ({expected.__name__})")
+        return answers
+
+    def _next(
+        self,
+        senders: Collection[PartyId],
+        expected: type[M],
+        round_id: RoundId,
+        deadline: Deadline,
+        purpose: str | None = None,
+    ) -> tuple[PartyId, M]:
+        heard, late = set(senders), Counter[PartyId]()
+        while heard:
+            sender, frame = self.transport.receive(heard, deadline, self._largest)
+            envelope = self._open(sender, frame)
+            message = envelope.message
+            if envelope.round < round_id or (
+                envelope.round == round_id and self._is_left_over(message, round_id, purpose)
+            ):
+                self.late_messages += 1
+                # What is here already counts after the deadline too, but one that sends without end must not keep us.
+                late[sender] += deadline.expired
+                if late[sender] >= _MOST_AT_ONCE:
+                    heard.discard(sender)
+                continue
+            if isinstance(message, Abandon) and envelope.round == round_id:
+                self._given_up.add((round_id, message.purpose))
+                if sender == SERVER:
+                    raise SumAbandoned(_printable(message.reason))
+                raise SumRefused(f"{party_names([sender])}: {_printable(message.reason)}")
+            if envelope.round > round_id or not isinstance(message, expected):
+                raise UnexpectedMessage(
+                    f"{party_names([sender])} sent {type(message).__name__} of round {envelope.round} "
+                    f"where {expected.__name__} of round {round_id} was due"
+                )
+            return sender, message
+        raise DeadlineExpired(f"no message from {party_names(senders)} in time")
+
+    def _is_left_over(self, message: wire.Message, round_id: RoundId, purpose: str | None) -> bool:
+        """Whether a message of this round belongs to a sum given up, or gives up another one than is awaited."""
+        about = getattr(message, "purpose", None)
+        if about is None or about == purpose:
+            return False
+        return isinstance(message, Abandon) or (round_id, about) in self._given_up
+
+    def _open(self, sender: PartyId, frame: wire.Frame) -> wire.Envelope:
+        try:
+            envelope = wire.decode(frame, session=self.session)
+        except DecodeError as problem:
+            raise PeerMisbehaved(f"{party_names([sender])} sent a malformed message: {problem}") from None
+        if isinstance(envelope.message, Failed):
+            # The real sender always stands in front, and its words cannot steer a terminal.
+            name = party_names([sender])
+            raise PeerFailed(f"{name}: {_printable(envelope.message.reason).removeprefix(f'{name}: ')}")
+        if isinstance(envelope.message, Abort) and sender == SERVER:
+            raise Aborted(_printable(envelope.message.reason))
+        if isinstance(envelope.message, LeaveOut) and sender == SERVER:
+            raise LeftOut("the server has gone on without this client")
+        return envelope
+
+
+def _printable(reason: str) -> str:
+    return "".join(letter if letter.isprintable() else " " for letter in reason)

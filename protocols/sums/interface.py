@@ -1,0 +1,223 @@
+"""Adding up vectors over parties: the interface that the plain sum and every secure sum share.
+
+A contribution has a real part (embedding rows, metric sums) and a count part (who holds a row, how many triples).
+Its `SumTask` is public and computed by every party from its own configuration, never taken from the server.
+
+A sum has two halves, so that the parties can agree on keys while the values are still being computed: `prepare`, then
+whatever work a client has to do, then `contribute` on its side and `collect` on the server's. A participant that stays
+silent in either half is left out; the sum is that of the others, exactly, or there is none (`SumAbandoned`).
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Generic, Literal, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from protocols.foundation.deadline import Deadline
+from protocols.foundation.errors import EncodingOverflow, SumAbandoned
+from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.foundation.spent import Spent
+from protocols.primitives.fixed_point import Encoded, FixedPoint
+from protocols.primitives.group import GroupVector, Ring
+from protocols.session.conversation import Conversation
+from protocols.session.patience import Patience
+from protocols.session.turns import Silent
+
+R = TypeVar("R", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SumLayout:
+    """How many entries a contribution has and how large they may be. Parameters that could overflow are refused."""
+
+    real_entries: int
+    count_entries: int
+    bound: float
+    """Real entries are clipped to ±bound; clipped ones are counted."""
+    max_count: int
+    """Largest count of one party; a larger one is refused."""
+    parties: int
+    """How many contributions may be added at most."""
+    ring_bits: Literal[32, 64]
+
+    def __post_init__(self) -> None:
+        if self.real_entries < 0 or self.count_entries < 0 or self.max_count < 0:
+            raise EncodingOverflow("a sum with a negative number of entries")
+        if self.parties * self.max_count >= 1 << (self.ring_bits - 1):
+            raise EncodingOverflow(f"{self.parties} counts up to {self.max_count} could overflow {self.ring_bits} bits")
+        if self.real_entries:
+            self.codec  # noqa: B018  refuses what does not fit
+
+    @property
+    def ring(self) -> Ring:
+        return Ring(self.ring_bits)
+
+    @property
+    def codec(self) -> FixedPoint:
+        return FixedPoint.widest(self.ring, self.bound, self.parties)
+
+    @property
+    def entries(self) -> int:
+        return self.real_entries + self.count_entries
+
+    def encode(self, contribution: "Contribution", into: GroupVector | None = None) -> Encoded:
+        """One ring vector: the real part in fixed point, then the counts.
+
+        `into`: a vector that is no longer needed. Fresh memory costs as much as the encoding itself.
+        """
+        contribution.check(self)
+        vector: GroupVector = np.empty(self.entries, dtype=self.ring.dtype) if into is None else into
+        self.ring.require(vector, self.entries)
+        vector[self.real_entries :] = contribution.counts.astype(self.ring.dtype)
+        if not self.real_entries:
+            return Encoded(vector=vector, clipped=0, max_error=0.0)
+        real = self.codec.encode_into(contribution.real, vector[: self.real_entries])
+        return Encoded(vector, real.clipped, real.max_error)
+
+    def decode(self, total: GroupVector) -> "Total":
+        """The sum of encoded contributions as numbers. `SumAbandoned` for a vector that is no such sum."""
+        real = np.zeros(0) if not self.real_entries else self.codec.decode(total[: self.real_entries])
+        counts = total[self.real_entries :]
+        # Noise, as masks leave that did not cancel, hardly ever looks like small counts.
+        if self.count_entries and int(counts.max()) > self.parties * self.max_count:
+            raise SumAbandoned("the sum is larger than its contributions can be: some were masked under other terms")
+        return Total(real, counts.astype(np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What one party adds. Private: kept out of reprs."""
+
+    real: npt.NDArray[np.floating] = field(repr=False)
+    counts: npt.NDArray[np.integer] = field(repr=False)
+
+    def check(self, layout: SumLayout) -> None:
+        if self.real.shape != (layout.real_entries,) or self.counts.shape != (layout.count_entries,):
+            raise EncodingOverflow("a contribution does not have the shape of its sum")
+        if layout.count_entries and not (int(self.counts.min()) >= 0 and int(self.counts.max()) <= layout.max_count):
+            raise EncodingOverflow(f"a count lies outside 0..{layout.max_count}")
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The sum over the contributors."""
+
+    real: npt.NDArray[np.float64]
+    counts: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class SumTask:
+    """One sum, as a party reckons it itself."""
+
+    round: RoundId
+    purpose: str
+    participants: tuple[PartyId, ...]
+    layout: SumLayout
+    model: bytes = b""
+    """Digest of what a client has applied of all that the server sent it. In a secure sum, clients that have applied
+    different things cannot add up. The server's own tasks leave it empty, and the plain twin does not look at it."""
+    state: bytes = b""
+    """A client's commitment to what its contribution depends on (`protocols.sums.secagg.openings`); likewise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """A sum and whose contributions are in it."""
+
+    total: Total
+    contributors: frozenset[PartyId]
+
+
+@dataclass(frozen=True, slots=True)
+class ContributionReport:
+    """What a contribution cost and lost on the way; known to its own client only."""
+
+    clipped: int = 0
+    max_error: float = 0.0
+    encoding: Spent = field(default_factory=Spent)
+    masking: Spent = field(default_factory=Spent)
+    """Everything cryptographic: keys, shares, masks."""
+
+    @property
+    def encode_seconds(self) -> float:
+        return self.encoding.seconds
+
+    @property
+    def mask_seconds(self) -> float:
+        return self.masking.seconds
+
+
+MayOpen: TypeAlias = Callable[[frozenset[PartyId]], None]
+"""Called before a client helps to open a sum, with those that it knows to be missing from it, in a sparse graph those
+of its neighbours. Raises `SumAbandoned` if the client must not."""
+
+
+class SumClient(ABC):
+    """A client's part in the sums of one session."""
+
+    @abstractmethod
+    def setup(self, conversation: Conversation, deadline: Deadline) -> None:
+        """Agree on whatever the sums of this session need. Called once."""
+
+    @abstractmethod
+    def prepare(self, conversation: Conversation, task: SumTask, deadline: Deadline) -> None:
+        """Agree on whatever this sum needs, before the values are known. At most once per round and purpose."""
+
+    @abstractmethod
+    def contribute(
+        self,
+        conversation: Conversation,
+        task: SumTask,
+        contribution: Contribution,
+        deadline: Deadline,
+        may_open: MayOpen | None = None,
+    ) -> ContributionReport:
+        """Send the contribution to a sum that is prepared, and help to finish it."""
+
+
+class SumServer(ABC, Generic[R]):
+    """The server's part in the sums of one session. R: what it gets to know, usually `Collected`."""
+
+    @property
+    @abstractmethod
+    def unmasking(self) -> Spent:
+        """Time spent adding up and reading the sums, so far."""
+
+    @property
+    def unmask_seconds(self) -> float:
+        return self.unmasking.seconds
+
+    @abstractmethod
+    def setup(
+        self, conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent
+    ) -> None:
+        """The counterpart of `SumClient.setup`."""
+
+    @abstractmethod
+    def prepare(
+        self,
+        conversation: Conversation,
+        task: SumTask,
+        present: Collection[PartyId],
+        patience: Patience,
+        silent: Silent,
+    ) -> None:
+        """The counterpart of `SumClient.prepare`, with those of the participants that are `present`."""
+
+    @abstractmethod
+    def collect(
+        self,
+        conversation: Conversation,
+        task: SumTask,
+        patience: Patience,
+        silent: Silent,
+        present: Collection[PartyId] | None = None,
+    ) -> R:
+        """Add up the contributions of those who are still there; `SumAbandoned` if they are too few.
+
+        `present`: who is, if that may have changed since `prepare`.
+        """

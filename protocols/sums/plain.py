@@ -1,0 +1,137 @@
+"""The sum in clear: twin of `protocols.sums.secagg`. The server sees each client's vector.
+
+Parties:     n clients, 1 server.
+Adversary:   none.
+Reveals:     every client's vector, to the server.
+Assumes:     authentic channels.
+Not covered: any privacy.
+Reference:   FedR (Zhang et al., Findings of EMNLP 2022), algorithm 1, line 8, as its public code does it.
+Deviations:  fixed point instead of floats, see below.
+
+Everything but the masks is the same, fixed-point encoding included. So a run and its twin give the same result to the
+last bit, any difference is a fault, and what the twins cost differs by cryptography alone. What the encoding itself
+loses is measured by every client against its own values (`ContributionReport.max_error`).
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+from protocols.foundation import wire
+from protocols.foundation.deadline import Deadline
+from protocols.foundation.errors import PeerMisbehaved, SumAbandoned
+from protocols.foundation.frame_sizes import array_bytes, frame_bytes, text_bytes
+from protocols.foundation.identifiers import SERVER, PartyId
+from protocols.foundation.spent import Spent
+from protocols.primitives.group import GroupVector
+from protocols.session.conversation import MAX_PURPOSE, Conversation
+from protocols.session.patience import Patience
+from protocols.session.turns import Silent
+from protocols.sums.interface import Collected, Contribution, ContributionReport, MayOpen, SumClient, SumServer, SumTask
+
+
+@wire.message(0x0201, wire.MAX_FRAME_BYTES)
+class ClearInput(wire.Message, frozen=True):
+    """Client to server, once per round and purpose: the encoded input, unmasked."""
+
+    purpose: str
+    vector: np.ndarray[Any, Any]
+
+    def __post_init__(self) -> None:
+        wire.require(len(self.purpose) <= MAX_PURPOSE, "purpose too long")
+        wire.require_array(self.vector, "<u4", "<u8", ndim=1)
+
+
+class PlainSumClient(SumClient):
+    def setup(self, conversation: Conversation, deadline: Deadline) -> None:
+        """Nothing to agree on."""
+
+    def prepare(self, conversation: Conversation, task: SumTask, deadline: Deadline) -> None:
+        """Nothing to agree on."""
+
+    def contribute(
+        self,
+        conversation: Conversation,
+        task: SumTask,
+        contribution: Contribution,
+        deadline: Deadline,
+        may_open: MayOpen | None = None,
+    ) -> ContributionReport:
+        """`may_open` is not asked: what is sent in clear is open."""
+        encoding = Spent()
+        with encoding.measure():
+            encoded = task.layout.encode(contribution)
+        with conversation.transport.phase(task.round, f"input/{task.purpose}"):
+            conversation.send(SERVER, ClearInput(task.purpose, encoded.vector), task.round)
+        return ContributionReport(encoded.clipped, encoded.max_error, encoding)
+
+
+class PlainSumServer(SumServer[Collected]):
+    """`min_contributors`: the twin gives up where the secure sum would, so that the two stay comparable."""
+
+    def __init__(self, min_contributors: int = 1) -> None:
+        self._min_contributors = min_contributors
+        self._present: frozenset[PartyId] = frozenset()
+        self._unmasking = Spent()
+
+    @property
+    def unmasking(self) -> Spent:
+        return self._unmasking
+
+    def setup(
+        self, conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent
+    ) -> None:
+        """Nothing to agree on."""
+
+    def prepare(
+        self,
+        conversation: Conversation,
+        task: SumTask,
+        present: Collection[PartyId],
+        patience: Patience,
+        silent: Silent,
+    ) -> None:
+        self._present = frozenset(present) & frozenset(task.participants)
+        conversation.admit(clear_input_bytes(task.purpose, task.layout.entries, task.layout.ring.element_bytes))
+
+    def collect(
+        self,
+        conversation: Conversation,
+        task: SumTask,
+        patience: Patience,
+        silent: Silent,
+        present: Collection[PartyId] | None = None,
+    ) -> Collected:
+        layout, contributors = task.layout, set[PartyId]()
+        expected = self._present if present is None else self._present & frozenset(present)
+        running, step = layout.ring.zeros(layout.entries), f"input/{task.purpose}"
+        with conversation.transport.phase(task.round, step):
+            for party, message in conversation.gather_each(expected, ClearInput, task.round, patience, step):
+                with self._unmasking.measure():
+                    self._take(running, message, task, party)
+                del message  # before the next one arrives
+                contributors.add(party)
+        if missing := expected - contributors:
+            silent(missing, step)
+        if len(contributors) < self._min_contributors:
+            raise SumAbandoned(
+                f"{len(contributors)} clients have sent their input, {self._min_contributors} are needed"
+            )
+        with self._unmasking.measure():
+            return Collected(layout.decode(running), frozenset(contributors))
+
+    def _take(self, running: GroupVector, message: ClearInput, task: SumTask, party: PartyId) -> None:
+        layout = task.layout
+        try:
+            layout.ring.require(message.vector, layout.entries)
+        except ValueError:
+            raise PeerMisbehaved(f"client {party} contributed a vector of another length or ring") from None
+        if message.purpose != task.purpose:
+            raise PeerMisbehaved(f"client {party} contributed to another sum")
+        layout.ring.add_into(running, message.vector)
+
+
+def clear_input_bytes(purpose: str, entries: int, entry_bytes: int) -> int:
+    """The size of a `ClearInput` frame."""
+    return frame_bytes(text_bytes(purpose), array_bytes(entries, entry_bytes))

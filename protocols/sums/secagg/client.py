@@ -1,0 +1,339 @@
+"""A client of one masked sum: Bonawitz et al. 2017, figure 4, from the client's side.
+
+Parties, adversary, what is revealed, assumed and not covered: see the package, `protocols.sums.secagg`.
+
+One object is one sum. A handler takes a state and gives the next one; every state refuses every message it does not
+wait for; whatever contradicts the client's own record ends in `Aborted(reason)`, after which it answers nothing and
+holds no secret.
+
+    start() -> AdvertiseKeys
+    receive(KeyDirectory) -> ShareKeys
+    receive(EncryptedShares) -> None
+    set_input(vector) -> MaskedInput
+    receive(Survivors) -> UnmaskShares, or SurvivorSignature against an active server
+    receive(SignedSurvivors) -> UnmaskShares
+
+What a client gives away about a peer follows from its own record of who sent it shares: for each of them a share of the
+mask key or a share of the self-mask seed, once, and only if enough of them survive. It never gives both, and about
+itself only the seed.
+"""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from protocols.foundation import wire
+from protocols.foundation.errors import PeerMisbehaved, ProtocolError, UnexpectedMessage
+from protocols.foundation.identifiers import SETUP, PartyId
+from protocols.primitives.aead import open_sealed, seal
+from protocols.primitives.group import GroupVector
+from protocols.primitives.keys import AgreementKey, derive_key
+from protocols.primitives.prg import KEY_BYTES, combine_keystreams
+from protocols.primitives.shamir import SHARE_BYTES, split
+from protocols.session.credentials import Credentials
+from protocols.session.pair_secrets import PairSecrets
+from protocols.sums.secagg.messages import (
+    AdvertiseKeys,
+    EncryptedShares,
+    KeyDirectory,
+    MaskedInput,
+    ShareKeys,
+    SignedSurvivors,
+    Survivors,
+    SurvivorSignature,
+    UnmaskShares,
+)
+from protocols.sums.secagg.openings import Opening, Openings
+from protocols.sums.secagg.terms import Advert, Terms
+
+
+class _NotSerialised:
+    """States hold secrets: they live in memory only."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        raise TypeError("a client's state is not serialised")
+
+
+@dataclass(frozen=True, slots=True)
+class HeldShares(_NotSerialised):
+    """What a peer has entrusted to this client. One of the two may leave it, never both."""
+
+    mask_key: bytes = field(repr=False)
+    seed: bytes = field(repr=False)
+
+
+Held: TypeAlias = dict[PartyId, HeldShares]
+
+
+@dataclass(frozen=True, slots=True)
+class New(_NotSerialised):
+    name = "new"
+
+
+@dataclass(frozen=True, slots=True)
+class Advertised(_NotSerialised):
+    name = "advertise keys"
+    mask_key: AgreementKey
+
+
+@dataclass(frozen=True, slots=True)
+class Shared(_NotSerialised):
+    name = "share keys"
+    adverts: dict[PartyId, Advert]
+    """Public mask keys and states of the neighbours that advertised, and its own."""
+    agreed: dict[PartyId, bytes] = field(repr=False)
+    """The secret that each of them and this client's mask key, now forgotten, agree on."""
+    seed: bytes = field(repr=False)
+    own_seed_share: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ready(_NotSerialised):
+    name = "ready for input"
+    masks: dict[PartyId, bytes] = field(repr=False)
+    """The key of the mask shared with each peer that sent shares."""
+    self_mask: bytes = field(repr=False)
+    own_seed_share: bytes = field(repr=False)
+    held: Held = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Masked(_NotSerialised):
+    name = "masked input"
+    own_seed_share: bytes = field(repr=False)
+    held: Held = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Signed(_NotSerialised):
+    name = "consistency check"
+    survivors: frozenset[PartyId]
+    answer: UnmaskShares = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered(_NotSerialised):
+    name = "unmasking"
+
+
+@dataclass(frozen=True, slots=True)
+class Aborted(_NotSerialised):
+    name = "aborted"
+    reason: str
+
+
+State: TypeAlias = New | Advertised | Shared | Ready | Masked | Signed | Answered | Aborted
+
+
+class SecAggClient:
+    """`channels` are those of the session this sum belongs to (`ClientSession.begin` makes the object)."""
+
+    def __init__(
+        self,
+        party: PartyId,
+        terms: Terms,
+        channels: PairSecrets,
+        credentials: Credentials | None,
+        openings: Openings | None = None,
+        state: bytes = b"",
+    ) -> None:
+        """`state`: this client's commitment to what its input depends on (`openings`)."""
+        self.party = party
+        self.state: State = New()
+        self._terms = terms
+        self._channels: PairSecrets | None = channels
+        self._credentials = credentials
+        self._openings = openings if openings is not None else Openings()
+        self._neighbours = frozenset(terms.graph.neighbours(party))
+        self._states = {party: state}
+
+    def __repr__(self) -> str:
+        return f"SecAggClient(party={self.party}, state={self.state.name})"
+
+    def start(self) -> AdvertiseKeys:
+        """Advertise a mask key that is used for this sum alone."""
+        if not isinstance(self.state, New):
+            raise self._aborted(UnexpectedMessage(f"start in state '{self.state.name}': one object is one sum"))
+        mask_key = AgreementKey.from_secret(secrets.token_bytes(KEY_BYTES))
+        self.state = Advertised(mask_key)
+        signature, advert = b"", Advert(mask_key.public, self._states[self.party])
+        if self._credentials is not None:
+            signature = self._credentials.sign(self._terms.advert_statement(self.party, advert))
+        return AdvertiseKeys(self._terms.purpose, advert.mask_key, advert.state, signature)
+
+    def receive(self, message: wire.Message) -> wire.Message | None:
+        """The answer to `message`, if there is one. Raises, and is aborted, unless the state waits for it."""
+        try:
+            match self.state, message:
+                case (_, KeyDirectory() | EncryptedShares() | Survivors() | SignedSurvivors()) if (
+                    message.purpose != self._terms.purpose
+                ):
+                    raise PeerMisbehaved("a message for another sum")
+                case Advertised() as state, KeyDirectory():
+                    return self._share_keys(state, message)
+                case Shared() as state, EncryptedShares():
+                    self._keep_shares(state, message)
+                    return None
+                case Masked() as state, Survivors():
+                    return self._answer_survivors(state, message)
+                case Signed() as state, SignedSurvivors():
+                    return self._answer_signatures(state, message)
+                case _:
+                    raise UnexpectedMessage(f"{type(message).__name__} in state '{self.state.name}'")
+        except ProtocolError as problem:
+            raise self._aborted(problem) from None
+
+    def missing_with(self, message: Survivors) -> frozenset[PartyId]:
+        """Of whose inputs this client knows that the sum lacks them, if the list is true.
+
+        Those the server says have dropped out, and by this client's own record those with whom it shares no masks.
+        """
+        held = self.state.held.keys() if isinstance(self.state, Masked) else frozenset[PartyId]()
+        return self._neighbours - (held - {PartyId(party) for party in message.dropped})
+
+    def set_input(self, vector: GroupVector, more_masks: Sequence[bytes] = ()) -> MaskedInput:
+        """y_u = x_u + PRG(b_u) + sum over v > u of PRG(s_uv) - sum over v < u of PRG(s_uv), in place on `vector`.
+
+        Cost: one keystream of its length for the self mask and one per neighbour that shared its keys. `more_masks`:
+        keys of further keystreams that are part of the input as far as this protocol goes, and so stay on the sum.
+        """
+        state = self.state
+        if not isinstance(state, Ready):
+            raise self._aborted(UnexpectedMessage(f"an input in state '{state.name}'"))
+        group = self._terms.group
+        group.require(vector, self._terms.length)
+        self._openings.may_come(self._opening(frozenset({self.party, *state.held})))
+        self.state = Masked(state.own_seed_share, state.held)
+        added = [*more_masks, state.self_mask, *(key for peer, key in state.masks.items() if self.party < peer)]
+        subtracted = [key for peer, key in state.masks.items() if self.party > peer]
+        combine_keystreams(vector, group, added, subtracted)
+        return MaskedInput(self._terms.purpose, vector, self._terms.peers_digest(self.party, state.masks.keys()))
+
+    def abort(self, reason: str) -> None:
+        """Forget every secret of this sum. The object answers nothing from now on."""
+        self.state = Aborted(reason)
+        self._channels = None  # the session's own record; other sums go on with it
+
+    def _share_keys(self, state: Advertised, directory: KeyDirectory) -> ShareKeys:
+        """Figure 4, round 1. Cost: one agreement and one encryption per neighbour."""
+        keys = {PartyId(party): key for party, key in directory.mask_keys.items()}
+        if not keys.keys() <= self._neighbours:
+            raise PeerMisbehaved("the key directory names a client that is no neighbour")
+        if not all(peer in self._session_channels() for peer in keys):
+            raise PeerMisbehaved("the key directory names a client without a channel")
+        if len({*keys.values(), state.mask_key.public}) != len(keys) + 1:
+            raise PeerMisbehaved("two clients have the same key in the key directory")
+        self._require_enough(len(keys) + 1, "advertised keys")
+        adverts = {peer: Advert(key, directory.states[int(peer)]) for peer, key in keys.items()}
+        if self._credentials is not None:
+            for peer, advert in adverts.items():
+                statement = self._terms.advert_statement(peer, advert)
+                self._credentials.check(statement, directory.signatures.get(peer, b""))
+        agreed = {peer: state.mask_key.agree(key) for peer, key in keys.items()}
+        adverts[self.party] = Advert(state.mask_key.public, self._states[self.party])
+        self._states = {peer: advert.state for peer, advert in adverts.items()}
+        seed = secrets.token_bytes(KEY_BYTES)
+        holders = sorted(adverts)
+        threshold = self._terms.parameters.threshold
+        mask_shares = split(state.mask_key.secret_for_sharing(), holders, threshold)
+        seed_shares = split(seed, holders, threshold)
+        sealed = {int(peer): self._seal(peer, adverts, mask_shares[peer] + seed_shares[peer]) for peer in agreed}
+        self.state = Shared(adverts, agreed, seed, seed_shares[self.party])
+        return ShareKeys(self._terms.purpose, sealed, self._terms.seed_commitment(self.party, seed))
+
+    def _keep_shares(self, state: Shared, message: EncryptedShares) -> None:
+        """Figure 4, round 2. Whoever's shares cannot be opened here could not be recovered later: no input is given."""
+        sealed = {PartyId(party): entry for party, entry in message.sealed.items()}
+        if self.party in sealed or not sealed.keys() <= state.adverts.keys():
+            raise PeerMisbehaved("shares of a client that has advertised no key")
+        self._require_enough(len(sealed) + 1, "shared keys")
+        held = {peer: self._open(peer, state.adverts, entry) for peer, entry in sealed.items()}
+        mask_keys = {peer: advert.mask_key for peer, advert in state.adverts.items()}
+        masks = {
+            peer: derive_key(state.agreed[peer], self._terms.pairwise_context(self.party, peer, mask_keys))
+            for peer in held
+        }
+        self_mask = derive_key(state.seed, self._terms.self_mask_context(self.party))
+        self.state = Ready(masks, self_mask, state.own_seed_share, held)
+
+    def _answer_survivors(self, state: Masked, message: Survivors) -> UnmaskShares | SurvivorSignature:
+        """Figure 4, rounds 3 and 4: check the list against the own record, then answer once."""
+        dropped = [PartyId(party) for party in message.dropped]
+        if self.party in dropped:
+            raise PeerMisbehaved("the list of dropped clients names this client, which has sent its input")
+        if len(set(dropped)) != len(dropped):
+            raise PeerMisbehaved("the list of dropped clients names one twice")
+        if not state.held.keys() >= set(dropped):
+            raise PeerMisbehaved("the list of dropped clients names one that has sent no shares")
+        survivors = frozenset((state.held.keys() - set(dropped)) | {self.party})
+        self._require_enough(len(survivors), "sent their input")
+        self._openings.open(self._opening(survivors))
+        seeds = {int(peer): state.held[peer].seed for peer in survivors - {self.party}}
+        answer = UnmaskShares(
+            self._terms.purpose,
+            {int(peer): state.held[peer].mask_key for peer in dropped},
+            seeds | {int(self.party): state.own_seed_share},
+        )
+        if self._credentials is None:
+            self.state = Answered()
+            return answer
+        self.state = Signed(survivors, answer)
+        statement = self._terms.survivors_statement(self.party, survivors)
+        return SurvivorSignature(self._terms.purpose, self._credentials.sign(statement))
+
+    def _answer_signatures(self, state: Signed, message: SignedSurvivors) -> UnmaskShares:
+        """Figure 4, rounds 3 and 4: a threshold of clients must have been told the same survivors."""
+        if self._credentials is None:
+            raise UnexpectedMessage("signatures without a key directory")
+        signers = {PartyId(party): signature for party, signature in message.signatures.items()}
+        if not signers.keys() <= state.survivors:
+            raise PeerMisbehaved("a signature on the survivors by a client that is none")
+        for peer, signature in signers.items():
+            if peer != self.party:
+                self._credentials.check(self._terms.survivors_statement(peer, state.survivors), signature)
+        agreeing = len(signers.keys() | {self.party})
+        if agreeing < self._terms.parameters.threshold:
+            raise PeerMisbehaved(
+                f"{agreeing} clients have signed the survivors, fewer than {self._terms.parameters.threshold}"
+            )
+        self.state = Answered()
+        return state.answer
+
+    def _opening(self, survivors: frozenset[PartyId]) -> Opening:
+        """The sum as it is about to be opened, for the client's own record."""
+        states = {peer: self._states[peer] for peer in sorted(survivors)}
+        # The sums of a set-up are bound to their session: what they say of the same states is the same all the same.
+        model = self._terms.model if self._terms.round != SETUP else b""
+        return Opening(self._terms.round, self._terms.purpose, survivors, states, model)
+
+    def _require_enough(self, count: int, what: str) -> None:
+        least = max(self._terms.parameters.min_survivors, self._terms.parameters.threshold)
+        if count < least:
+            raise PeerMisbehaved(f"{count} clients are said to have {what}, fewer than {least}")
+
+    def _session_channels(self) -> PairSecrets:
+        if self._channels is None:
+            raise UnexpectedMessage("the sum is over for this client")
+        return self._channels
+
+    def _seal(self, peer: PartyId, adverts: dict[PartyId, Advert], shares: bytes) -> bytes:
+        context = self._terms.share_context(self.party, peer, adverts)
+        return seal(derive_key(self._session_channels().secret(peer), context), shares, context.encode())
+
+    def _open(self, peer: PartyId, adverts: dict[PartyId, Advert], sealed: bytes) -> HeldShares:
+        context = self._terms.share_context(peer, self.party, adverts)
+        try:
+            key = derive_key(self._session_channels().secret(peer), context)
+            shares = open_sealed(key, sealed, context.encode())
+        except PeerMisbehaved:
+            raise PeerMisbehaved(
+                f"the shares of client {peer} cannot be opened: forged, or it was told other keys, terms or rows"
+            ) from None
+        return HeldShares(shares[:SHARE_BYTES], shares[SHARE_BYTES:])
+
+    def _aborted(self, problem: ProtocolError) -> ProtocolError:
+        self.abort(str(problem))
+        return problem

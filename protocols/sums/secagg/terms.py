@@ -1,0 +1,113 @@
+"""What all parties of one sum must agree on, and the keys and statements that are bound to it.
+
+Every client computes its own terms from its own configuration and record. Whatever differs between two clients (the
+session's channel keys, what they were told when it began, the participants, the parameters, the group, the length)
+gives them different keys: shares do not open, signatures do not verify, and masks do not cancel.
+
+Two things enter only the keys under which clients encrypt shares for each other, so that the server need not know them:
+`Terms.model`, a digest of what a client has applied of all that the server sent it, and the states to which the two
+clients have committed (`protocols.sums.secagg.openings`). That is enough: a client masks only with peers whose shares
+it has opened, and gives its input after that. So all clients of one sum have applied the same.
+"""
+
+import struct
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from protocols.foundation.digests import digest, encode_parties
+from protocols.foundation.identifiers import PartyId, RoundId, SessionId
+from protocols.primitives.group import Group
+from protocols.primitives.identity import Statement
+from protocols.primitives.keys import KeyContext
+from protocols.session.channels import PROTOCOL, VERSION
+from protocols.sums.secagg.graph import MaskingGraph
+from protocols.sums.secagg.params import SumParameters
+
+
+@dataclass(frozen=True, slots=True)
+class Advert:
+    """What a client advertises for one sum."""
+
+    mask_key: bytes
+    """The public half of the key its pairwise masks come from."""
+    state: bytes = b""
+    """Commitment to all that its input depends on (`protocols.sums.secagg.openings`); empty if there is nothing to
+    guard.
+    """
+
+
+@dataclass(frozen=True)
+class Terms:
+    """One sum. `participants` may be more than those who will take part: some may have dropped out already."""
+
+    session: SessionId
+    transcript: bytes
+    """Digest of the set-up (`setup_transcript`)."""
+    round: RoundId
+    purpose: str
+    participants: tuple[PartyId, ...]
+    parameters: SumParameters
+    group: Group
+    length: int
+    model: bytes = b""
+    """Digest of what this client has applied of the server's messages, e.g. the global model. Not part of `digest`: the
+    server's own terms leave it empty."""
+
+    @property
+    def graph(self) -> MaskingGraph:
+        """Made anew: it is as large as the sum has participants, and a client needs its own neighbours only."""
+        return MaskingGraph(self.participants, self.parameters.degree, self.digest)
+
+    @cached_property
+    def digest(self) -> bytes:
+        figures = self.parameters
+        least = (figures.min_survivors, figures.least_present)
+        numbers = (self.round, figures.degree, figures.threshold, *least, self.length)
+        return digest(
+            self.transcript,
+            struct.pack("<6Q", *numbers),
+            self.purpose.encode(),
+            encode_parties(self.participants),
+            self.group.name.encode(),
+        )
+
+    def share_context(self, sender: PartyId, receiver: PartyId, adverts: Mapping[PartyId, "Advert"]) -> KeyContext:
+        """For the key under which `sender` encrypts shares for `receiver`, and their associated data.
+
+        It holds both mask keys and states, and the model: shares open only between clients that have each other's true
+        advertisement and have applied the same. Whatever differs is noticed before any input is given.
+        """
+        first, second = adverts[sender], adverts[receiver]
+        binding = digest(self.digest, self.model, first.mask_key, first.state, second.mask_key, second.state)
+        return self._context(sender, receiver, "shares", binding)
+
+    def pairwise_context(self, party: PartyId, peer: PartyId, mask_keys: Mapping[PartyId, bytes]) -> KeyContext:
+        """For the mask of a pair; the same for both of them."""
+        low, high = sorted((party, peer))
+        return self._context(low, high, "pairwise mask", digest(self.digest, mask_keys[low], mask_keys[high]))
+
+    def self_mask_context(self, party: PartyId) -> KeyContext:
+        return self._context(party, party, "self mask", self.digest)
+
+    def seed_commitment(self, party: PartyId, seed: bytes) -> bytes:
+        """Binding by collision resistance, hiding because the seed has 256 bits."""
+        return digest(b"seed commitment", self.digest, struct.pack("<Q", party), seed)
+
+    def peers_digest(self, party: PartyId, peers: Collection[PartyId]) -> bytes:
+        """Of those with whom `party` shares masks."""
+        return digest(b"peers", self.digest, struct.pack("<Q", party), encode_parties(peers))
+
+    def advert_statement(self, party: PartyId, advert: "Advert") -> Statement:
+        return self._statement(party, "advertise keys", digest(self.digest, advert.mask_key, advert.state))
+
+    def survivors_statement(self, party: PartyId, survivors: Collection[PartyId]) -> Statement:
+        return self._statement(party, "consistency check", digest(self.digest, encode_parties(survivors)))
+
+    def _context(self, first: PartyId, second: PartyId, use: str, binding: bytes) -> KeyContext:
+        return KeyContext(
+            PROTOCOL, VERSION, self.session, self.round, first, second, f"{use}/{self.purpose}", binding=binding
+        )
+
+    def _statement(self, party: PartyId, step: str, content: bytes) -> Statement:
+        return Statement(PROTOCOL, VERSION, self.session, self.round, party, f"{step}/{self.purpose}", content)

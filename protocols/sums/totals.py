@@ -1,0 +1,50 @@
+"""A sum on its way back to the clients, for them to read or to go on with."""
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+from protocols.foundation import wire
+from protocols.foundation.frame_sizes import (
+    LONGEST_NUMBER,
+    array_bytes,
+    frame_bytes,
+    list_head_bytes,
+    number_bytes,
+    text_bytes,
+)
+from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.primitives.group import GroupVector
+from protocols.session.conversation import MAX_PURPOSE
+
+
+@wire.message(0x0141, wire.MAX_FRAME_BYTES)
+class SumTotal(wire.Message, frozen=True):
+    """Server to client: a sum as the server holds it. In secret aggregation it lies under masks that clients remove.
+
+    It may be of an earlier round than the message: a client that was away takes what it has missed.
+    """
+
+    purpose: str
+    of_round: int
+    contributors: list[int]
+    """Whose vectors are in it, in ascending order."""
+    vector: np.ndarray[Any, Any]
+
+    def __post_init__(self) -> None:
+        wire.require(len(self.purpose) <= MAX_PURPOSE, "purpose too long")
+        wire.require(self.of_round >= 0, "negative round")
+        in_order = all(a < b for a, b in zip(self.contributors, self.contributors[1:], strict=False))
+        wire.require(in_order and all(party > 0 for party in self.contributors), "contributors that are no set")
+        wire.require_array(self.vector, "<u4", "<u8", ndim=1)
+
+    @classmethod
+    def of(cls, round_id: RoundId, purpose: str, contributors: Collection[PartyId], vector: GroupVector) -> "SumTotal":
+        return cls(purpose, int(round_id), sorted(int(party) for party in contributors), vector)
+
+
+def sum_total_bytes(purpose: str, entries: int, entry_bytes: int, participants: Collection[PartyId]) -> int:
+    """The largest size of a `SumTotal` frame: of any round, with all participants as contributors."""
+    contributors = list_head_bytes(len(participants)) + sum(number_bytes(party) for party in participants)
+    return frame_bytes(text_bytes(purpose), LONGEST_NUMBER, contributors, array_bytes(entries, entry_bytes))

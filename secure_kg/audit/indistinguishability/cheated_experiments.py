@@ -1,0 +1,67 @@
+"""Views of an active server that cheats, real and simulated, on the fixed inputs of `experiments`.
+
+The first sum is as it should be. In the second one the server lies: one client is told a forged mask key, or clients
+are told two different sets of survivors. Whoever notices aborts. All that the server sees of it, the abort included,
+must be what somebody could have written without its input.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from protocols.foundation.identifiers import PartyId, new_session
+from protocols.ideal.cheated import CheatedSums
+from protocols.ideal.cheating import Cheat, CheatedSumSession, ForgedMaskKey, TwoSurvivorSets, signed_parties
+from protocols.ideal.views import View
+from protocols.sums.secagg.params import ThreatModel
+from protocols.sums.secagg.server import Step
+from protocols.sums.secagg.sums import vector_task
+from secure_kg.audit.indistinguishability.experiments import (
+    CLIENTS,
+    Experiment,
+    KnownSum,
+    encoded,
+    fixed_sums,
+    total_of,
+)
+
+ACTIVE: Final = ThreatModel(0.25, 0.25, "active")
+"""For five clients: one corrupt, one silent, threshold four."""
+VICTIM: Final = PartyId(1)
+FORGED: Final = ForgedMaskKey(VICTIM, owner=PartyId(2))
+DIVIDED: Final = TwoSurvivorSets(told=frozenset({PartyId(4), PartyId(5)}), missing=PartyId(3))
+
+
+def forged_keys(seed: int) -> Experiment:
+    """The victim notices at once and leaves; the others' sum is opened."""
+    return _cheated("cheated-keys", seed, FORGED, {VICTIM: Step.MASKED_INPUT})
+
+
+def two_survivor_sets(seed: int) -> Experiment:
+    """All have uploaded, all notice, and nothing is opened."""
+    return _cheated("cheated-survivors", seed, DIVIDED, None)
+
+
+def _cheated(name: str, seed: int, cheat: Cheat, missing: Mapping[PartyId, Step] | None) -> Experiment:
+    """`missing`: who is not in the second sum; None if that is not opened."""
+    parties = signed_parties(CLIENTS, ACTIVE)
+    (first, before), (second, after) = sums = fixed_sums(seed)
+    total, rest = total_of(before, {}), None if missing is None else total_of(after, missing)
+
+    def simulate() -> View:
+        simulated = CheatedSums(parties.clients, ACTIVE, new_session(), credentials=parties.credentials)
+        simulated.setup()
+        simulated.masked_sum(vector_task(first), total)
+        simulated.cheated_sum(vector_task(second), cheat, rest, done=first.round)
+        return simulated.view()
+
+    known = [KnownSum(vector_task(task), encoded(inputs), model=ACTIVE) for task, inputs in sums]
+    known[0] = replace(known[0], total=total)
+    return Experiment(name, CheatedSumSession(parties, sums, cheat), simulate, lambda view: known)
+
+
+CHEATED: Final[dict[str, Callable[[int], Experiment]]] = {
+    "cheated-keys": forged_keys,
+    "cheated-survivors": two_survivor_sets,
+}
+"""Of every lie the comparison in which real and simulated views must not be told apart."""

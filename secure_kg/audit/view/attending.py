@@ -1,0 +1,44 @@
+"""Who is left out of a session, and which sums were given up, as its record shows it."""
+
+from protocols.alignment.psu.attempts import UnionPlaces
+from protocols.holders.interface import PURPOSE as HOLDERS
+from protocols.session.conversation import Abandon, Back, LeaveOut
+from protocols.sums.totals import SumTotal
+from secure_kg.audit.view.read import Observation
+from secure_kg.federation.plan.messages import (
+    Evaluate,
+    Finish,
+    Goodbye,
+    SaveCheckpoint,
+    SharedRows,
+    TrainRound,
+    Verdict,
+)
+
+_NEXT = SharedRows | SumTotal | UnionPlaces | TrainRound | Evaluate | Verdict | SaveCheckpoint | Finish | Goodbye
+
+
+class Attending:
+    """One session. What comes from a client that is left out counts for nothing until it says that it is back."""
+
+    def __init__(self) -> None:
+        self.absent: set[int] = set()
+        self.given_up: set[tuple[int, str]] = set()
+        """Round and purpose of sums that a party has ended without a result."""
+
+    def observe(self, observation: Observation) -> None:
+        peer, number, purpose = observation.peer, observation.round, observation.purpose
+        match observation.message:
+            case LeaveOut():
+                self.absent.add(peer)
+            case Back():
+                self.absent.discard(peer)
+            case Abandon() if observation.direction == "sent" or peer not in self.absent:
+                self.given_up.add((number, purpose))
+                if purpose == HOLDERS:  # the sum of rows that the count was made for ends with it
+                    self.given_up.add((number, "rows"))
+
+
+def goes_on(observation: Observation) -> bool:
+    """Whether a server that sends this is done with the sums before it."""
+    return observation.direction == "sent" and isinstance(observation.message, _NEXT)

@@ -1,0 +1,44 @@
+"""What all checks have in common."""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from secure_kg.audit.view.findings import CheckResult, Finding
+from secure_kg.audit.view.opening import OpenedSum
+from secure_kg.audit.view.read import Observation
+from secure_kg.federation.plan.settings import RunConfig
+
+
+class Check(ABC):
+    """One question about a run. Messages and opened sums come in the order of the transcript, and are not kept."""
+
+    id: ClassVar[str]
+    question: ClassVar[str]
+    """What a passed check answers with "no"."""
+
+    def __init__(self, config: RunConfig, clients: int) -> None:
+        self.config, self.clients = config, clients
+
+    def begin_session(self) -> None:  # noqa: B027  a check may look at one of these only
+        """Another session of the run begins: all keys are new."""
+
+    def observe(self, observation: Observation) -> None:  # noqa: B027  a check may look at one of these only
+        """One message."""
+
+    def opened(self, total: OpenedSum) -> None:  # noqa: B027  a check may look at one of these only
+        """One sum, as the server held it."""
+
+    @abstractmethod
+    def findings(self) -> list[Finding]: ...
+
+    @property
+    @abstractmethod
+    def seen(self) -> int:
+        """How many things it could look at: a check that has seen nothing has not passed."""
+
+    @abstractmethod
+    def looked_at(self) -> str:
+        """The same in words."""
+
+    def result(self) -> CheckResult:
+        return CheckResult(self.id, self.question, self.seen, self.looked_at(), tuple(self.findings()))

@@ -1,0 +1,344 @@
+"""Every sum of a session as the server could read it, computed again from its transcript and the public parameters.
+
+Whatever a party must know to compute the terms of a sum (the session's channel keys, the participants, the layout, the
+digest of the rows sent before) is in the transcript or in the run's settings: so an auditor computes them as the server
+did. A sum that cannot be computed again is told with the reason.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from protocols.alignment.interface import Union, list_digest
+from protocols.alignment.plain import ClearUnion
+from protocols.alignment.psu import names as union_names
+from protocols.alignment.psu import vote as union_vote
+from protocols.alignment.psu.attempts import Attempt, UnionPlaces
+from protocols.foundation.errors import ProtocolError
+from protocols.foundation.identifiers import PartyId, RoundId, SessionId
+from protocols.holders.interface import PURPOSE as HOLDERS
+from protocols.holders.interface import CountTask
+from protocols.holders.secret import vector_task as holders_task
+from protocols.session.channels import setup_transcript
+from protocols.session.credentials import check_signed
+from protocols.session.group_key import SealedGroupKey, SealedGroupKeys
+from protocols.session.messages import ChannelDirectory
+from protocols.sums.interface import SumLayout, SumTask
+from protocols.sums.plain import ClearInput
+from protocols.sums.secagg.messages import (
+    AdvertiseKeys,
+    EncryptedShares,
+    KeyDirectory,
+    MaskedInput,
+    ShareKeys,
+    SignedSurvivors,
+    Survivors,
+    SurvivorSignature,
+    UnmaskShares,
+)
+from protocols.sums.secagg.replay import RecordedSum, Withheld, open_again, withheld
+from protocols.sums.secagg.sums import vector_task
+from protocols.sums.secagg.terms import Advert, Terms
+from protocols.sums.secagg.vectors import VectorTask, parameters_for
+from protocols.sums.secret.aggregation import secret_vector_task
+from secure_kg.audit.view.attending import Attending, goes_on
+from secure_kg.audit.view.read import Observation
+from secure_kg.federation.plan.messages import Welcome
+from secure_kg.federation.plan.metric_sum import metric_layout
+from secure_kg.federation.plan.row_sum import row_layout
+from secure_kg.federation.plan.sampling import participants
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.plan.strategies import STRATEGIES
+
+Key = tuple[int, str]
+"""Round and purpose of a sum."""
+UNION: str = "union/"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedSum:
+    """One sum as the server held it in the end."""
+
+    round: int
+    purpose: str
+    contributors: frozenset[int]
+    threshold: int
+    """How many clients must help to open it; 0 for a sum in clear."""
+    vector: npt.NDArray[np.unsignedinteger] | None = field(repr=False)
+    """None if it could not be computed again."""
+    layout: SumLayout | None = None
+    """How the vector is read as numbers, where the server can read it."""
+    attempt: Attempt | None = None
+    """Of a private set union: how its table is read."""
+    seeds: dict[int, bytes] = field(default_factory=dict, repr=False)
+    """Self-mask seeds that the server was given."""
+    mask_keys: dict[int, bytes] = field(default_factory=dict, repr=False)
+    """Mask keys of clients that dropped out, which the server was given."""
+    problem: str = ""
+    """Why it could not be computed again."""
+    finished: bool = True
+    """Whether everybody who was asked has helped to open it."""
+    signatures: int = 0
+    """How many were checked against pinned identities: on mask keys, and on survivors."""
+    false_signatures: tuple[str, ...] = ()
+    withheld: tuple[Withheld, ...] = ()
+    """What the server has not passed on of clients that it had in the sum."""
+    states: dict[int, bytes] = field(default_factory=dict, repr=False)
+    """Of its contributors: their commitments to what their inputs depend on."""
+    given_up: bool = False
+    """Whether a party has said that the sum ends without a result: nobody goes on with it, even if it can be opened."""
+
+    @property
+    def read_by_server(self) -> bool:
+        """Whether its total tells the server something: numbers, or tags, or names."""
+        return self.layout is not None or self.attempt is not None or self.purpose == union_names.PURPOSE
+
+
+@dataclass(slots=True)
+class _Running:
+    task: VectorTask | None
+    layout: SumLayout | None
+    attempt: Attempt | None
+    problem: str = ""
+    recorded: RecordedSum = field(default_factory=RecordedSum)
+    clear: dict[int, npt.NDArray[np.unsignedinteger]] = field(default_factory=dict)
+    tried: int = 0
+    """With how many answers it was tried in vain to open it."""
+
+
+class Opening:
+    """One session. `observe` each of its messages in order; sums that are complete come back, the rest from `end`."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        clients: int,
+        union: Union | None = None,
+        identities: Mapping[PartyId, bytes] | None = None,
+    ) -> None:
+        """`union`: of an earlier session of the same run, if this one goes on with its alignment.
+
+        `identities`: the clients' pinned ones, to check signatures by.
+        """
+        self._config, self._identities = config, identities
+        self._clients = tuple(PartyId(number) for number in range(1, clients + 1))
+        self._strategy = STRATEGIES[config.strategy]
+        self._session: SessionId | None = None
+        self._channels = self._greeting = b""
+        self._commitment = b""
+        self.union = union
+        self._running: dict[Key, _Running] = {}
+        self._added: set[Key] = set()
+        """Sums in clear that are over: what comes afterwards is late."""
+        self._attending = Attending()
+
+    def observe(self, observation: Observation) -> list[OpenedSum]:
+        message = observation.message
+        match message:
+            case Welcome():
+                self._session, self._greeting = SessionId(message.session), message.binding
+                self.union = self.union if message.aligned else None
+            case ChannelDirectory():
+                if self._session is not None:
+                    keys = {PartyId(party): key for party, key in message.channel_keys.items()}
+                    self._channels = setup_transcript(self._session, keys, self._greeting)
+            case SealedGroupKeys() | SealedGroupKey():
+                self._commitment = message.commitment
+            case UnionPlaces():
+                self._take_union(message)
+            case ClearUnion():
+                self.union = self.union or Union(len(message.tags), list_digest(message.tags))
+        self._attending.observe(observation)
+        settled = self._settle() if goes_on(observation) else []
+        return [*settled, *self._take(observation)]
+
+    def end(self) -> list[OpenedSum]:
+        """Sums that were under way when the record ended."""
+        return [self._finish(key) for key in list(self._running)]
+
+    def _settle(self) -> list[OpenedSum]:
+        """The server goes on: what can be opened of the sums under way is what it has, whoever is still to answer."""
+        done = []
+        for key, running in list(self._running.items()):
+            answers = len(running.recorded.openings)
+            if running.clear:
+                done.append(self._finish(key))
+            elif answers > running.tried:
+                running.tried = answers
+                total = self._opened(key, running)
+                if not total.problem:
+                    del self._running[key]
+                    done.append(total)
+        return done
+
+    def _take(self, observation: Observation) -> list[OpenedSum]:
+        message, party = observation.message, PartyId(observation.peer)
+        key = observation.round, observation.purpose
+        done = [self._finish(old) for old in list(self._running) if old[0] < observation.round] if key[1] else []
+        match message:
+            case ClearInput():
+                if key not in self._added and observation.peer not in self._attending.absent:
+                    self._begin(key).clear[observation.peer] = message.vector
+                return done
+            case AdvertiseKeys():
+                self._begin(key).recorded.adverts.setdefault(party, message)
+        running = self._running.get(key)
+        if running is None:
+            return done
+        recorded = running.recorded
+        match message:
+            case KeyDirectory():
+                recorded.directories[party] = message
+            case ShareKeys():
+                recorded.shares.setdefault(party, message)
+            case EncryptedShares():
+                recorded.relayed[party] = message
+            case MaskedInput():
+                recorded.inputs.setdefault(party, message)
+            case Survivors():
+                recorded.survivors[party] = message
+            case SurvivorSignature():
+                recorded.signatures.setdefault(party, message)
+            case SignedSurvivors():
+                recorded.signed[party] = message
+            case UnmaskShares():
+                recorded.openings.setdefault(party, message)
+        if recorded.answered and self._all_asked(recorded):
+            done.append(self._finish(key))
+        return done
+
+    def _all_asked(self, recorded: RecordedSum) -> bool:
+        """A fast client may answer before the others have been asked."""
+        asked = recorded.signed if self._config.adversary == "active" else recorded.survivors
+        return recorded.contributors <= asked.keys()
+
+    def _begin(self, key: Key) -> _Running:
+        if key not in self._running:
+            try:
+                self._running[key] = self._described(*key)
+            except (ProtocolError, ValueError) as problem:
+                self._running[key] = _Running(None, None, None, str(problem))
+        return self._running[key]
+
+    def _described(self, number: int, purpose: str) -> _Running:
+        """The sum as every party reckons it for itself."""
+        config, union, round_id = self._config, self.union, RoundId(number)
+        chosen = participants(
+            self._clients, config.client_fraction, config.min_participants, config.seed, RoundId(number)
+        )
+        if purpose.startswith(UNION) and self._session is not None:
+            attempt_number = int(purpose.removeprefix(UNION))
+            attempt = Attempt.of(attempt_number, config.first_union_bound, self._session, self._commitment)
+            return _Running(attempt.task(self._clients), None, attempt)
+        if purpose in ("valid", "test"):
+            layout = metric_layout(len(self._clients))
+            return self._of_numbers(SumTask(round_id, purpose, self._clients, layout))
+        if union is None:
+            raise ProtocolError("the record does not say how large the union is")
+        if purpose == HOLDERS:
+            if config.aggregation == "plain":
+                return _Running(None, SumLayout(0, union.size, 1.0, 1, len(chosen), 32), None)
+            counting = CountTask(round_id, chosen, union.size, union.digest, config.least_holders)
+            return _Running(holders_task(counting), None, None)
+        if purpose == union_names.PURPOSE:
+            return _Running(union_names.names_task(self._clients, union.size, union.digest), None, None)
+        if purpose == union_vote.PURPOSE:
+            return _Running(union_vote.vote_task(self._clients, union.digest), None, None)
+        if purpose != "rows":
+            raise ProtocolError(f"a sum of '{purpose}', of which the protocols know nothing")
+        width = self._strategy.row_width(config.training.model, config.training.dim)
+        layout = row_layout(union.size, width, config.clip, len(self._clients), config.ring_bits)
+        return self._of_numbers(SumTask(round_id, purpose, chosen, layout))
+
+    def _of_numbers(self, task: SumTask) -> _Running:
+        of_vectors = secret_vector_task if self._config.aggregation == "secret" else vector_task
+        return _Running(of_vectors(task), task.layout, None)
+
+    def _take_union(self, places: UnionPlaces) -> None:
+        if places.size and self._session is not None and self.union is None:
+            attempt_number = int(places.purpose.removeprefix(UNION))
+            attempt = Attempt.of(attempt_number, self._config.first_union_bound, self._session, self._commitment)
+            self.union = Union(places.size, attempt.digest(places))
+
+    def _finish(self, key: Key) -> OpenedSum:
+        return self._opened(key, self._running.pop(key))
+
+    def _opened(self, key: Key, running: _Running) -> OpenedSum:
+        recorded, task, (number, purpose) = running.recorded, running.task, key
+        given_up = key in self._attending.given_up
+        if running.clear:
+            self._added.add(key)
+            total = sum(running.clear.values(), np.zeros_like(next(iter(running.clear.values()))))
+            return OpenedSum(number, purpose, frozenset(running.clear), 0, total, running.layout, given_up=given_up)
+        who = frozenset(int(party) for party in recorded.contributors)
+        if task is None or self._session is None:
+            return OpenedSum(number, purpose, who, 0, None, problem=running.problem or "no session", finished=False)
+        config = self._config
+        parameters = parameters_for(
+            len(task.participants), len(self._clients), config.threat_model, config.min_participants
+        )
+        terms = Terms(
+            self._session,
+            self._channels,
+            task.round,
+            task.purpose,
+            tuple(sorted(task.participants)),
+            parameters,
+            task.group,
+            task.length,
+        )
+        layout = running.layout if config.aggregation == "secagg" else None
+        kept_back = tuple(withheld(terms, recorded))
+        try:
+            opened = open_again(terms, recorded, config.adversary == "active")
+            if layout is not None:
+                layout.decode(opened.vector)  # refuses what cannot be a sum of these contributions
+        except ProtocolError as problem:
+            return OpenedSum(
+                *(number, purpose, who, parameters.threshold, None),
+                problem=str(problem),
+                finished=recorded.answered,
+                withheld=kept_back,
+            )
+        checked, wrong = self._verified(terms, recorded)
+        return OpenedSum(
+            number,
+            purpose,
+            frozenset(int(party) for party in opened.contributors),
+            parameters.threshold,
+            opened.vector,
+            layout,
+            running.attempt,
+            {int(party): seed for party, seed in opened.seeds.items()},
+            {int(party): secret for party, secret in opened.mask_keys.items()},
+            signatures=checked,
+            false_signatures=tuple(wrong),
+            withheld=kept_back,
+            states={int(party): recorded.adverts[party].state for party in opened.contributors},
+            given_up=given_up,
+        )
+
+    def _verified(self, terms: Terms, recorded: RecordedSum) -> tuple[int, list[str]]:
+        """How many signatures of this sum were checked, and which of them are false."""
+        if self._identities is None or self._config.adversary != "active":
+            return 0, []
+        survivors = recorded.contributors
+        signed = [
+            *(
+                (terms.advert_statement(party, Advert(one.mask_key, one.state)), one.signature)
+                for party, one in recorded.adverts.items()
+            ),
+            *(
+                (terms.survivors_statement(party, survivors), one.signature)
+                for party, one in recorded.signatures.items()
+            ),
+        ]
+        wrong = []
+        for statement, signature in signed:
+            try:
+                check_signed(self._identities, statement, signature)
+            except ProtocolError as problem:
+                wrong.append(f"round {terms.round}, {terms.purpose}: {problem}")
+        return len(signed), wrong

@@ -1,0 +1,171 @@
+"""Transcripts as typed observations: what the server received and sent, message by message.
+
+A run has one transcript for each session, that is, for each start of its job. Reading is lazy and can be repeated: a
+transcript may be larger than memory. Damage does not raise here; it ends the reading and is told (`Recording.damage`),
+because an audit must report it beside everything that could be read.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from protocols.alignment import plain as plain_union
+from protocols.alignment.psu import attempts
+from protocols.foundation import wire
+from protocols.foundation.errors import DecodeError
+from protocols.foundation.identifiers import NO_SESSION, SessionId
+from protocols.session import conversation, group_key
+from protocols.sums import plain as plain_sums
+from protocols.sums import totals
+from protocols.sums.secagg import messages as secagg_messages
+from protocols.transport.tap import Seal, Transcript
+from protocols.transport.traffic import Direction
+from secure_kg.federation.plan import messages as federation_messages
+from secure_kg.federation.plan.messages import Hello, Welcome
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.errors import UserError
+from secure_kg.runs.run_folder import read_json
+
+# Imported for their message types: a frame of an unknown kind cannot be read.
+_MESSAGE_MODULES = (
+    attempts,
+    conversation,
+    federation_messages,
+    group_key,
+    plain_sums,
+    plain_union,
+    secagg_messages,
+    totals,
+)
+
+_BEFORE_SESSION = Hello | Welcome | conversation.LeaveOut | conversation.Failed
+"""What passes outside a session: greetings, and the end of them for a client that was lost, or has failed, before it
+had its `Welcome`, while others had theirs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One message at the server's end."""
+
+    index: int
+    """Its number in the transcript, from zero."""
+    time_ns: int
+    direction: Direction
+    """From the server's side: `received` from a client, or `sent` to it."""
+    peer: int
+    round: int
+    """0: set-up. The round after the last one is that of the test results."""
+    phase: str
+    message: wire.Message = field(repr=False)
+    size: int
+    """Bytes of the frame, header included."""
+    frame: bytes = field(repr=False)
+
+    @property
+    def kind(self) -> str:
+        return type(self.message).__name__
+
+    @property
+    def purpose(self) -> str:
+        """Of which sum it is a part; empty if of none."""
+        return str(getattr(self.message, "purpose", ""))
+
+
+class Recording:
+    """The observations of one session. Iterate as often as needed; `damage` and `seal` are known after a whole pass."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.damage: str | None = None
+        """Why the reading ended before the end, in one line; what was read until then is as it was recorded."""
+        self.seal: Seal | None = None
+        """None: the transcript has no end."""
+
+    def __iter__(self) -> Iterator[Observation]:
+        self.damage = self.seal = None
+        transcript, session = Transcript(self.path), None
+        try:
+            for index, record in enumerate(transcript):
+                envelope = _decoded(record.frame, session)
+                if isinstance(envelope.message, Welcome):
+                    session = SessionId(envelope.message.session)
+                yield Observation(
+                    index,
+                    record.time_ns,
+                    record.direction,
+                    int(record.peer),
+                    int(envelope.round),
+                    record.phase,
+                    envelope.message,
+                    len(record.frame),
+                    record.frame,
+                )
+        except (DecodeError, OSError) as problem:
+            self.damage = problem.strerror or str(problem) if isinstance(problem, OSError) else str(problem)
+        self.seal = transcript.seal
+
+    @cached_property
+    def session(self) -> SessionId | None:
+        """None if the transcript ends before the session was opened."""
+        for observation in Recording(self.path):
+            if isinstance(observation.message, Welcome):
+                return SessionId(observation.message.session)
+        return None
+
+
+def read(transcript: Path) -> Recording:
+    """The observations in a transcript file, to iterate over: `for one in read(path): ...`."""
+    return Recording(transcript)
+
+
+def _decoded(frame: bytes, session: SessionId | None) -> wire.Envelope:
+    """Before its session is known, a transcript holds greetings only; later ones are of clients that are behind."""
+    try:
+        return wire.decode(frame, session=session if session is not None else NO_SESSION)
+    except DecodeError:
+        greeting = wire.decode(frame, session=NO_SESSION)
+        if not isinstance(greeting.message, _BEFORE_SESSION):
+            raise
+        return greeting
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedRun:
+    """A run as an auditor gets it: its public parameters, the server's transcripts, and what the run says of them."""
+
+    path: Path
+    config: RunConfig
+    recordings: tuple[Recording, ...]
+    summary: dict[str, Any] | None
+    """None if the run did not come to its end."""
+
+    @property
+    def clients(self) -> int:
+        return self.config.clients or 0
+
+
+def open_run(path: Path) -> AuditedRun:
+    """`UserError` if there is nothing to audit."""
+    if not path.is_dir():
+        raise UserError(f"{path}: no such run folder")
+    try:
+        text = (path / "config.toml").read_text(encoding="utf-8")
+    except OSError:
+        raise UserError(f"{path}: no config.toml there, so it is no run folder") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path / 'config.toml'}: not a text file") from None
+    config = RunConfig.from_toml(text, str(path / "config.toml"))
+    transcripts = sorted(path.glob("transcript-*.bin"), key=_start)
+    if not transcripts:
+        raise UserError(f"{path}: has no transcript; run the job again with --transcript")
+    summary = read_json(path / "summary.json") if (path / "summary.json").exists() else None
+    return AuditedRun(path, config, tuple(Recording(transcript) for transcript in transcripts), summary)
+
+
+def _start(transcript: Path) -> tuple[int, str]:
+    """When its first message passed: sessions of a run are audited in their order."""
+    for observation in Recording(transcript):
+        return observation.time_ns, transcript.name
+    return 0, transcript.name

@@ -1,0 +1,67 @@
+"""A client's own count of what it has done. What a server may ask for next follows from it, not from its word."""
+
+from collections.abc import Callable
+from typing import Any
+
+from secure_kg.federation.plan.settings import RunConfig
+
+
+class OwnCount:
+    """`drawn`: whether this client takes part in a round, by its own reckoning."""
+
+    def __init__(self, config: RunConfig, drawn: Callable[[int], bool]) -> None:
+        self._config, self._drawn = config, drawn
+        self.trained = 0
+        """The last round in which this client trained."""
+        self.refused = 0
+        """Evaluations that it was asked for and did not make."""
+        self._evaluated = self._judged = 0
+        self.opened: frozenset[int] = frozenset()
+        """Rounds of this run whose results it has helped to open, in earlier sessions: a checkpoint may be older."""
+        self._finished = False
+
+    def evaluation_due(self, round_id: int) -> bool:
+        """By this client's own settings: asked at will, it would give the same figures over ever other clients."""
+        config = self._config
+        return round_id == config.rounds or (round_id % config.eval_every == 0 and round_id < config.rounds)
+
+    def may_evaluate(self, round_id: int) -> bool:
+        """One evaluation per trained round; a client that was drawn for no round since has nothing to train."""
+        if round_id <= self._evaluated:
+            return False
+        idle = not any(map(self._drawn, range(self._last(round_id) + 1, round_id + 1)))
+        return self.fresh(round_id) or idle
+
+    def fresh(self, round_id: int) -> bool:
+        """Whether this client has trained since its last evaluation, or repeats one."""
+        return round_id in self.opened or self.trained > self._last(round_id)
+
+    def _last(self, round_id: int) -> int:
+        """The last evaluation before `round_id`, also if a resumed session has gone back behind it."""
+        return max(self._evaluated, *(number for number in self.opened if number < round_id), 0)
+
+    def evaluated(self, round_id: int) -> None:
+        self._evaluated = round_id
+
+    def judge(self, round_id: int) -> bool:
+        """Whether a verdict on this round may be taken: one for each that is due."""
+        fits = self.evaluation_due(round_id) and round_id > self._judged
+        if fits:
+            self._judged = round_id
+        return fits
+
+    def finish(self, round_id: int) -> bool:
+        """Whether test figures may be given: once per session, after the last round or where training stopped."""
+        fits = not self._finished and round_id <= self._config.rounds + 1
+        self._finished = self._finished or fits
+        return fits
+
+    def record(self) -> dict[str, Any]:
+        """For a checkpoint."""
+        counts = {"trained": self.trained, "evaluated": self._evaluated, "judged": self._judged}
+        return {**counts, "refused": self.refused}
+
+    def restore(self, record: dict[str, Any]) -> None:
+        """Checkpoints of earlier versions have no counts: they begin anew."""
+        self.trained, self._evaluated = record.get("trained", 0), record.get("evaluated", 0)
+        self._judged, self.refused = record.get("judged", 0), record.get("refused", 0)

@@ -1,0 +1,132 @@
+"""A client's own rows among the shared ones: where they stand, and what of the others' means it has applied.
+
+A client keeps the whole table as it has applied it, its own rows or not (`applied_table`). Its digest enters the keys
+of every sum, so clients that a server has sent different tables, at whatever time and in whatever order, cannot add up.
+"""
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from protocols.alignment.interface import Positions
+from protocols.foundation.errors import PeerMisbehaved
+from protocols.holders.interface import Holders
+from protocols.sums.interface import Contribution, SumLayout, Total
+from protocols.sums.totals import SumTotal
+from secure_kg.federation.client.applied_table import AppliedTable, UpdateRule
+from secure_kg.federation.client.first_rows import scaled_back
+from secure_kg.federation.plan.messages import SharedRows
+from secure_kg.federation.plan.row_sum import Rows, mean_rows, row_contribution
+from secure_kg.federation.plan.schedule import AGREEING_ROUND
+from secure_kg.federation.plan.strategies import Shared
+from secure_kg.learning.trainer import LocalTrainer
+
+_PREFIX: Final = "shared/"
+
+
+class OwnRows:
+    """`table` of the model is shared; row i of it stands at `positions.own[i]` of the union."""
+
+    def __init__(
+        self, positions: Positions, table: Shared, span: float, trainer: LocalTrainer, layout: SumLayout
+    ) -> None:
+        """First rows are uniform in ±`span`. `layout`: of the sums of rows."""
+        self.positions, self._span, self.layout = positions, span, layout
+        # Means are rounded to single precision like these bounds, and rounding keeps the order.
+        largest, first = np.float32(layout.codec.largest_value), np.float32(span + layout.codec.unit)
+        self._rule = UpdateRule(float(largest), float(min(first, largest)), AGREEING_ROUND)
+        self._table: Shared = table
+        self._trainer = trainer
+        self._applied = AppliedTable(positions.union_size, layout.real_entries // positions.union_size)
+        self._digest: bytes | None = None
+
+    @property
+    def digest(self) -> bytes:
+        """Of the whole table as this client has applied it: it enters the keys of the next sum."""
+        if self._digest is None:
+            self._digest = self._applied.digest(self.positions.digest)
+        return self._digest
+
+    @property
+    def averaged_in_union(self) -> int:
+        """How many rows of the union were averaged in some round, as far as this client was told."""
+        return int(np.count_nonzero(self._applied.averaged))
+
+    @property
+    def averaged_of_own(self) -> int:
+        return int(np.count_nonzero(self._applied.averaged[self.positions.own]))
+
+    def start(self, rows: Rows) -> None:
+        """The first rows [own, width], this client's own until the first mean."""
+        self._trainer.set_rows(self._table, rows)
+
+    def contribution(self, holders: Holders | None) -> Contribution:
+        """The rows that enough clients hold; all if nobody has counted."""
+        rows, own = self._trainer.rows(self._table), self.positions.own
+        if holders is not None:
+            rows, own = rows[holders.enough], own[holders.enough]
+        return row_contribution(rows, own, self.positions.union_size)
+
+    def take(self, news: SharedRows, round_id: int) -> None:
+        """A table of means that the server has computed. A row not averaged since stays as this client has it."""
+        self._accept(news.rows, news.averaged, round_id)
+
+    def take_lent(self, content: bytes, round_id: int) -> None:
+        """The table as another client has applied it, for one that has missed sums."""
+        self._accept(*self._applied.parse(content), round_id)
+
+    def take_sum(self, news: SumTotal, total: Total, least: int) -> None:
+        """A sum that only clients can read, and what this one has read in it. One that it has already is no news.
+
+        `least`: how many holders every row of it must have.
+        """
+        if news.of_round <= self._applied.newest:
+            return
+        some = total.counts > 0
+        if bool((total.counts[some] < least).any()):
+            raise PeerMisbehaved(f"a sum of rows that fewer than {least} clients hold")
+        if bool((total.real.reshape(len(some), -1)[~some] != 0).any()):
+            raise PeerMisbehaved("a sum with rows that nobody has added")
+        rows = np.where(some[:, None], mean_rows(total), self._applied.rows)
+        averaged = np.where(some, np.uint32(news.of_round), self._applied.averaged)
+        self._accept(rows, averaged, news.of_round)
+
+    def lend(self) -> bytes:
+        """The table as this client has applied it."""
+        return self._applied.to_bytes()
+
+    def _accept(self, rows: Rows, averaged: npt.NDArray[np.uint32], round_id: int) -> None:
+        fresh = self._applied.accept(rows, averaged, round_id, self._rule)
+        if not fresh.any():
+            return
+        self._digest = None
+        self._put(fresh[self.positions.own])
+
+    def begin_round(self) -> None:
+        """Go back to the last mean of every row that has one, whatever this client has trained since.
+
+        A sum that was given up leaves a client with rows of its own. If it went on from them, a server could have one
+        client train alone, round after round, and then read in a sum with the others how far it has come.
+        """
+        self._put(self._applied.averaged[self.positions.own] > 0)
+
+    def _put(self, chosen: npt.NDArray[np.bool_]) -> None:
+        """Write the applied means of the rows `chosen` [own] into the model."""
+        if not chosen.any():
+            return
+        places = self.positions.own[chosen]
+        rows, first = self._applied.rows[places], self._applied.averaged[places] == AGREEING_ROUND
+        mine = self._trainer.rows(self._table)
+        # Means of first rows shrink in the mean.
+        mine[chosen] = np.where(first[:, None], scaled_back(rows, self._span), rows)
+        self._trainer.set_rows(self._table, mine)
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """For a checkpoint."""
+        return self._applied.state(_PREFIX)
+
+    def load_state(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Go on from a checkpoint's table. Without it this client takes the whole table first, as a new one does."""
+        self._applied.load_state(arrays, _PREFIX)
+        self._digest = None

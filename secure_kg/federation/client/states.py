@@ -1,0 +1,46 @@
+"""A client's commitments to what its inputs depend on, by kind of sum (`protocols.sums.secagg.openings`).
+
+Rows depend on the parameters from which a round is trained (and on the round, whose draws are public). Results depend
+on the parameters that are ranked and on the part. Tables of the union depend on the names. An input that is nothing but
+zeros is a secret of nobody: its commitment changes with every round, so that it binds nobody, and repeats with it.
+"""
+
+from collections.abc import Collection
+from typing import Final
+
+from protocols.foundation.digests import digest
+from protocols.sums.secagg.openings import commit
+from secure_kg.data.graph import Part
+from secure_kg.learning.trainer import LocalTrainer
+
+_NOTHING: Final = b"nothing in round "
+
+
+class States:
+    """`key`: this client's own, for as long as its record of openings (`client_folder.state_key`)."""
+
+    __slots__ = ("_key",)
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def __repr__(self) -> str:
+        return "States()"
+
+    def of_rows(self, trainer: LocalTrainer) -> bytes:
+        return commit(self._key, "rows", trainer.digest())
+
+    def of_results(self, trainer: LocalTrainer, part: Part) -> bytes:
+        return commit(self._key, f"results/{part}", trainer.digest())
+
+    def of_nothing(self, kind: str, round_id: int) -> bytes:
+        """Of an input of zeros."""
+        return commit(self._key, kind, _NOTHING + b"%d" % round_id)
+
+    def of_names(self, names: Collection[str], run: str) -> bytes:
+        """Of one run: another one may be held by other clients, with other names."""
+        return commit(self._key, "names", digest(run.encode(), *(_encoded(name) for name in sorted(set(names)))))
+
+
+def _encoded(name: str) -> bytes:
+    return name.encode("utf-8", "surrogatepass")

@@ -1,0 +1,42 @@
+"""Shared rows as a sum: FedR, algorithm 1, line 8 (FedE, algorithm 1, for entities).
+
+A client contributes rows at their positions in the union and zeros elsewhere, with a count of one for every row it
+contributes; rows and counts travel in one vector. It contributes to rows that enough clients hold, and to no others
+(`protocols.holders.secret`). The mean of a row is its sum divided by its count.
+"""
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from protocols.sums.interface import Contribution, SumLayout, Total
+
+Rows = npt.NDArray[np.float32]
+"""Shape (rows, width)."""
+
+
+def row_layout(union_size: int, width: int, clip: float, parties: int, ring_bits: Literal[32, 64]) -> SumLayout:
+    return SumLayout(
+        real_entries=union_size * width,
+        count_entries=union_size,
+        bound=clip,
+        max_count=1,
+        parties=parties,
+        ring_bits=ring_bits,
+    )
+
+
+def row_contribution(rows: Rows, positions: npt.NDArray[np.int64], union_size: int) -> Contribution:
+    """`rows` [n, width] of one client, row i standing at `positions[i]` of the union."""
+    spread = np.zeros((union_size, rows.shape[1]), dtype=np.float32)
+    spread[positions] = rows
+    held = np.zeros(union_size, dtype=np.int64)
+    held[positions] = 1
+    return Contribution(real=spread.reshape(-1), counts=held)
+
+
+def mean_rows(total: Total) -> Rows:
+    """The means [union, width]. Those of rows to which nobody contributed mean nothing."""
+    counts = total.counts[:, None]
+    return (total.real.reshape(len(counts), -1) / np.maximum(counts, 1)).astype(np.float32)

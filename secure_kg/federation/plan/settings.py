@@ -1,0 +1,236 @@
+"""What a run is told: typed, checked when made, saved with the results. Free of torch: the server reads it too."""
+
+import dataclasses
+import hashlib
+import json
+import math
+import tomllib
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, get_args
+
+import tomli_w
+
+from protocols.alignment.psu.attempts import MAX_BOUND
+from protocols.foundation.errors import ProtocolError
+from protocols.sums.secagg.params import SumParameters, ThreatModel
+from protocols.sums.secagg.vectors import parameters_for
+from secure_kg.data.partition import RULES, By
+from secure_kg.federation.plan.strategies import STRATEGIES
+from secure_kg.foundation.errors import UserError
+from secure_kg.learning.config import TrainingConfig
+
+Aggregation = Literal["secagg", "secret", "plain"]
+Alignment = Literal["psu", "plain"]
+Adversary = Literal["semi-honest", "active"]
+Device = Literal["auto", "cpu", "cuda"]
+
+SETUP_SECONDS: Final = 600.0
+"""For starting up: a client imports torch and reads or downloads its data, which is no sign of trouble."""
+
+# These concern one party only; parties of one job may differ in them, and they do not change the result.
+_LOCAL_FIELDS: Final = frozenset(
+    {"client_data", "device", "deadline", "grace", "transcript", "checkpoint_every", "keys"}
+)
+_LEAST: Final = {"rounds": 1, "eval_every": 1, "patience": 1, "min_participants": 2, "min_holders": 1}
+# The share of clients that may fall silent in a sum unless told otherwise; an active server leaves room for fewer.
+_USUAL_DROPOUT: Final = {"semi-honest": 0.4, "active": 0.25}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConfig:
+    """Settings of one run. Defaults are those of FedR, appendix B; `presets` adapts them to small graphs."""
+
+    dataset: str = "umls"
+    by: By = "triples"
+    client_data: str | None = None
+    allow_leaky_split: bool = False
+    clients: int | None = None
+    """How many there are; each process fills it in from the ranks it was started with."""
+    strategy: str = "fedr"
+    aggregation: Aggregation = "secagg"
+    alignment: Alignment = "psu"
+    reveal_names: bool = False
+    union_bound: int | None = None
+    """None: what the strategy usually needs."""
+    min_holders: int | None = None
+    """None: two more than clients are declared corrupt (`least_holders`)."""
+    rounds: int = 300
+    client_fraction: float = 1.0
+    eval_every: int = 5
+    patience: int = 5
+    ring_bits: Literal[32, 64] = 32
+    clip: float = 16.0
+    min_participants: int = 2
+    adversary: Adversary = "semi-honest"
+    max_corrupt: float = 0.25
+    max_dropout: float | None = None
+    """None: 40 % (against an active server 25 %), or what `min_participants` leaves room for."""
+    keys: str | None = None
+    seed: int = 0
+    checkpoint_every: int = 10
+    transcript: bool = False
+    device: Device = "auto"
+    deadline: float = 600.0
+    grace: float = 10.0
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+
+    def __post_init__(self) -> None:
+        choices: dict[str, tuple[object, ...]] = {
+            "by": RULES,
+            "strategy": tuple(STRATEGIES),
+            "aggregation": get_args(Aggregation),
+            "alignment": get_args(Alignment),
+            "adversary": get_args(Adversary),
+            "ring_bits": (32, 64),
+            "device": get_args(Device),
+        }
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise UserError(f"{flag(name)} must be one of {', '.join(map(str, allowed))}")
+        pools = STRATEGIES[self.strategy].pools
+        for name, usual in _LEAST.items():
+            least = 1 if pools else usual  # pooled, there is one party, and nothing that a sum of two would hide
+            if (value := getattr(self, name)) is not None and value < least:
+                raise UserError(f"{flag(name)} must be at least {least}")
+        for name in ("seed", "checkpoint_every"):
+            if getattr(self, name) < 0:
+                raise UserError(f"{flag(name)} must not be negative")
+        if not 0 < self.client_fraction <= 1:
+            raise UserError("--client-fraction must lie above 0 and at most at 1")
+        for name in ("max_corrupt", "max_dropout"):
+            share = getattr(self, name)
+            if share is not None and not 0 <= share < 1:
+                raise UserError(f"{flag(name)} must be at least 0 and below 1")
+        if self.union_bound is not None and not 1 <= self.union_bound <= MAX_BOUND:
+            raise UserError(f"--union-bound must lie between 1 and {MAX_BOUND}")
+        if self.reveal_names and STRATEGIES[self.strategy].shared is None:
+            raise UserError(f"--reveal-names: under --strategy {self.strategy} no names are aligned")
+        if pools and self.aggregation != "plain":
+            raise UserError(
+                f"--aggregation {self.aggregation}: under --strategy {self.strategy} all triples are in one place, "
+                "and no sum can hide them"
+            )
+        if pools and self.client_fraction < 1:
+            raise UserError(f"--client-fraction: under --strategy {self.strategy} no clients are drawn")
+        if self.reveal_names and self.alignment == "plain":
+            raise UserError("--reveal-names is for --alignment psu: in the plain one the server is told names anyway")
+        if self.adversary == "active" and self.aggregation == "plain":
+            raise UserError("--adversary active needs --aggregation secagg or secret: the plain sum protects nothing")
+        if self.adversary == "active" and self.keys is None:
+            raise UserError("--adversary active needs --keys DIR: identities made with python -m launch.keygen")
+        if self.adversary != "active" and self.keys is not None:
+            raise UserError("--keys is for --adversary active: nobody signs anything otherwise")
+        for name in ("clip", "deadline", "grace"):
+            if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
+                raise UserError(f"{flag(name)} must be a positive number")
+
+    @property
+    def first_union_bound(self) -> int:
+        """How large a union the first attempt of the private set union has room for."""
+        return self.union_bound if self.union_bound is not None else STRATEGIES[self.strategy].union_bound
+
+    @property
+    def corrupt_clients(self) -> int:
+        """How many of all clients are declared to be on the server's side. The plain twin keeps to the same bound."""
+        return 0 if self.clients is None else self.threat_model.corrupt_of(self.clients)
+
+    @property
+    def least_holders(self) -> int:
+        """How many holders a row must have to be added up.
+
+        Unless told otherwise so many that two of them are honest: of a row with one honest holder the server and the
+        corrupt ones know all but that holder's part, and subtract it.
+        """
+        return self.corrupt_clients + 2 if self.min_holders is None else self.min_holders
+
+    def too_few_drawn(self, drawn: int) -> str:
+        """Why no row can be added up if so many clients are drawn for a round, in one line."""
+        change = "lower --max-corrupt, or give --min-holders" if self.min_holders is None else "lower --min-holders"
+        return (
+            f"--min-holders {self.least_holders}: only {drawn} clients take part in a round; "
+            f"raise --client-fraction or {change}"
+        )
+
+    @property
+    def send_seconds(self) -> float:
+        """How long the server waits for a client to take an earlier message before it sends the next one.
+
+        Where rows are shared a client is sent something when it waits for it. Alone it may train for rounds on end.
+        """
+        shared = STRATEGIES[self.strategy].shared is not None
+        return min(self.deadline, 2 * self.grace) if shared else self.deadline * self.eval_every
+
+    @property
+    def has_session(self) -> bool:
+        """Whether clients need channels to each other: for masked sums, or for the private set union alone."""
+        shared = STRATEGIES[self.strategy].shared is not None
+        return self.aggregation != "plain" or (self.alignment == "psu" and shared)
+
+    @property
+    def threat_model(self) -> ThreatModel:
+        """What is declared: the same for every sum of the run."""
+        dropout = self.max_dropout
+        if dropout is None:
+            dropout = _USUAL_DROPOUT[self.adversary]
+            if self.clients is not None and dropout * self.clients > self.clients - self.min_participants:
+                dropout = max(0, self.clients - self.min_participants) / self.clients
+        return ThreatModel(self.max_corrupt, dropout, self.adversary)
+
+    def sum_parameters(self, participants: int, clients: int) -> SumParameters:
+        """Graph and threshold of a sum of so many of the clients; `UserError` where nothing can be justified."""
+        try:
+            return parameters_for(participants, clients, self.threat_model, self.min_participants)
+        except ProtocolError as problem:
+            options = "--max-corrupt, --max-dropout, --min-participants, --client-fraction"
+            raise UserError(f"{options}: {problem}") from None
+
+    def digest(self) -> bytes:
+        """A fingerprint of everything the parties of a job must agree on."""
+        agreed = {name: value for name, value in dataclasses.asdict(self).items() if name not in _LOCAL_FIELDS}
+        agreed["min_holders"] = self.least_holders  # said aloud or not
+        return hashlib.sha256(json.dumps(agreed, sort_keys=True).encode()).digest()
+
+    def to_toml(self) -> str:
+        """Every setting, the resolved ones too. An option that was not given and has no value is left out."""
+        return tomli_w.dumps({name: value for name, value in dataclasses.asdict(self).items() if value is not None})
+
+    @classmethod
+    def from_toml(cls, text: str, where: str) -> "RunConfig":
+        """Strict: an unknown or mistyped key is an error, for a silently ignored setting changes a result."""
+        try:
+            values: dict[str, Any] = tomllib.loads(text)
+        except tomllib.TOMLDecodeError:
+            raise UserError(f"{where}: not a TOML file") from None
+        training = values.pop("training", {})
+        if not isinstance(training, dict):
+            raise UserError(f"{where}: 'training' must be a table")
+        check_types(cls, values, where)
+        check_types(TrainingConfig, training, where)
+        return cls(**values, training=TrainingConfig(**training))
+
+
+def flag(name: str) -> str:
+    """The command-line spelling of a field."""
+    return "--" + name.replace("_", "-")
+
+
+def check_types(owner: type, values: dict[str, Any], where: str) -> None:
+    """Raise `UserError` unless every key is a field of `owner` and has its default's type."""
+    known = {entry.name: entry.type for entry in dataclasses.fields(owner) if entry.name != "training"}
+    for key, value in values.items():
+        if key not in known:
+            raise UserError(f"{where}: unknown setting '{key}'")
+        if not isinstance(value, scalar_type(known[key])) or isinstance(value, bool) != (known[key] is bool):
+            raise UserError(f"{where}: '{key}' has the wrong type")
+
+
+def scalar_type(annotation: Any) -> type | tuple[type, ...]:
+    """The plain type behind a field's annotation; a whole number will do where a float is asked for."""
+    if annotation is float:
+        return (float, int)
+    if isinstance(annotation, type):
+        return annotation
+    options = [option for option in get_args(annotation) if option is not type(None)]
+    if all(isinstance(option, type) for option in options):
+        return tuple(options)
+    return type(options[0])

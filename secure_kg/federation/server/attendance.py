@@ -1,0 +1,100 @@
+"""Who is here. A client that stays silent too long is left out until it says that it is back; the others go on."""
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+from protocols.foundation.errors import PeerLost
+from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.session.conversation import Conversation, LeaveOut
+from protocols.session.patience import Patience
+
+
+@dataclass(slots=True)
+class Dropout:
+    """One absence, as the summary tells it."""
+
+    client: int
+    round: int
+    step: str
+    returned: int | None = None
+    """The round from which the client took part again."""
+
+    def record(self) -> dict[str, Any]:
+        back = {} if self.returned is None else {"returned": self.returned}
+        return {"client": self.client, "round": self.round, "step": self.step, **back}
+
+
+class Attendance:
+    """The clients of a run, those present and those left out."""
+
+    def __init__(self, clients: Collection[PartyId], patience: Patience, report: Callable[[str], None]) -> None:
+        self.present: set[PartyId] = set(clients)
+        self.dropouts: list[Dropout] = []
+        self._clients = tuple(sorted(clients))
+        self._patience, self._report = patience, report
+        self._absent: dict[PartyId, Dropout] = {}
+        self._untold: set[PartyId] = set()
+        """Left out, but with an earlier message not taken yet, so that they could not be told."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether nobody was ever missing, or all have come back."""
+        return len(self.present) == len(self._clients)
+
+    @property
+    def seconds_in_vain(self) -> float:
+        """For how long only clients were waited for that did not answer."""
+        return self._patience.seconds_in_vain
+
+    def lose(self, conversation: Conversation, parties: Collection[PartyId], round_id: RoundId, step: str) -> None:
+        """Go on without `parties`. They are told once; after that nothing is sent until they answer."""
+        for party in sorted(set(parties) & self.present):
+            self.present.discard(party)
+            dropout = Dropout(int(party), int(round_id), step)
+            self.dropouts.append(dropout)
+            self._absent[party] = dropout
+            self._untold.add(party)
+            when = f"in round {round_id}" if round_id else "during set-up"
+            self._report(f"client {party} fell silent {when} ({step}): going on with {len(self.present)} clients")
+        self._tell(conversation, round_id)
+
+    def look_for_returned(self, conversation: Conversation, round_id: RoundId) -> set[PartyId]:
+        """Take in again who has said that it is back; but not who was lost during set-up, and so lacks keys."""
+        self._tell(conversation, round_id)
+        returned = {
+            party
+            for party, dropout in sorted(self._absent.items())
+            if party not in self._untold and dropout.round and conversation.came_back(party)
+        }
+        for party in sorted(returned):
+            self._absent.pop(party).returned = int(round_id)
+            self.present.add(party)
+            self._patience.returned(party)
+            self._report(f"client {party} is back in round {round_id}")
+        return returned
+
+    def wait_for(self, conversation: Conversation, needed: int, round_id: RoundId, seconds: float) -> bool:
+        """Wait until at least `needed` clients are here; False if they do not come."""
+        limit = time.monotonic() + seconds
+        while len(self.present) < needed:
+            if time.monotonic() > limit:
+                return False
+            time.sleep(0.05)
+            self.look_for_returned(conversation, round_id)
+        return True
+
+    def reachable(self, conversation: Conversation) -> list[PartyId]:
+        """Everybody to whom a last word can be said without waiting."""
+        return [party for party in self._clients if not conversation.transport.busy(party)]
+
+    def _tell(self, conversation: Conversation, round_id: RoundId) -> None:
+        for party in sorted(self._untold):
+            if conversation.transport.busy(party):
+                continue  # a second message would wait behind the first
+            try:
+                conversation.send(party, LeaveOut(), round_id)
+            except PeerLost:
+                continue
+            self._untold.discard(party)

@@ -1,0 +1,88 @@
+"""The server's talk with whoever is there. Who does not answer is there no longer, until it says that it is back."""
+
+from collections.abc import Callable, Collection
+from typing import TypeVar
+
+from protocols.foundation import wire
+from protocols.foundation.identifiers import NO_SESSION, SETUP, PartyId, RoundId, SessionId
+from protocols.session.conversation import Conversation
+from protocols.session.patience import Patience
+from protocols.transport.base import Transport
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.plan.strategies import STRATEGIES
+from secure_kg.federation.server.attendance import Attendance
+from secure_kg.foundation.errors import UserError
+
+M = TypeVar("M", bound=wire.Message)
+
+
+class Gathering:
+    """All clients of a run, those who are there, and the conversation with them."""
+
+    def __init__(self, config: RunConfig, transport: Transport, report: Callable[[str], None]) -> None:
+        self.clients = tuple(transport.peers)
+        self.transport = transport
+        self.conversation = Conversation(transport, NO_SESSION)
+        self.round = SETUP
+        """The round under way, for messages and for the record of dropouts."""
+        # Where nothing is shared, nobody waits for a client until the next evaluation, which may be rounds away.
+        self._longest = config.deadline * (1 if STRATEGIES[config.strategy].shared else config.eval_every)
+        self._config, self._report = config, report
+        self.patience = self.fresh_patience()
+        self.attendance = Attendance(self.clients, self.patience, report)
+        self.when_lost: Callable[[Collection[PartyId]], None] = lambda _: None
+        """Told of those who are no longer there."""
+
+    def fresh_patience(self) -> Patience:
+        """The run's limits, without memory of how long anybody took."""
+        return Patience(self._longest, self._config.grace)
+
+    def open_session(self, session: bytes, greeting: bytes) -> None:
+        """`greeting`: digest of what everybody was told."""
+        self.conversation = Conversation(self.transport, SessionId(session), greeting)
+
+    @property
+    def present(self) -> set[PartyId]:
+        """Who is there. It shrinks and grows as the run goes on."""
+        return self.attendance.present
+
+    def silent(self, parties: Collection[PartyId], step: str) -> None:
+        """Go on without `parties`."""
+        self.when_lost(parties)
+        self.attendance.lose(self.conversation, parties, self.round, step)
+
+    def gather(
+        self, expected: type[M], step: str, patience: Patience | None = None, among: Collection[PartyId] | None = None
+    ) -> dict[PartyId, M]:
+        """One message from everybody who is there (and `among` these)."""
+        present = frozenset(self.present if among is None else self.present & set(among))
+        limits = patience if patience is not None else self.patience
+        answers = dict(self.conversation.gather_each(present, expected, self.round, limits, step))
+        if missing := present - answers.keys():
+            self.silent(missing, step)
+        return answers
+
+    def tell(self, parties: Collection[PartyId], message: wire.Message) -> None:
+        """The same message to all of `parties` that are there."""
+        if lost := self.conversation.broadcast(set(parties) & self.present, message, self.round):
+            self.silent(lost, type(message).__name__)
+
+    def assemble(self) -> None:
+        """Take in who has come back; if too few are here for any sum, wait for more."""
+        self.attendance.look_for_returned(self.conversation, self.round)
+        clients, needed = len(self.clients), self._config.min_participants
+        if self._config.aggregation != "plain":
+            parameters = self._config.sum_parameters(clients, clients)
+            needed = max(parameters.min_survivors, parameters.least_present)
+        if len(self.present) >= needed:
+            return
+        here = len(self.present)
+        self._report(f"{here} of {clients} clients are here, {needed} are needed: waiting for some to come back")
+        if not self.attendance.wait_for(self.conversation, needed, self.round, self._config.deadline):
+            raise UserError(
+                f"{len(self.present)} of {clients} clients are left in round {self.round}, {needed} are needed"
+            )
+
+    def dismiss(self, message: wire.Message, round_id: RoundId) -> None:
+        """A last word to everybody to whom it can be said without waiting."""
+        self.conversation.broadcast(self.attendance.reachable(self.conversation), message, round_id)

@@ -1,0 +1,446 @@
+"""The server of a federation: FedR, algorithm 1, "Server executes".
+
+It sees what the chosen protocols reveal to it and nothing else: it opens no triple file, imports no model, under secure
+aggregation reads only sums, of rows as well as of metrics, and under secret aggregation not even those. It may decide
+when to stop; what a client sends is decided by the client.
+
+A client that falls silent in any step, because it is slow, stopped or dead, costs that client only: the sum is that of
+the others, the federation goes on, and a client that comes back is taken in again. A sum that too few are left for is
+given up and the shared rows stay as they are.
+"""
+
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
+from typing import Any, Final, TypeVar
+
+from protocols.alignment.interface import Union
+from protocols.alignment.psu import names as union_names
+from protocols.foundation import wire
+from protocols.foundation.errors import EncodingOverflow, ProtocolError, SumAbandoned
+from protocols.foundation.identifiers import SETUP, PartyId, RoundId, new_session
+from protocols.holders.interface import CountTask
+from protocols.session.patience import Patience
+from protocols.sums.interface import Collected, SumTask
+from protocols.sums.totals import SumTotal
+from protocols.transport.base import Transport
+from protocols.transport.tap import Tap
+from secure_kg.federation.plan import twins
+from secure_kg.federation.plan.early_stopping import EarlyStopping
+from secure_kg.federation.plan.messages import (
+    Aligned,
+    Done,
+    Evaluate,
+    Finish,
+    Goodbye,
+    Hello,
+    Judged,
+    LendTable,
+    LentTable,
+    Ready,
+    SaveCheckpoint,
+    Saved,
+    TrainRound,
+    Verdict,
+    Welcome,
+    lent_table_bytes,
+)
+from secure_kg.federation.plan.metric_sum import metric_layout, metrics_of
+from secure_kg.federation.plan.row_sum import row_layout
+from secure_kg.federation.plan.sampling import participants
+from secure_kg.federation.plan.schedule import AGREEING_ROUND
+from secure_kg.federation.plan.settings import SETUP_SECONDS, RunConfig
+from secure_kg.federation.plan.strategies import STRATEGIES
+from secure_kg.federation.server.gathering import Gathering
+from secure_kg.federation.server.ledger import Ledger
+from secure_kg.federation.server.pacing import Turns
+from secure_kg.federation.server.shared_table import ReadableTable, SealedTable, SharedTable
+from secure_kg.federation.server.summing import Summing
+from secure_kg.foundation.errors import UserError
+from secure_kg.runs import checkpoint
+from secure_kg.runs.alignment_files import AlignedRun, load_aligned, save_aligned
+from secure_kg.runs.federation_record import evaluation_record
+from secure_kg.runs.outcome import ServerOutcome
+from secure_kg.runs.recording import seal_record, start_transcript
+from secure_kg.runs.run_folder import RunFolder, write_json
+
+Report = Callable[[str], None]
+M = TypeVar("M", bound=wire.Message)
+
+_SETUP_GRACE: Final = 60.0
+"""Starting up (imports, reading or downloading data) varies more between clients than a round does."""
+
+
+class FederationServer:
+    """One run, from greeting to results. `run()` is the whole life of the object."""
+
+    def __init__(
+        self, config: RunConfig, transport: Transport, folder: RunFolder, report: Report, turns: Turns | None = None
+    ) -> None:
+        """`turns`: when it may work (`pacing`); None: always."""
+        self._config, self._transport, self._folder, self._report = config, transport, folder, report
+        self._turns = turns if turns is not None else Turns()
+        self._strategy = STRATEGIES[config.strategy]
+        self._clients = tuple(transport.peers)
+        self._stopping = EarlyStopping(config.patience)
+        self._session: twins.ServerSession | None = None
+        self._table: SharedTable | None = None
+        self._tap: Tap | None = None
+        self._has: dict[PartyId, int] = {}
+        """Up to which round each client has the shared rows."""
+        self._best_with: set[PartyId] = set(self._clients)
+        """Clients that were told to keep the best copy, if there is one: test results are of that copy."""
+        self._idle: set[PartyId] = set()
+        """Clients that were asked to train and have not, since their last evaluation: they would refuse another."""
+        self._people = Gathering(config, transport, report)
+        self._people.when_lost = self._forget
+        self._ledger = Ledger(transport, self._clients, self._people.attendance)
+
+    def run(self) -> ServerOutcome:
+        """The whole run. If it cannot be finished, the clients are told why before the error leaves."""
+        try:
+            return self._run()
+        except (UserError, ProtocolError) as problem:
+            self._people.conversation.abort(self._clients, str(problem), self._people.round)
+            raise
+
+    @property
+    def complete(self) -> bool:
+        """Whether every client is there at the end."""
+        return self._people.attendance.complete
+
+    def _run(self) -> ServerOutcome:
+        self._check_feasible()
+        last, aligned = self._last_session()
+        patience = Patience(max(SETUP_SECONDS, self._config.deadline), _SETUP_GRACE)
+        self._greet(last, aligned, patience)
+        self._people.gather(Ready, "start", patience)
+        with self._turn("set-up", SETUP):
+            self._set_up(last, aligned, patience)
+        done = last.round
+        while not self._over(done):
+            done += 1
+            with self._turn("round", RoundId(done)):
+                self._round(RoundId(done))
+            if self._evaluation_due(done) or self._checkpoint_due(done):
+                with self._turn("evaluation", RoundId(done)):
+                    self._look_back(RoundId(done))
+        with self._turn("results", RoundId(done)):
+            return self._finish(RoundId(done))
+
+    def _turn(self, work: str, round_id: RoundId) -> AbstractContextManager[None]:
+        return self._turns.turn(work, round_id, self._ledger.figures)
+
+    def _last_session(self) -> tuple[checkpoint.Complete, AlignedRun | None]:
+        """What a resumed run goes on from."""
+        last, aligned = checkpoint.last_complete(self._folder.path), load_aligned(self._folder.server)
+        if last.round and self._strategy.shared is not None and aligned is None:
+            raise UserError(f"{self._folder.server}: its alignment.json is missing; without it no row has its place")
+        return last, aligned
+
+    def _set_up(self, last: checkpoint.Complete, aligned: AlignedRun | None, patience: Patience) -> None:
+        """Keys and alignment."""
+        people = self._people
+        if self._config.has_session:
+            self._session = twins.ServerSession.open(
+                self._config, self._clients, people.conversation, people.present, patience, people.silent
+            )
+        self._sums = Summing(self._config, self._session, people, self._ledger, self._report)
+        self._table = self._align(aligned, patience)
+        if last.round:
+            self._restore(last.round)
+        self._report(self._setting())
+        self._ledger.setup_is_over()
+
+    def _check_feasible(self) -> None:
+        """Refuse at once what could only fail later."""
+        config, clients = self._config, len(self._clients)
+        if config.min_participants > clients:
+            raise UserError(f"--min-participants {config.min_participants}: there are only {clients} clients")
+        if self._strategy.shared and config.least_holders > (drawn := len(self._chosen(RoundId(1)))):
+            raise UserError(config.too_few_drawn(drawn))
+        try:
+            row_layout(1, 1, config.clip, clients, config.ring_bits)
+        except EncodingOverflow as problem:
+            raise UserError(f"--clip {config.clip:g}: {problem}") from None
+        if config.has_session:
+            config.sum_parameters(clients, clients)
+        if config.aggregation != "plain":
+            config.sum_parameters(len(self._chosen(RoundId(1))), clients)
+
+    def _chosen(self, round_id: RoundId) -> tuple[PartyId, ...]:
+        config = self._config
+        return participants(self._clients, config.client_fraction, config.min_participants, config.seed, round_id)
+
+    def _forget(self, parties: Collection[PartyId]) -> None:
+        """Clients that were away may have missed what was sent to them, and training too."""
+        for party in parties:
+            self._has.pop(party, None)
+            self._idle.add(party)
+
+    def _over(self, done: int) -> bool:
+        return done >= self._config.rounds or self._stopping.exhausted
+
+    def _greet(self, last: checkpoint.Complete, aligned: AlignedRun | None, patience: Patience) -> None:
+        """Open a session with every client; settings that differ between parties end the job before it starts."""
+        digest = self._config.digest()
+        session = new_session()
+        if self._config.transcript:
+            self._tap = start_transcript(self._folder.path, session)
+            self._transport.attach(self._tap)
+        people = self._people
+        hellos = people.gather(Hello, "greeting", patience)
+        name = self._folder.path.resolve().name
+        union = aligned.union.digest if aligned is not None else b""
+        welcome = Welcome(session, digest, last.round, list(last.saved_by), union, name)
+        people.tell(hellos, welcome)
+        people.open_session(session, welcome.binding)
+        odd = [party for party in sorted(hellos) if hellos[party].digest != digest]
+        if odd:
+            raise UserError(f"client {odd[0]} was started with other settings than the server")
+        if aligned is not None and (strangers := people.present - set(aligned.clients)):
+            people.silent(strangers, "alignment")  # not there when the run began, so its rows have no place
+
+    def _align(self, aligned: AlignedRun | None, patience: Patience) -> SharedTable | None:
+        """Line 1-2: the size of the union. The first rows are the clients' own affair."""
+        if self._strategy.shared is None:
+            return None
+        union = aligned.union if aligned is not None else self._aligned_anew(patience)
+        there = self._people.gather(Aligned, "alignment", patience)
+        if aligned is None:
+            save_aligned(self._folder.server, union, there)
+        training = self._config.training
+        width = self._strategy.row_width(training.model, training.dim)
+        return (SealedTable if self._config.aggregation == "secret" else ReadableTable)(union, width)
+
+    def _aligned_anew(self, patience: Patience) -> Union:
+        people, clients = self._people, self._clients
+        talk, present = people.conversation, people.present
+        try:
+            union = twins.align_as_server(self._config, self._session, talk, clients, present, patience, people.silent)
+            if self._config.reveal_names and self._session is not None:
+                vectors = self._session.vectors
+                names = union_names.learn(talk, vectors, union, clients, present, patience, people.silent)
+                write_json(self._folder.server / "names.json", {"names": names})
+        except SumAbandoned as problem:
+            raise UserError(f"the names could not be aligned: {problem}") from None
+        return union
+
+    def _bring(self, parties: Collection[PartyId], round_id: RoundId) -> None:
+        """Send those of `parties` that are there what they lack of the shared rows."""
+        if self._table is None:
+            return
+        with self._transport.phase(round_id, "shared rows"):
+            lacking: dict[int, set[PartyId]] = {}
+            for party in set(parties) & self._people.present:
+                lacking.setdefault(self._has.get(party, 0), set()).add(party)
+                self._has[party] = self._table.newest
+            far_behind = set[PartyId]()
+            for since, those in sorted(lacking.items()):
+                if not self._table.reaches_back_to(since):
+                    far_behind |= those
+                    continue
+                for news in self._table.news_since(since):
+                    self._people.tell(those, news)
+            if far_behind:
+                self._people.conversation.admit(lent_table_bytes(self._table.union.size, self._table.width))
+            for party in sorted(far_behind):
+                self._lend_to(party, self._people.present - far_behind)
+
+    def _lend_to(self, party: PartyId, lenders: Collection[PartyId]) -> None:
+        """Have the table encrypted for a client that lacks more than is kept, by one that has applied all of it."""
+        people = self._people
+        for lender in sorted(lenders):
+            people.tell({lender}, LendTable(int(party)))
+            if lent := people.gather(LentTable, "shared rows", among={lender}):
+                people.tell({party}, lent[lender])
+                return
+        people.silent({party}, "shared rows")  # nobody has what it lacks
+
+    def _round(self, round_id: RoundId) -> None:
+        """Line 4-8."""
+        people = self._people
+        people.round, chosen = round_id, self._chosen(round_id)
+        self._assemble()
+        # Sums that nobody but clients can read are kept for a while only: all clients get them as they come.
+        self._bring(self._clients if isinstance(self._table, SealedTable) else chosen, round_id)
+        self._idle.update(chosen)
+        with self._transport.phase(round_id, "train"):
+            self._people.tell(chosen, TrainRound())
+        asked = people.present & set(chosen)
+        if self._table is not None:
+            result = self._add_up_rows(round_id, chosen, self._table)
+            if result is not None:
+                self._table.add(round_id, result)
+        self._idle -= asked & people.present
+
+    def _look_back(self, round_id: RoundId) -> None:
+        """Evaluation and checkpoint when due."""
+        if self._evaluation_due(round_id):
+            self._evaluate(round_id)
+        if self._checkpoint_due(round_id):
+            self._checkpoint(round_id)
+
+    def _evaluation_due(self, done: int) -> bool:
+        return done % self._config.eval_every == 0 or done == self._config.rounds
+
+    def _checkpoint_due(self, done: int) -> bool:
+        every = self._config.checkpoint_every
+        return every > 0 and (done % every == 0 or self._over(done))
+
+    def _assemble(self) -> None:
+        try:
+            self._people.assemble()
+        except UserError as problem:
+            raise UserError(f"{problem}; --resume {self._folder.path} continues from the last checkpoint") from None
+
+    def _add_up_rows(self, round_id: RoundId, chosen: tuple[PartyId, ...], table: SharedTable) -> twins.Result | None:
+        config, union = self._config, table.union
+        layout = row_layout(union.size, table.width, config.clip, len(self._clients), config.ring_bits)
+        task = SumTask(round_id, "rows", chosen, layout)
+        least, counting = config.least_holders, None
+        if least > 1:
+            counting = CountTask(round_id, chosen, union.size, union.digest, least)
+        if round_id == AGREEING_ROUND:  # no epochs: how quick it was must not become what a round is expected to take
+            return self._sums.add_up(task, counting, self._people.fresh_patience())
+        return self._sums.add_up(task, counting)
+
+    def _metric_task(self, round_id: RoundId, purpose: str) -> SumTask:
+        return SumTask(round_id, purpose, self._clients, metric_layout(len(self._clients)))
+
+    def _evaluate(self, round_id: RoundId) -> None:
+        self._assemble()
+        self._bring(self._clients, round_id)
+        asked = self._people.present - self._idle
+        with self._transport.phase(round_id, "evaluate"):
+            self._people.tell(asked, Evaluate())
+        result = self._sums.add_up(self._metric_task(round_id, "valid"), among=asked)
+        figures: dict[str, Any] = {}
+        match result:
+            case None:
+                return
+            case Collected():
+                metrics, clients = metrics_of(result.total), len(result.contributors)
+                mrr = metrics.tail.metrics()["mrr"]
+                improved = self._stopping.judge(round_id, mrr)
+                figures = evaluation_record(metrics)
+                told = f"loss {metrics.loss:8.4f}  valid MRR {mrr:.4f}"
+            case SumTotal():
+                improved, clients = self._judged_by_clients(round_id, result), len(result.contributors)
+                told = "results are for clients to read"
+        with self._transport.phase(round_id, "verdict"):
+            self._people.tell(self._clients, Verdict(improved))
+        if improved:
+            self._best_with = set(self._people.present)
+        ledger = self._ledger
+        record = {"round": round_id, "seconds": round(ledger.elapsed, 3), **figures, "clients": clients}
+        up, down = (sum(ledger.bytes(direction).values()) for direction in ("received", "sent"))
+        self._folder.append_metrics({**record, "bytes_up": up, "bytes_down": down})
+        mark = "  best so far" if improved else ""
+        self._report(f"round {round_id:4d}/{self._config.rounds}  {told}  {ledger.elapsed:6.1f} s{mark}")
+
+    def _judged_by_clients(self, round_id: RoundId, result: SumTotal) -> bool:
+        """Whether the evaluation is the best so far, from the client that has seen most evaluations."""
+        self._send_total(round_id, result)
+        with self._transport.phase(round_id, "verdict"):
+            judgements = self._people.gather(Judged, "verdict")
+        if not judgements:
+            return False
+        wisest = max(judgements, key=lambda party: (judgements[party].evaluations, -party))
+        improved = judgements[wisest].improved
+        self._stopping.note(round_id, improved)
+        return improved
+
+    def _send_total(self, round_id: RoundId, result: SumTotal) -> None:
+        with self._transport.phase(round_id, result.purpose):
+            self._people.tell([PartyId(party) for party in result.contributors], result)
+
+    def _checkpoint(self, round_id: RoundId) -> None:
+        if isinstance(self._table, SealedTable):
+            self._bring(self._clients, round_id)  # no later session could read what they lack
+        with self._transport.phase(round_id, "checkpoint"):
+            self._people.tell(self._clients, SaveCheckpoint())
+            record = {
+                "best_mrr": self._stopping.best_mrr,
+                "best_round": self._stopping.best_round,
+                "checks_since_best": self._stopping.checks_since_best,
+                "best_with": sorted(int(party) for party in self._best_with),
+                **self._ledger.record(),
+            }
+            table = self._table
+            arrays = {"rows": table.rows, "averaged": table.averaged} if isinstance(table, ReadableTable) else {}
+            checkpoint.save_part(self._folder.server, round_id, arrays, record)
+            saved = self._people.gather(Saved, "checkpoint")
+        checkpoint.mark_complete(self._folder.path, round_id, saved)
+
+    def _restore(self, done: int) -> None:
+        arrays, record = checkpoint.load_part(self._folder.server, done)
+        if isinstance(self._table, ReadableTable):
+            self._table.restore(arrays.get("rows"), arrays.get("averaged"))
+        if isinstance(self._table, SealedTable):
+            self._table.forget_before(done)
+            self._has = {PartyId(party): done for party in checkpoint.last_complete(self._folder.path).saved_by}
+        self._stopping.best_mrr = record["best_mrr"]
+        self._stopping.best_round = record["best_round"]
+        self._stopping.checks_since_best = record["checks_since_best"]
+        kept = {PartyId(party) for party in record.get("best_with", self._clients)}
+        self._best_with = kept & {PartyId(party) for party in checkpoint.last_complete(self._folder.path).saved_by}
+        self._ledger.restore(record, done)
+        self._folder.forget_metrics_after(done)
+        self._report(f"continuing after round {done}")
+
+    def _finish(self, done: RoundId) -> ServerOutcome:
+        last = RoundId(done + 1)  # results are a step of their own, so that no mask of a training round is used again
+        self._people.round = last
+        self._assemble()
+        self._bring(self._clients, last)
+        best = self._stopping.best_round
+        asked = self._people.present & self._best_with if best else set(self._people.present)
+        asked &= self._folder.tested() or asked  # clients give results of one run over one set of clients
+        with self._transport.phase(last, "finish"):
+            self._people.tell(asked, Finish(best, wanted=True))
+            self._people.tell(self._people.present - asked, Finish(best, wanted=False))
+        result = self._sums.add_up(self._metric_task(last, "test"), among=asked)
+        if result is None and not self._sums.refused:
+            raise UserError(f"no test result: {self._ledger.last_reason}")
+        if result is not None:
+            self._folder.note_tested(result.contributors)
+        if isinstance(result, SumTotal):
+            self._send_total(last, result)
+        with self._transport.phase(last, "finish"):
+            self._people.gather(Done, "results")
+            self._people.dismiss(Goodbye(self.complete), last)
+        readable, table, ledger = isinstance(result, Collected), self._table, self._ledger
+        return ServerOutcome(
+            rounds=done,
+            best_round=self._stopping.best_round,
+            valid_mrr=self._stopping.best_mrr if readable else None,
+            test=metrics_of(result.total) if isinstance(result, Collected) else None,
+            test_clients=len(result.contributors) if result is not None else 0,
+            union_size=table.union.size if table is not None else 0,
+            rows_kept_local=None if isinstance(table, SealedTable) else _never_averaged(table),
+            dropouts=ledger.dropouts,
+            abandoned_sums=ledger.abandoned_sums,
+            elapsed=ledger.elapsed,
+            setup=ledger.setup,
+            seconds=ledger.times.seconds,
+            cpu_seconds=ledger.times.cpu_seconds,
+            bytes_up=ledger.bytes("received"),
+            bytes_down=ledger.bytes("sent"),
+            transcript=seal_record(self._tap, self._tap.seal()) if self._tap is not None else None,
+        )
+
+    def _setting(self) -> str:
+        table, config = self._table, self._config
+        if self._strategy.pools and config.clients == 1:
+            return f"{self._strategy.title}: one graph, nothing to pool"
+        if self._strategy.pools:
+            return f"{self._strategy.title}: the triples of {config.clients} clients in one place, without any privacy"
+        rows = f"{table.union.size} shared {self._strategy.shared} rows" if table is not None else "nothing shared"
+        aligned = f", alignment {config.alignment}" if table is not None else ""
+        return (
+            f"{self._strategy.title}: {len(self._clients)} clients, {rows}{aligned}, aggregation {config.aggregation}"
+        )
+
+
+def _never_averaged(table: SharedTable | None) -> int:
+    return table.never_averaged if isinstance(table, ReadableTable) else 0

@@ -1,0 +1,101 @@
+"""The shared rows as the server keeps them: means it has computed itself, or sums it cannot read."""
+
+from abc import ABC, abstractmethod
+from collections import deque
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from protocols.alignment.interface import Union
+from protocols.foundation import wire
+from protocols.foundation.identifiers import RoundId
+from protocols.sums.interface import Collected
+from protocols.sums.totals import SumTotal
+from secure_kg.federation.plan.messages import SharedRows
+from secure_kg.federation.plan.row_sum import Rows, mean_rows
+from secure_kg.federation.plan.twins import Result
+from secure_kg.foundation.errors import UserError
+
+MOST_KEPT: Final = 32
+"""Sums kept for clients that are away. One that is away for longer is lent the table by another client."""
+
+
+class SharedTable(ABC):
+    """What has become of the shared rows so far."""
+
+    def __init__(self, union: Union, width: int) -> None:
+        self.union, self.width = union, width
+        self.newest = 0
+        """The round of the last sum that went in."""
+
+    @abstractmethod
+    def add(self, round_id: RoundId, result: Result) -> None:
+        """Take in the sum of a round."""
+
+    @abstractmethod
+    def news_since(self, round_id: int) -> list[wire.Message]:
+        """What a client lacks that has everything up to `round_id`."""
+
+    def reaches_back_to(self, round_id: int) -> bool:
+        """Whether `news_since` is all that such a client lacks."""
+        return True
+
+
+class ReadableTable(SharedTable):
+    """Under plain and pairwise-masked sums: the means, and when each row was last averaged (0: never)."""
+
+    def __init__(self, union: Union, width: int) -> None:
+        super().__init__(union, width)
+        self.rows: Rows = np.zeros((union.size, width), dtype=np.float32)
+        self.averaged: npt.NDArray[np.uint32] = np.zeros(union.size, dtype=np.uint32)
+
+    def add(self, round_id: RoundId, result: Result) -> None:
+        if not isinstance(result, Collected):
+            raise TypeError("a sum that cannot be read")
+        some = result.total.counts > 0
+        self.rows = np.where(some[:, None], mean_rows(result.total), self.rows)
+        self.averaged = np.where(some, np.uint32(round_id), self.averaged)
+        self.newest = int(round_id)
+
+    def news_since(self, round_id: int) -> list[wire.Message]:
+        return [SharedRows(self.rows, self.averaged)] if self.newest > round_id else []
+
+    @property
+    def never_averaged(self) -> int:
+        return int((self.averaged == 0).sum())
+
+    def restore(self, rows: Rows | None, averaged: npt.NDArray[np.uint32] | None) -> None:
+        if rows is None or averaged is None or rows.shape != self.rows.shape or averaged.shape != self.averaged.shape:
+            raise UserError("the checkpoint does not fit this federation: the clients' data have changed")
+        self.rows, self.averaged = rows, averaged
+        self.newest = int(averaged.max(initial=0))
+
+
+class SealedTable(SharedTable):
+    """Under secret sums: the sums as they are, for clients to read. None of them outlives the session's key."""
+
+    def __init__(self, union: Union, width: int) -> None:
+        super().__init__(union, width)
+        self._sums: deque[SumTotal] = deque()
+        self._forgotten = 0
+        """The last round whose sum is no longer kept."""
+
+    def add(self, round_id: RoundId, result: Result) -> None:
+        if not isinstance(result, SumTotal):
+            raise TypeError("a sum that is not sealed")
+        self._sums.append(result)
+        self.newest = int(round_id)
+        if len(self._sums) > MOST_KEPT:
+            self._forgotten = self._sums.popleft().of_round
+
+    def news_since(self, round_id: int) -> list[wire.Message]:
+        return [total for total in self._sums if total.of_round > round_id]
+
+    def reaches_back_to(self, round_id: int) -> bool:
+        return round_id >= self._forgotten
+
+    def forget_before(self, round_id: int) -> None:
+        """Go on in a new session: no key opens the sums of the old one, whose last round this was."""
+        self._sums.clear()
+        self.newest = self._forgotten = round_id

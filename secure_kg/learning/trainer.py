@@ -1,0 +1,175 @@
+"""A client's local training: its model, its optimiser, and the rows it exchanges."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from secure_kg.data.graph import ClientGraph, Part, Side
+from secure_kg.evaluation.ranking import FilteredRanking, Sides
+from secure_kg.evaluation.sums import RankingSums
+from secure_kg.foundation.errors import TrainingDiverged
+from secure_kg.foundation.seeds import generator, torch_seed
+from secure_kg.learning.config import TrainingConfig
+from secure_kg.learning.device import to_device
+from secure_kg.learning.loss import loss_and_gradients
+from secure_kg.learning.negatives import NegativeSampler
+from secure_kg.models.base import ModelSize
+from secure_kg.models.registry import build_model
+
+__all__ = ["LocalTrainer", "RankingSums", "Table", "TrainStats", "TrainingConfig"]
+
+Table = Literal["entity", "relation"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainStats:
+    """One round of local training: mean loss per triple, triples seen (with repetition), optimiser steps."""
+
+    loss: float
+    triples: int
+    steps: int
+
+
+class LocalTrainer:
+    """Trains on one client's graph (FedR, algorithm 1, lines 9-11)."""
+
+    def __init__(
+        self, graph: ClientGraph, config: TrainingConfig, device: torch.device, seed: int, client: int
+    ) -> None:
+        self.graph, self.config = graph, config
+        self._device, self._seed, self._client = device, seed, client
+        numbers = len(graph.entities), len(graph.relations)
+        size = ModelSize(*numbers, config.dim, config.margin, config.norm, graph.train)
+        initial = torch.Generator().manual_seed(torch_seed(seed, "initial rows", client))
+        self.model = build_model(config.model, size, initial).to(device)
+        self._optimiser = torch.optim.Adam(self.model.parameters(), lr=config.lr, fused=True)
+        for parameter in self.model.parameters():
+            parameter.grad = torch.zeros_like(parameter)  # kept zero between steps
+        self._train = torch.from_numpy(graph.train).to(device)
+        self._negatives = NegativeSampler(graph, config.negatives, config.share_negatives, device)
+        self._ranking = FilteredRanking(graph, device, config.eval_megabytes)
+
+    def train_round(self, round: int) -> TrainStats:
+        """`local_epochs` passes over the train part; raises `TrainingDiverged` if anything stops being finite."""
+        # From the round's number alone, so that a resumed run has the same rate.
+        self._optimiser.param_groups[0]["lr"] = self.config.lr * self.config.lr_decay ** max(0, round - 1)
+        order = generator(self._seed, "order", self._client, round)
+        draws = generator(self._seed, "negatives", self._client, round)
+        # Alternation starts from the round, so that one batch per round still sees both sides in turn.
+        sides: tuple[Side, ...] = ("tail",) if self.config.corrupt == "tail" else ("tail", "head")
+        loss_sum = torch.zeros((), dtype=torch.float64, device=self._device)
+        triples = steps = 0
+        for _ in range(self.config.local_epochs):
+            shuffled = self._train[to_device(order.permutation(len(self._train)), self._device)]
+            for batch in torch.split(shuffled, self.config.batch_size):
+                loss = self._step(batch, sides[(round + steps) % len(sides)], draws)
+                loss_sum += loss * len(batch)
+                triples += len(batch)
+                steps += 1
+        # One check per round: a value that is not finite stays so, and asking at every step would stall a GPU.
+        finite = torch.stack([loss_sum.isfinite(), *(p.isfinite().all() for p in self.model.parameters())]).all()
+        if not bool(finite):
+            raise TrainingDiverged(
+                f"client {self._client}: training is not finite in round {round}; a smaller --lr may help"
+            )
+        return TrainStats(float(loss_sum) / max(triples, 1), triples, steps)
+
+    def _step(self, batch: Tensor, side: Side, draws: np.random.Generator) -> Tensor:
+        """One optimiser step on batch [b, 3]; returns its mean loss.
+
+        Autograd sees only the rows of this batch. Their gradients are added into tables that are zero elsewhere, so
+        that a step writes a few rows and not a table of zeros; Adam itself goes over all rows, as its moments move
+        those too that a batch leaves out.
+        """
+        model = self.model
+        negatives = self._negatives.draw(batch, side, draws)
+        ids = torch.cat((batch[:, 0], batch[:, 2], negatives.entities.view(-1)))
+        entity = model.entity.detach().index_select(0, ids).requires_grad_()
+        relation = model.relation.detach().index_select(0, batch[:, 1]).requires_grad_()
+        h, t, candidates = torch.tensor_split(entity, (len(batch), 2 * len(batch)))
+        candidates = candidates.view(*negatives.entities.shape, -1)
+        r = model.relation_rows(batch[:, 1], relation)
+        negative = model.score_tails(h, r, candidates) if side == "tail" else model.score_heads(candidates, r, t)
+        positive = model.score(h, r, t)
+        loss, *by_score = loss_and_gradients(positive, negative, negatives.false_negative, self.config.temperature)
+        gradients = torch.autograd.grad((positive, negative), (entity, relation), by_score)
+        tables = ((model.entity, ids), (model.relation, batch[:, 1]))
+        for (parameter, rows), gradient in zip(tables, gradients, strict=True):
+            _gradient_of(parameter).index_add_(0, rows, gradient)
+        self._optimiser.step()
+        for parameter, rows in tables:
+            _gradient_of(parameter).index_fill_(0, rows, 0.0)
+        return loss
+
+    def rows(self, table: Table) -> npt.NDArray[np.float32]:
+        """A copy of a table [n, width], in local ids."""
+        return self._parameter(table).detach().cpu().numpy().copy()
+
+    def set_rows(self, table: Table, rows: npt.NDArray[np.float32]) -> None:
+        """Replace a table by rows [n, width] that arrived from outside.
+
+        Adam's moments stay. FedR's code starts a new Adam every round; on UMLS (5 clients, 5 seeds) keeping the
+        moments, dropping those of the shared table and dropping all of them rank tails alike within the noise of the
+        seeds, and keeping is the one that needs no rule about when to drop.
+        """
+        parameter = self._parameter(table)
+        if rows.shape != tuple(parameter.shape):
+            raise ValueError(f"{table} rows must have shape {tuple(parameter.shape)}, not {rows.shape}")
+        with torch.no_grad():
+            parameter.copy_(torch.from_numpy(np.ascontiguousarray(rows, dtype=np.float32)))
+
+    def evaluate(self, part: Part, sides: Sides = "tail") -> RankingSums:
+        """Filtered ranking of one part of the graph."""
+        return self._ranking.rank(self.model, self.graph.part(part), sides)
+
+    def parameters_state(self) -> dict[str, Tensor]:
+        """Copies of both tables, on the CPU: enough to evaluate, and to go back to the best round."""
+        return {name: p.detach().cpu().clone() for name, p in self.model.named_parameters()}
+
+    def digest(self) -> bytes:
+        """SHA-256 of both tables: the same if and only if the parameters are."""
+        state = hashlib.sha256()
+        for name, parameter in self.model.named_parameters():
+            values = parameter.detach().cpu().numpy()
+            state.update(f"{name}/{values.shape}/".encode())
+            state.update(np.ascontiguousarray(values, dtype="<f4").tobytes())
+        return state.digest()
+
+    def load_parameters(self, state: dict[str, Tensor]) -> None:
+        """Take both tables back from `parameters_state`."""
+        with torch.no_grad():
+            for name, parameter in self.model.named_parameters():
+                parameter.copy_(state[name])
+
+    def state(self) -> dict[str, Tensor]:
+        """Both tables and Adam's state, flat, contiguous and on the CPU: training goes on from it bit for bit."""
+        moments = {
+            f"{name}.{key}": value.detach().cpu().clone()
+            for name, parameter in self.model.named_parameters()
+            for key, value in self._optimiser.state.get(parameter, {}).items()
+        }
+        return self.parameters_state() | moments
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Continue where `state` was taken."""
+        self.load_parameters(state)
+        self._optimiser.state.clear()
+        for name, parameter in self.model.named_parameters():
+            prefix = f"{name}."
+            saved = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
+            if saved:  # nothing before the first step
+                self._optimiser.state[parameter] = {k: v.to(self._device, copy=True) for k, v in saved.items()}
+
+    def _parameter(self, table: Table) -> torch.nn.Parameter:
+        return {"entity": self.model.entity, "relation": self.model.relation}[table]
+
+
+def _gradient_of(parameter: torch.nn.Parameter) -> Tensor:
+    if parameter.grad is None:
+        raise RuntimeError("the optimiser's gradients are kept")
+    return parameter.grad

@@ -1,0 +1,84 @@
+"""Checkpoints in safetensors: named arrays and one JSON record, no pickle.
+
+A checkpoint of round R is complete when `checkpoint.json` names R, which the server writes after every client that is
+there has said that its own part is on disk; the file names them. Each party keeps its last two parts, so that the one
+named there always exists. A client that was absent goes on from its own last part before R, or from the start.
+"""
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from secure_kg.foundation.errors import UserError
+from secure_kg.runs.run_folder import read_json, write_json, write_whole
+
+Arrays = dict[str, npt.NDArray[Any]]
+_KEEP = 2
+
+
+def save_arrays(path: Path, arrays: Arrays, record: dict[str, Any]) -> None:
+    contiguous = {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in arrays.items()}
+    write_whole(path, save(contiguous, metadata={"record": json.dumps(record)}))
+
+
+def load_arrays(path: Path) -> tuple[Arrays, dict[str, Any]]:
+    try:
+        with safe_open(path, framework="np") as file:
+            record: dict[str, Any] = json.loads((file.metadata() or {})["record"])
+            return {name: file.get_tensor(name) for name in file.keys()}, record  # noqa: SIM118  not a dict
+    except (OSError, SafetensorError, KeyError, ValueError):
+        raise UserError(f"{path}: not a readable checkpoint") from None
+
+
+def save_part(folder: Path, round_id: int, arrays: Arrays, record: dict[str, Any]) -> None:
+    """One party's part of the checkpoint of `round_id`."""
+    save_arrays(_part(folder, round_id), arrays, record)
+    rounds = sorted(int(path.stem.rpartition("-")[2]) for path in folder.glob("checkpoint-*.safetensors"))
+    for old in [number for number in rounds if number <= round_id][:-_KEEP]:
+        _part(folder, old).unlink()
+
+
+def load_part(folder: Path, round_id: int) -> tuple[Arrays, dict[str, Any]]:
+    return load_arrays(_part(folder, round_id))
+
+
+def latest_before(folder: Path, round_id: int) -> int | None:
+    """The last round up to `round_id` of which this party has a part."""
+    rounds = [int(path.stem.rpartition("-")[2]) for path in folder.glob("checkpoint-*.safetensors")]
+    return max((number for number in rounds if number <= round_id), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """The checkpoint to go on from; round 0 if there is none yet."""
+
+    round: int
+    saved_by: tuple[int, ...]
+
+
+def mark_complete(run: Path, round_id: int, saved_by: Collection[int]) -> None:
+    write_json(run / "checkpoint.json", {"round": round_id, "clients": sorted(int(number) for number in saved_by)})
+
+
+def last_complete(run: Path) -> Complete:
+    path = run / "checkpoint.json"
+    if not path.exists():
+        return Complete(0, ())
+    content = read_json(path)
+    round_id, clients = content.get("round"), content.get("clients")
+    if not isinstance(round_id, int) or round_id < 0:
+        raise UserError(f"{path}: names no round")
+    if not isinstance(clients, list) or not all(isinstance(number, int) for number in clients):
+        raise UserError(f"{path}: names no clients")
+    return Complete(round_id, tuple(clients))
+
+
+def _part(folder: Path, round_id: int) -> Path:
+    return folder / f"checkpoint-{round_id:06d}.safetensors"

@@ -1,0 +1,109 @@
+"""A client's own folder: made for its owner's eyes only, and the record of the sums it has helped to open.
+
+pid                 number of the process that works on it
+run.id              a random name for the run, by which this client tells its runs apart
+openings.jsonl      one line per sum: run, round, purpose, survivors and their states (see `protocols.sums.secagg.openings`)
+state.key           256 random bits under which this client commits to its states; they open nothing else
+
+The last two may lie elsewhere, for several runs together.
+"""
+
+import contextlib
+import json
+import os
+import secrets
+from pathlib import Path
+
+from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.sums.secagg.openings import Opening
+from secure_kg.foundation.errors import UserError
+
+_OPENINGS = "openings.jsonl"
+_STATE_KEY = "state.key"
+_KEY_BYTES = 32
+_RUN_ID = "run.id"
+_ID_BYTES = 16
+BEFORE_ANYTHING = ("pid", _STATE_KEY, _RUN_ID)
+"""Files of a client that has not done anything yet."""
+
+
+def open_folder(folder: Path, process: int, *, resume: bool) -> None:
+    """Make the folder. A new run must not find one in use: a server that names an old run could have it overwritten."""
+    if not resume and folder.exists() and any(path.name not in BEFORE_ANYTHING for path in folder.iterdir()):
+        raise UserError(f"{folder}: has files of another run; choose another --out or continue with --resume")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)
+        (folder / "pid").write_text(f"{process}\n", encoding="utf-8")
+    except OSError as problem:
+        raise UserError(f"{folder}: cannot be written ({problem.strerror})") from None
+
+
+def run_id(folder: Path) -> str:
+    """The name of the run in this folder, the same in all its sessions; drawn by the first."""
+    return _drawn(folder / _RUN_ID, _ID_BYTES).hex()
+
+
+def state_key(folder: Path) -> bytes:
+    """The key of this client's commitments, the same in all sessions of a run; drawn by the first."""
+    key = _drawn(folder / _STATE_KEY, _KEY_BYTES)
+    if len(key) != _KEY_BYTES:
+        path = folder / _STATE_KEY
+        raise UserError(f"{path}: not a key of {_KEY_BYTES} bytes; without it, sums opened before are not opened again")
+    return key
+
+
+def _drawn(path: Path, size: int) -> bytes:
+    """What is in the file; at first random bytes."""
+    folder = path.parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with contextlib.suppress(FileExistsError):
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(secrets.token_bytes(size))
+        return path.read_bytes()
+    except OSError as problem:
+        raise UserError(f"{path}: cannot be used ({problem.strerror})") from None
+
+
+def append_opening(folder: Path, opening: Opening) -> None:
+    """Written before the answer leaves, so that it outlives this process."""
+    record = {
+        "run": opening.run,
+        "round": int(opening.round),
+        "purpose": opening.purpose,
+        "survivors": sorted(int(party) for party in opening.survivors),
+        "states": {str(int(party)): state.hex() for party, state in sorted(opening.states.items())},
+        "model": opening.model.hex(),
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / _OPENINGS).open("ab+") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - 1))
+            stub = b"" if file.read(1) in (b"", b"\n") else b"\n"  # a line that a crash cut short stays by itself
+            file.write(stub + json.dumps(record).encode() + b"\n")
+    except OSError as problem:
+        raise UserError(f"{folder / _OPENINGS}: cannot be written ({problem.strerror})") from None
+
+
+def read_openings(folder: Path) -> list[Opening]:
+    """All openings of the run so far. A last line cut short by a crash was never answered for."""
+    path = folder / _OPENINGS
+    if not path.exists():
+        return []
+    known: list[Opening] = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if not line.endswith("}"):
+            continue
+        try:
+            record = json.loads(line)
+            survivors = frozenset(PartyId(int(party)) for party in record["survivors"])
+            states = {PartyId(int(party)): bytes.fromhex(state) for party, state in record.get("states", {}).items()}
+            name = RoundId(int(record["round"])), str(record["purpose"])
+            model = bytes.fromhex(record.get("model", ""))
+            known.append(Opening(*name, survivors, states, model, str(record.get("run", ""))))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise UserError(f"{path}: not a record of openings") from None
+    return known

@@ -1,0 +1,203 @@
+"""The files of a run. This is the one place that writes them, each in a single step: a reader never sees half a file.
+
+config.toml                     every setting, resolved
+metrics.jsonl                   one line per evaluation
+summary.json                    the result; its presence means that the run is complete
+report.html                     the same for people
+checkpoint.json                 the last round for which every party has written its part
+server/checkpoint-R.safetensors
+server/alignment.json           size and digest of the union, once for the whole run
+server/names.json               the names of the union, under --reveal-names only
+server/tested.json              over which clients the test results were opened
+clients/K/                      what client K keeps to itself: its checkpoints, model.safetensors, result.json,
+                                alignment.safetensors; under secret sums federation.json(l), which only it can read
+pool/                           under --strategy entire: checkpoints and model of the one trainer; clients/K then has
+                                client K's result and its rows of that model
+transcript-S.bin                what the server saw in session S, if asked for; clients/K/receipt-S.jsonl is then client
+                                K's own record of the hashes of what passed, appended to as the session goes on
+lock                            held while a job runs here
+"""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from protocols.foundation.identifiers import PartyId
+from secure_kg.foundation.errors import UserError
+from secure_kg.federation.plan.settings import RunConfig
+
+LOCK: Final = "lock"
+_OWN: Final = ("clients/*", "pool")
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a run's folder for this process: two jobs in one folder would write over each other."""
+    try:
+        file = (path / LOCK).open("w")
+    except OSError as problem:
+        raise UserError(f"--out {path}: {problem.strerror}") from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UserError(f"{path}: another job is running in this folder") from None
+        yield
+
+
+class RunFolder:
+    """A run's folder as the server and the launcher see it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def create(cls, path: Path, config: RunConfig) -> "RunFolder":
+        """A new folder. One in which anything has happened is never written over."""
+        folder = cls.make(path)
+        write_whole(path / "config.toml", config.to_toml().encode())
+        return folder
+
+    @classmethod
+    def make(cls, path: Path) -> "RunFolder":
+        """An empty folder, or one in which a job has done no more than to begin."""
+        folder = cls(path)
+        try:
+            fresh = not path.exists()
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise UserError(f"--out {path}: {problem.strerror}") from None
+        if not fresh and (not any(path.iterdir()) or not folder._unused()):
+            raise UserError(f"--out {path}: exists already; choose another folder or continue with --resume")
+        return folder
+
+    @classmethod
+    def reopen(cls, path: Path, config: RunConfig) -> "RunFolder":
+        """A folder to go on with, under settings that may ask for more rounds. It is no longer complete."""
+        write_whole(path / "config.toml", config.to_toml().encode())
+        (path / "summary.json").unlink(missing_ok=True)
+        return cls(path)
+
+    def discard_if_unused(self) -> None:
+        """Remove a folder in which nothing has happened, so that a mended command can use its name."""
+        if self._unused():
+            shutil.rmtree(self.path, ignore_errors=True)
+
+    def _unused(self) -> bool:
+        """Whether a job has done no more here than to begin."""
+        files = [path.relative_to(self.path) for path in self.path.rglob("*") if not path.is_dir()]
+        own = ("pid", "state.key", "run.id")
+        begun = ("config.toml", LOCK, "transcript-*.bin", *(f"{folder}/{name}" for folder in _OWN for name in own))
+        return all(any(path.match(pattern) for pattern in begun) for path in files)
+
+    @property
+    def server(self) -> Path:
+        return self.path / "server"
+
+    @property
+    def pool(self) -> Path:
+        return self.path / "pool"
+
+    def client(self, number: int) -> Path:
+        return self.path / "clients" / str(number)
+
+    def note_tested(self, clients: Collection[int]) -> None:
+        write_json(self.server / "tested.json", {"clients": sorted(int(client) for client in clients)})
+
+    def tested(self) -> set[PartyId]:
+        """Over whom the run's test results were opened, if they were."""
+        path = self.server / "tested.json"
+        clients = read_json(path).get("clients", []) if path.exists() else []
+        if not isinstance(clients, list) or not all(isinstance(client, int) for client in clients):
+            raise UserError(f"{path}: names no clients")
+        return {PartyId(client) for client in clients}
+
+    def client_results(self) -> list[dict[str, Any]]:
+        """The results that clients on this machine have left; none from clients elsewhere."""
+        found = [read_json(path) for path in self.path.glob("clients/*/result.json")]
+        return sorted(found, key=lambda result: int(result["client"]))
+
+    def read_by_clients(self) -> dict[str, Any] | None:
+        """The result of the federation where only clients can read it, from the one here that has seen most of it."""
+        found = sorted(self.path.glob("clients/*/federation.json"), key=lambda path: int(path.parent.name))
+        return max(map(read_json, found), key=lambda result: int(result["evaluations"]), default=None)
+
+    def append_metrics(self, record: dict[str, Any]) -> None:
+        with (self.path / "metrics.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+
+    def metrics(self) -> list[dict[str, Any]]:
+        path = self.path / "metrics.jsonl"
+        if not path.exists():
+            return []
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
+
+    def all_metrics(self) -> list[dict[str, Any]]:
+        """As `metrics`, with what only clients could read, from any one on this machine."""
+        read: dict[int, dict[str, Any]] = {}
+        for path in self.path.glob("clients/*/federation.jsonl"):
+            lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
+            read |= {record["round"]: record for record in map(json.loads, lines)}
+        return [record | read.get(record["round"], {}) for record in self.metrics()]
+
+    def forget_metrics_after(self, round_id: int) -> None:
+        """Drop the lines of rounds that a resumed run will do again."""
+        kept = [record for record in self.metrics() if record["round"] <= round_id]
+        write_whole(self.path / "metrics.jsonl", "".join(json.dumps(record) + "\n" for record in kept).encode())
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        write_json(self.path / "summary.json", summary)
+
+    def write_report(self, page: str) -> None:
+        write_whole(self.path / "report.html", page.encode())
+
+    def settings(self) -> str:
+        return (self.path / "config.toml").read_text(encoding="utf-8")
+
+    def summary(self) -> dict[str, Any] | None:
+        path = self.path / "summary.json"
+        return read_json(path) if path.exists() else None
+
+
+def read_config(path: Path) -> RunConfig:
+    """The settings a run folder was started with."""
+    where = path / "config.toml"
+    try:
+        text = where.read_text(encoding="utf-8")
+    except OSError:
+        raise UserError(f"--resume {path}: no config.toml there") from None
+    return RunConfig.from_toml(text, str(where))
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write through a neighbour and rename, so that a crash leaves the old file or the new one."""
+    draft = path.with_name(path.name + ".draft")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with draft.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as problem:
+        raise UserError(f"{path}: cannot be written ({problem.strerror})") from None
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    # allow_nan=False: a result that is not a number must not look like one.
+    write_whole(path, (json.dumps(value, indent=2, allow_nan=False) + "\n").encode())
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise UserError(f"{path}: cannot be read as JSON") from None
+    if not isinstance(value, dict):
+        raise UserError(f"{path}: not a JSON object")
+    return value

@@ -1,1 +1,0 @@
-"""Its presence puts this folder on the path, so that the tests below it can import `vectors` and `in_threads`."""

@@ -1,0 +1,1 @@
+"""What several tests use: federations in threads, conversations, recorded runs, published vectors."""

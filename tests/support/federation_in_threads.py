@@ -1,0 +1,119 @@
+"""A whole federation in one process: the real server, clients, trainers and protocols over the in-process transport."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from protocols.foundation.errors import Aborted, LeftOut
+from protocols.foundation.identifiers import SERVER, PartyId
+from protocols.session.credentials import Credentials
+from protocols.transport.base import Transport
+from protocols.transport.in_process import InProcessNetwork
+from secure_kg.data.graph import ClientGraph
+from secure_kg.data.partition import partition
+from secure_kg.data.sources import load_source
+from secure_kg.federation.client.client import FederationClient
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.server.pacing import Turns
+from secure_kg.federation.server.server import FederationServer
+from secure_kg.learning.config import TrainingConfig
+from secure_kg.learning.trainer import LocalTrainer
+from secure_kg.runs.outcome import ServerOutcome
+from secure_kg.runs.run_folder import RunFolder
+
+SMALL = TrainingConfig(dim=8, negatives=14, batch_size=256, local_epochs=1, lr=0.01)
+
+
+def small_config(**changes: Any) -> RunConfig:
+    training = changes.pop("training", SMALL)
+    defaults: dict[str, Any] = {"dataset": "nations", "rounds": 4, "eval_every": 2, "checkpoint_every": 2}
+    return RunConfig(**{**defaults, "deadline": 30.0, **changes}, training=training)
+
+
+def nations(clients: int, by: Any = "triples", seed: int = 0) -> list[ClientGraph]:
+    return partition(load_source("nations"), clients, by, seed)
+
+
+class Vanished(Exception):
+    """A client is gone without a word, as if killed."""
+
+
+@dataclass
+class Run:
+    outcome: ServerOutcome | None = None
+    server_error: BaseException | None = None
+    client_errors: dict[int, BaseException] = field(default_factory=dict)
+    trainers: dict[int, LocalTrainer] = field(default_factory=dict)
+    gone: set[int] = field(default_factory=set)
+
+    def done(self) -> ServerOutcome:
+        assert self.server_error is None, self.server_error
+        assert not self.client_errors, self.client_errors
+        assert self.outcome is not None
+        return self.outcome
+
+
+def run_federation(
+    config: RunConfig,
+    graphs: list[ClientGraph],
+    path: Path,
+    *,
+    resume: bool = False,
+    client_config: dict[int, RunConfig] | None = None,
+    trainer_of: Callable[[ClientGraph, RunConfig, int], LocalTrainer] | None = None,
+    transport_of: Callable[[InProcessNetwork, int], Transport] | None = None,
+    credentials: dict[int, Credentials] | None = None,
+    report: Callable[[str], None] = lambda line: None,
+    turns: Turns | None = None,
+) -> Run:
+    torch.set_num_threads(1)
+    network, run = InProcessNetwork(len(graphs)), Run()
+    folder = RunFolder.reopen(path, config) if resume else RunFolder.create(path, config)
+
+    def serve() -> None:
+        try:
+            with network.endpoint(SERVER) as transport:
+                run.outcome = FederationServer(config, transport, folder, report, turns).run()
+        except Exception as problem:
+            run.server_error = problem
+
+    def take_part(number: int, graph: ClientGraph) -> None:
+        own = (client_config or {}).get(number, config)
+        transport = transport_of(network, number) if transport_of else network.endpoint(PartyId(number))
+        client = FederationClient(own, transport, len(graphs))
+        try:
+            client.greet()
+            make = trainer_of or _trainer
+            run.trainers[number] = make(graph, own, number)
+            client.run(graph, run.trainers[number], folder.client(number), (credentials or {}).get(number))
+        except (Vanished, LeftOut):
+            run.gone.add(number)
+        except Aborted as problem:
+            run.client_errors[number] = problem
+        except Exception as problem:
+            run.client_errors[number] = problem
+            client.say_failed(str(problem))
+
+    threads = [threading.Thread(target=serve)]
+    threads += [
+        threading.Thread(target=take_part, args=(number, graph)) for number, graph in enumerate(graphs, start=1)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+        assert not thread.is_alive(), "a party hangs"
+    return run
+
+
+def _trainer(graph: ClientGraph, config: RunConfig, number: int) -> LocalTrainer:
+    return LocalTrainer(graph, config.training, torch.device("cpu"), config.seed, number)
+
+
+def relation_rows(run: Run) -> dict[int, np.ndarray[Any, Any]]:
+    return {number: trainer.rows("relation") for number, trainer in run.trainers.items()}

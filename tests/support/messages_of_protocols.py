@@ -1,0 +1,156 @@
+"""Every message type of `protocols/` with a strategy that makes it; `test_wire` fails if one is missing."""
+
+import importlib
+import pkgutil
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import protocols
+from protocols.alignment.plain import TAG_BYTES, ClearNames, ClearUnion
+from protocols.alignment.psu.attempts import UnionPlaces
+from protocols.foundation import wire
+from protocols.primitives.aead import OVERHEAD_BYTES
+from protocols.primitives.identity import SIGNATURE_BYTES
+from protocols.primitives.prg import KEY_BYTES
+from protocols.primitives.shamir import SHARE_BYTES
+from protocols.session.conversation import MAX_PURPOSE, MAX_REASON, Abandon, Abort, Back, Failed, LeaveOut
+from protocols.session.group_key import DrawGroupKey, SealedGroupKey, SealedGroupKeys
+from protocols.session.messages import AdvertiseChannel, ChannelDirectory
+from protocols.sums.plain import ClearInput
+from protocols.sums.secagg.messages import (
+    PEERS_BYTES,
+    SEALED_SHARES_BYTES,
+    STATE_BYTES,
+    AdvertiseKeys,
+    EncryptedShares,
+    KeyDirectory,
+    MaskedInput,
+    ShareKeys,
+    SignedSurvivors,
+    Survivors,
+    SurvivorSignature,
+    UnmaskShares,
+)
+from protocols.sums.totals import SumTotal
+from tests.support.vectors import unhex, vectors
+
+
+def _exactly(size: int) -> st.SearchStrategy[bytes]:
+    return st.binary(min_size=size, max_size=size)
+
+
+def _by_client(entry: st.SearchStrategy[bytes]) -> st.SearchStrategy[dict[int, bytes]]:
+    return st.dictionaries(st.integers(1, 2**64 - 1), entry, max_size=4)
+
+
+_KEY = _exactly(32)
+_SIGNATURE = _exactly(SIGNATURE_BYTES)
+_SIGNATURE_OR_NONE = st.just(b"") | _SIGNATURE
+_SEALED = _by_client(_exactly(SEALED_SHARES_BYTES))
+_SHARES = _by_client(_exactly(SHARE_BYTES))
+_SEALED_KEY = _exactly(KEY_BYTES + OVERHEAD_BYTES)
+_STATE_OR_NONE = st.sampled_from([b"", bytes(STATE_BYTES), bytes(range(STATE_BYTES))])
+_PARTY = st.integers(1, 2**64 - 1)
+_PURPOSE = st.text(max_size=MAX_PURPOSE)
+_REASON = st.text(max_size=MAX_REASON)
+
+
+@wire.message(0xFF01)
+class AnyArray(wire.Message, frozen=True):
+    """A message of the tests: an array on which only the wire itself puts limits."""
+
+    value: np.ndarray[Any, Any]
+
+
+def _vector(*dtypes: str) -> st.SearchStrategy[npt.NDArray[Any]]:
+    return st.sampled_from(dtypes).flatmap(lambda dtype: hnp.arrays(dtype, st.integers(0, 6)))
+
+
+def _unmask_shares(purpose: str, mask_key_shares: dict[int, bytes], seed_shares: dict[int, bytes]) -> UnmaskShares:
+    """No client is in both."""
+    others = {party: share for party, share in seed_shares.items() if party not in mask_key_shares}
+    return UnmaskShares(purpose, mask_key_shares, others)
+
+
+def _key_directory(
+    purpose: str, mask_keys: dict[int, bytes], state: bytes, signatures: dict[int, bytes]
+) -> KeyDirectory:
+    """A state for every key."""
+    return KeyDirectory(purpose, mask_keys, dict.fromkeys(mask_keys, state), signatures)
+
+
+def _union_places(purpose: str, places: npt.NDArray[np.uint32], more: int) -> UnionPlaces:
+    """A size beyond every place, and none without places."""
+    size = int(places.max()) % 2**29 + 1 + more if len(places) else 0
+    return UnionPlaces(purpose, size, places % np.uint32(max(1, size)))
+
+
+STRATEGIES: dict[type[wire.Message], st.SearchStrategy[wire.Message]] = {
+    Failed: st.builds(Failed, _REASON),
+    Abort: st.builds(Abort, _REASON),
+    LeaveOut: st.builds(LeaveOut),
+    Back: st.builds(Back),
+    Abandon: st.builds(Abandon, _PURPOSE, _REASON),
+    AdvertiseChannel: st.builds(AdvertiseChannel, _KEY, _SIGNATURE_OR_NONE),
+    ChannelDirectory: st.builds(ChannelDirectory, _by_client(_KEY), _by_client(_SIGNATURE_OR_NONE)),
+    AdvertiseKeys: st.builds(AdvertiseKeys, _PURPOSE, _KEY, _STATE_OR_NONE, _SIGNATURE_OR_NONE),
+    KeyDirectory: st.builds(_key_directory, _PURPOSE, _by_client(_KEY), _STATE_OR_NONE, _by_client(_SIGNATURE_OR_NONE)),
+    ShareKeys: st.builds(ShareKeys, _PURPOSE, _SEALED, _KEY),
+    EncryptedShares: st.builds(EncryptedShares, _PURPOSE, _SEALED),
+    MaskedInput: st.builds(MaskedInput, _PURPOSE, _vector("<u4", "<u8"), _exactly(PEERS_BYTES)),
+    Survivors: st.builds(Survivors, _PURPOSE, st.lists(st.integers(-(2**63), 2**64 - 1), max_size=4)),
+    SurvivorSignature: st.builds(SurvivorSignature, _PURPOSE, _SIGNATURE),
+    SignedSurvivors: st.builds(SignedSurvivors, _PURPOSE, _by_client(_SIGNATURE)),
+    UnmaskShares: st.builds(_unmask_shares, _PURPOSE, _SHARES, _SHARES),
+    DrawGroupKey: st.builds(DrawGroupKey),
+    SealedGroupKeys: st.builds(SealedGroupKeys, _KEY, _by_client(_SEALED_KEY)),
+    SealedGroupKey: st.builds(SealedGroupKey, _PARTY, _KEY, _SEALED_KEY),
+    SumTotal: st.builds(
+        SumTotal, _PURPOSE, st.integers(0, 2**64 - 1), st.sets(_PARTY, max_size=4).map(sorted), _vector("<u4", "<u8")
+    ),
+    ClearInput: st.builds(ClearInput, _PURPOSE, _vector("<u4", "<u8")),
+    ClearNames: st.builds(ClearNames, st.lists(st.text(max_size=10), unique=True, max_size=5)),
+    ClearUnion: st.builds(ClearUnion, hnp.arrays("<u1", st.tuples(st.integers(0, 4), st.just(TAG_BYTES)))),
+    UnionPlaces: st.builds(_union_places, _PURPOSE, _vector("<u4"), st.integers(0, 2**20)),
+}
+any_message = st.one_of(list(STRATEGIES.values()))
+
+
+def registered() -> set[type[wire.Message]]:
+    """The message types that the modules of `protocols/` register; importing all but `mpi` brings them in."""
+    for module in pkgutil.walk_packages(protocols.__path__, "protocols."):
+        if not module.name.endswith(".mpi"):
+            importlib.import_module(module.name)
+    return {kind for kind in wire._NUMBERS if kind.__module__.split(".")[0] == "protocols"}
+
+
+def _field(value: Any) -> Any:
+    if isinstance(value, dict) and "bytes" in value:
+        return unhex(value["bytes"])
+    if isinstance(value, dict) and "map" in value:
+        return {int(party): unhex(key) for party, key in value["map"].items()}
+    if isinstance(value, dict):
+        return np.array(value["values"], dtype=value["dtype"]).reshape(value["shape"])
+    return value
+
+
+def written_frames() -> list[tuple[wire.Message, int, bytes]]:
+    """Message, round and frame of `wire_frames.json`: one of every type."""
+    by_name = {kind.__name__: kind for kind in STRATEGIES}
+    return [
+        (by_name[case["message"]](*map(_field, case["fields"])), case["round"], unhex(case["frame"]))
+        for case in vectors("wire_frames")["frames"]
+    ]
+
+
+def same(left: object, right: object) -> bool:
+    """Equality down to the bits of arrays, so that NaN equals itself and 0.0 differs from -0.0."""
+    if isinstance(left, wire.Message) and type(left) is type(right):
+        return all(same(getattr(left, name), getattr(right, name)) for name in left.__struct_fields__)
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
+        return (left.dtype, left.shape, left.tobytes()) == (right.dtype, right.shape, right.tobytes())
+    return type(left) is type(right) and bool(left == right)
