@@ -1,0 +1,34 @@
+"""What the server knows at the end of a run: the part of its summary that the protocols let it see."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from secure_kg.federation.plan.metric_sum import ClientMetrics
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOutcome:
+    """What the server knows when the run is over."""
+
+    rounds: int
+    best_round: int
+    valid_mrr: float | None
+    """None where only clients can read sums, as is `test`, and `rows_kept_local`."""
+    test: ClientMetrics | None
+    test_clients: int
+    """How many clients' results are in the test sum; 0 if clients did not help to open it, because it would show the
+    difference to one they opened before."""
+    union_size: int
+    rows_kept_local: int | None
+    """Rows of the union that were averaged in no round, because too few clients hold them."""
+    dropouts: list[dict[str, Any]]
+    abandoned_sums: list[dict[str, Any]]
+    elapsed: float
+    setup: dict[str, Any]
+    """Seconds and bytes before the first round."""
+    seconds: dict[str, float]
+    cpu_seconds: dict[str, float]
+    bytes_up: dict[int, int]
+    bytes_down: dict[int, int]
+    transcript: dict[str, Any] | None = None
+    """The end of the server's record, where one was kept: file, number of frames, last link."""
