@@ -22,6 +22,8 @@ from secure_kg.audit.view.read import open_run
 from secure_kg.federation.client.own_rows import OwnRows
 from secure_kg.federation.plan.messages import SharedRows, Welcome
 
+pytestmark = pytest.mark.long
+
 FIELDS = {
     *(
         "name",

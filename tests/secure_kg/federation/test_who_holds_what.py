@@ -47,6 +47,8 @@ from secure_kg.runs.summary import summarise
 from tests.support.federation_in_threads import Vanished, nations, relation_rows, run_federation, small_config
 from tests.support.transcripts import seen_by_server, vectors_in
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("alignment", ["psu", "plain"])
 @pytest.mark.parametrize("aggregation", ["secagg", "secret", "plain"])

@@ -18,6 +18,8 @@ from secure_kg.learning.trainer import LocalTrainer
 from secure_kg.models.base import EmbeddingModel, ModelSize
 from secure_kg.models.registry import build_model
 
+pytestmark = pytest.mark.long
+
 CPU = torch.device("cpu")
 QUICK = FusionSettings(epochs=3, negatives=14)
 
