@@ -11,13 +11,14 @@ from audited_runs import audited, audited_config, edited, ids, recorded_run, rep
 from dying_clients import VICTIM, dying_after
 from federation_in_threads import SMALL, Vanished, nations, run_federation
 
-from protocols.identifiers import RoundId
+from protocols.identifiers import PartyId, RoundId
 from secure_kg.audit.audit import Audit
 from secure_kg.audit.read import Observation
 from secure_kg.data.graph import ClientGraph
 from secure_kg.errors import TrainingDiverged
 from secure_kg.federation import server
 from secure_kg.federation.config import RunConfig
+from secure_kg.federation.sampling import participants
 from secure_kg.training.trainer import LocalTrainer, TrainStats
 
 GRACE = 1.0
@@ -106,6 +107,24 @@ def test_a_client_that_dies(tmp_path: Path, aggregation: str, messages: int) -> 
         assert found == IN_CLEAR | {"few-holder-rows"}
     else:
         assert found == set()
+
+
+@pytest.mark.parametrize("aggregation", ["secagg", "secret"])
+def test_a_round_in_which_all_drawn_clients_are_slow(tmp_path: Path, aggregation: str) -> None:
+    """Nobody is left who could be told that its sums were given up, and what comes late begins no new sum."""
+    changes: dict[str, Any] = {"client_fraction": 0.4, "max_corrupt": 0.0, "max_dropout": 0.4, "patience": 9}
+    config = audited_config(5, rounds=4, eval_every=2, deadline=2 * GRACE, aggregation=aggregation, **changes)
+    drawn = participants([PartyId(number) for number in range(1, 6)], 0.4, 2, config.seed, RoundId(3))
+
+    def dawdle(number: int) -> None:
+        time.sleep(4 * GRACE if number in drawn else 0)
+
+    run = run_federation(config, nations(5), tmp_path / "run", trainer_of=trainers(3, dawdle))
+    assert run.outcome is not None
+    assert {(one["client"], one["round"]) for one in run.outcome.dropouts} == {(int(party), 3) for party in drawn}
+    found = audited(tmp_path / "run")
+    assert ids(found, "high") == set()
+    assert len({(total.round, total.purpose) for total in found.sums.sums}) == len(found.sums.sums)
 
 
 @pytest.mark.parametrize("fraction", [0.5, 0.8])
