@@ -14,6 +14,7 @@ from secure_kg.federation.config import RunConfig
 from secure_kg.federation.messages import Goodbye, TrainRound, Welcome
 from secure_kg.federation.sampling import participants
 from secure_kg.federation.strategy import STRATEGIES
+from secure_kg.words import counted
 
 
 class Completeness(Check):
@@ -151,4 +152,4 @@ class Completeness(Check):
         return found
 
     def looked_at(self) -> str:
-        return f"{len(self._trained):,} rounds, {len(self._uploads):,} kinds of uploads"
+        return f"{counted(len(self._trained), 'round')}, {counted(len(self._uploads), 'kind')} of uploads"

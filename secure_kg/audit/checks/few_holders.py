@@ -6,6 +6,7 @@ from secure_kg.audit.checks.base import Check
 from secure_kg.audit.findings import Evidence, Finding
 from secure_kg.audit.opening import OpenedSum
 from secure_kg.federation.config import RunConfig
+from secure_kg.words import counted
 
 
 class FewHolders(Check):
@@ -63,4 +64,4 @@ class FewHolders(Check):
     def looked_at(self) -> str:
         if not self._sums:
             return "no sums of rows that the server could read"
-        return f"{self._sums:,} sums of rows, {self._rows:,} rows with contributors"
+        return f"{counted(self._sums, 'sum')} of rows, {counted(self._rows, 'row')} with contributors"

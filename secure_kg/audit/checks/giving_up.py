@@ -31,6 +31,7 @@ from secure_kg.audit.read import Observation
 from secure_kg.federation.config import RunConfig
 from secure_kg.federation.messages import Goodbye
 from secure_kg.federation.sampling import participants
+from secure_kg.words import counted
 
 _NEXT: Final[dict[type[wire.Message], type[wire.Message]]] = {
     AdvertiseKeys: KeyDirectory,
@@ -188,4 +189,4 @@ class GivingUp(Check):
         return self._steps
 
     def looked_at(self) -> str:
-        return f"{self._steps:,} steps of sums"
+        return f"{counted(self._steps, 'step')} of sums"

@@ -15,6 +15,7 @@ from secure_kg.audit.opening import OpenedSum
 from secure_kg.audit.read import Observation
 from secure_kg.audit.statistics import ALARM, Words, difference, odd_p
 from secure_kg.federation.config import RunConfig
+from secure_kg.words import counted
 
 
 class Reuse(Check):
@@ -101,7 +102,8 @@ class Reuse(Check):
         return len(self._first_seen)
 
     def looked_at(self) -> str:
-        return f"{self._pairs:,} pairs of successive uploads, {len(self._first_seen):,} keys, seeds and ciphertexts"
+        pairs, once = counted(self._pairs, "pair"), len(self._first_seen)
+        return f"{pairs} of successive uploads, {once:,} keys, seeds and ciphertexts"
 
 
 def _single_use(observation: Observation) -> list[tuple[str, bytes]]:

@@ -13,6 +13,7 @@ from secure_kg.audit.findings import Evidence, Finding
 from secure_kg.audit.opening import OpenedSum
 from secure_kg.audit.read import Observation
 from secure_kg.federation.config import RunConfig
+from secure_kg.words import counted
 
 Key = tuple[int, str]
 """Round and purpose."""
@@ -133,7 +134,7 @@ class OneStory(Check):
         return self._lists
 
     def looked_at(self) -> str:
-        return f"{self._lists:,} lists of survivors"
+        return f"{counted(self._lists, 'list')} of survivors"
 
 
 def _names(parties: set[int]) -> str:

@@ -65,7 +65,7 @@ def check(found: Audit, name: str) -> str:
 def test_a_run_that_was_resumed_for_more_rounds(two_sessions: Path) -> None:
     found = audited(two_sessions)
     assert ids(found, "high", "medium") == set()
-    assert check(found, "verdicts") == "16 verdicts that were sent"
+    assert check(found, "verdicts") == "16 verdicts sent"
     assert check(found, "goes-on-from-checkpoint") == "2 sessions"
 
 
@@ -142,7 +142,7 @@ def test_a_run_that_stops_early(tmp_path: Path) -> None:
     run = recorded_run(tmp_path / "run", rounds=9, eval_every=1, patience=2, training=still)
     found = audited(run)
     assert ids(found, "high", "medium") == set()
-    assert check(found, "verdicts") == "12 verdicts that were sent"
+    assert check(found, "verdicts") == "12 verdicts sent"
 
 
 def test_a_resumed_run_under_secret_sums(tmp_path: Path) -> None:
