@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.runs.metric_names import named_metrics
+from secure_kg.runs.outcome import ServerOutcome
 from secure_kg.runs.peak_memory import peak_memory_mb
 from secure_kg.runs.run_folder import RunFolder
-from secure_kg.runs.outcome import ServerOutcome
 from secure_kg.runs.split_record import blemishes, leaky_split
 from secure_kg.runs.stopwatch import PHASES
 

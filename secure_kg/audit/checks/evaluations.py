@@ -16,6 +16,7 @@ from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.messages import Evaluate, Finish, SaveCheckpoint, TrainRound, Welcome
 from secure_kg.federation.plan.sampling import participants
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.words import counted, named_clients
 
 METRICS = ("valid", "test")
 
@@ -149,18 +150,16 @@ class Evaluations(Check):
 
     def opened(self, total: OpenedSum) -> None:
         if odd := self._untrained.opened(total):
-            named = ", ".join(str(party) for party in sorted(odd))
             self._on_demand.add(
                 f"session {self._session}, round {total.round}: results ({total.purpose}) were added up again without "
-                f"training in between, this time with or without clients {named}"
+                f"training in between, this time with or without {named_clients(odd)}"
             )
         if total.purpose == "test" and total.vector is not None and total.threshold:
             session, contributors = self._tested = self._tested or (self._session, total.contributors)
             if odd := contributors ^ total.contributors:
-                named = ", ".join(str(party) for party in sorted(odd))
                 self._on_demand.add(
                     f"session {self._session}, round {total.round}: test results were opened, as in session {session}, "
-                    f"this time with or without clients {named}"
+                    f"this time with or without {named_clients(odd)}"
                 )
 
     def findings(self) -> list[Finding]:
@@ -183,4 +182,4 @@ class Evaluations(Check):
         return self._asked
 
     def looked_at(self) -> str:
-        return f"{self._asked:,} requests for results"
+        return f"{counted(self._asked, 'request')} for results"

@@ -31,6 +31,7 @@ from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.messages import Goodbye
 from secure_kg.federation.plan.sampling import participants
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.words import counted
 
 _NEXT: Final[dict[type[wire.Message], type[wire.Message]]] = {
     AdvertiseKeys: KeyDirectory,
@@ -188,4 +189,4 @@ class GivingUp(Check):
         return self._steps
 
     def looked_at(self) -> str:
-        return f"{self._steps:,} steps of sums"
+        return f"{counted(self._steps, 'step')} of sums"

@@ -18,6 +18,7 @@ from secure_kg.audit.view.snapshots import Snapshots
 from secure_kg.audit.view.table_again import TableAgain
 from secure_kg.federation.plan.messages import LentTable, SaveCheckpoint, SharedRows, Welcome
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.words import counted
 
 
 class HonestTotals(Check):
@@ -120,4 +121,4 @@ class HonestTotals(Check):
         return found
 
     def looked_at(self) -> str:
-        return f"{self._sent:,} tables and totals that were sent, {self._computed:,} sums computed"
+        return f"{counted(self._sent, 'message')} with tables or totals, {counted(self._computed, 'sum')} computed"

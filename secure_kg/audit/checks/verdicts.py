@@ -17,6 +17,7 @@ from secure_kg.federation.plan.messages import Finish, SaveCheckpoint, Verdict, 
 from secure_kg.federation.plan.metric_sum import metrics_of
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import DataError
+from secure_kg.foundation.words import counted
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ class Verdicts(Check):
         if self.config.aggregation == "secret":
             return "no verdicts of the server: clients judge"
         unknown = f", {self._unchecked:,} of them on what is not in the record" if self._unchecked else ""
-        return f"{self._told:,} verdicts that were sent{unknown}"
+        return f"{counted(self._told, 'verdict')} sent{unknown}"
 
 
 def _called(improved: bool) -> str:

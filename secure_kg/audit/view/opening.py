@@ -182,7 +182,7 @@ class Opening:
                 if key not in self._added and observation.peer not in self._attending.absent:
                     self._begin(key).clear[observation.peer] = message.vector
                 return done
-            case AdvertiseKeys():
+            case AdvertiseKeys() if key in self._running or observation.peer not in self._attending.absent:
                 self._begin(key).recorded.adverts.setdefault(party, message)
         running = self._running.get(key)
         if running is None:

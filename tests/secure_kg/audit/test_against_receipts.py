@@ -230,7 +230,7 @@ def test_a_server_that_is_killed_between_sending_and_recording_is_not_accused(co
     killed_at(copy, goodbyes + 2, 3)
     found = audited(copy)
     assert of_integrity(found, "high") == set()
-    assert "lacks 1 frames that client 3 received" in told_of(found, "messages-not-recorded")
+    assert "lacks 1 frame that client 3 received" in told_of(found, "messages-not-recorded")
 
 
 def test_a_run_that_is_killed_and_resumed_is_not_accused(broken_run: Path, tmp_path: Path) -> None:
@@ -362,7 +362,7 @@ def test_messages_that_are_not_recorded_need_a_reason(copy: Path) -> None:
     rewritten(path, [*marks[:-2], sent], final=False)
     found = audited(copy)
     assert of_integrity(found, "high") == {"transcript-differs"}
-    assert "lacks 1 frames that client 2 sent" in told_of(found, "transcript-differs")
+    assert "lacks 1 frame that client 2 sent" in told_of(found, "transcript-differs")
 
 
 # --- signatures -----------------------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ def test_a_sum_opened_again_over_other_clients() -> None:
     repeated.opened(dataclasses.replace(rows, contributors=BUT_ONE))
     assert found(repeated) == {"same-sum-over-other-clients": "high"}
     (finding,) = repeated.findings()
-    assert "once with and once without clients 4" in finding.evidence[0]
+    assert "once with and once without client 4" in finding.evidence[0]
 
 
 @pytest.mark.parametrize(("second", "severity"), [(ALL, "info"), (BUT_ONE, "medium")])
