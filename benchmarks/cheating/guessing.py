@@ -18,7 +18,7 @@ from benchmarks.cheating.spoils import sums_read, total_of
 from benchmarks.cheating.stage import Stage, stage_config
 from secure_kg.data.graph import ClientGraph
 from secure_kg.federation.client.first_rows import first_rows, private_seed
-from secure_kg.federation.plan.schedule import AGREEING_ROUND
+from secure_kg.federation.plan.run_plan import AGREEING_ROUND
 from secure_kg.models.shapes import initial_range
 from secure_kg.runs.alignment_files import load_aligned, load_positions
 

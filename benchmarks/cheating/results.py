@@ -18,8 +18,8 @@ from protocols.foundation import wire
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.sums.interface import Total
 from protocols.sums.secagg.messages import AdvertiseKeys
+from secure_kg.evaluation.ranking_metrics import RankingMetrics
 from secure_kg.federation.plan.messages import Finish, TrainRound, Verdict
-from secure_kg.federation.plan.metric_sum import metrics_of
 from secure_kg.federation.server.server import FederationServer
 from secure_kg.federation.server.shared_table import ReadableTable
 from secure_kg.runs.outcome import ServerOutcome
@@ -63,7 +63,7 @@ def loss_of_victim(with_it: Read, without: Read, session: Session, round_id: int
 
 
 def _loss(total: Total) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
-    metrics = metrics_of(total)
+    metrics = RankingMetrics.of(total)
     return np.array([metrics.loss_sum, float(metrics.loss_triples)])
 
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.holders.interface import PURPOSE as HOLDERS
 from protocols.session.conversation import Abandon, Back, LeaveOut
 from protocols.sums.plain import ClearInput
@@ -11,9 +10,8 @@ from secure_kg.audit.view.evidence import Check
 from secure_kg.audit.view.findings import Evidence, Finding
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.messages import Goodbye, TrainRound, Welcome
-from secure_kg.federation.plan.sampling import participants
+from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
-from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.words import counted
 
 
@@ -25,7 +23,8 @@ class Completeness(Check):
         """`summary`: of a run that came to its end."""
         super().__init__(config, clients)
         self._summary = summary
-        self._shares = STRATEGIES[config.strategy].shared is not None
+        self._plan = RunPlan(config, clients)
+        self._rows = [block.purpose for block in self._plan.blocks]
         self._trained: set[int] = set()
         self._uploads: set[tuple[int, str]] = set()
         self._strangers = Evidence()
@@ -62,7 +61,7 @@ class Completeness(Check):
             case MaskedInput(purpose=purpose) | ClearInput(purpose=purpose) | Abandon(purpose=purpose):
                 self._uploads.add((observation.round, purpose))
                 if isinstance(observation.message, Abandon) and purpose == HOLDERS:  # so ends the sum of rows
-                    self._uploads.add((observation.round, "rows"))
+                    self._uploads.update((observation.round, rows) for rows in self._rows)
             case Goodbye():
                 self._farewell = True
 
@@ -77,10 +76,7 @@ class Completeness(Check):
 
     def _nobody_there(self, number: int) -> bool:
         """Whether all clients that were drawn for a round were left out: there is nothing that could be recorded."""
-        config, clients = self.config, [PartyId(party) for party in range(1, self.clients + 1)]
-        fraction, least = config.client_fraction, config.min_participants
-        drawn = participants(clients, fraction, least, config.seed, RoundId(number))
-        return all((number, party) in self._away for party in drawn)
+        return all((number, party) in self._away for party in self._plan.participants(number))
 
     def _missing(self) -> Evidence:
         """By what the run says of itself; of a run without an end, by the rounds that come after."""
@@ -92,9 +88,9 @@ class Completeness(Check):
                 continue
             if number not in self._trained:
                 missing.add(f"round {number} is not there")
-            elif self._shares and (number, "rows") not in self._uploads and (complete or number < last):
+            elif any((number, rows) not in self._uploads for rows in self._rows) and (complete or number < last):
                 missing.add(f"round {number}: nobody contributed rows")
-        every = self.config.eval_every
+        every = self.config.eval_every  # not the last round of a run that ended early or was resumed for more
         due = [number for number in range(1, last + 1) if number % every == 0]
         for number in due[:-1] if not complete else due:
             if (number, "valid") not in self._uploads:

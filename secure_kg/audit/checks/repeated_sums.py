@@ -9,7 +9,8 @@ import dataclasses
 
 from secure_kg.audit.view.evidence import Check
 from secure_kg.audit.view.findings import Evidence, Finding
-from secure_kg.audit.view.opening import UNION, OpenedSum
+from secure_kg.audit.view.opening import OpenedSum
+from secure_kg.federation.plan.run_plan import UNION
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.words import counted, named_clients
 

@@ -15,9 +15,10 @@ from protocols.foundation.errors import ProtocolError
 from protocols.transport.tap import frame_hash
 from secure_kg.audit.view.evidence import Check
 from secure_kg.audit.view.findings import Evidence, Finding
-from secure_kg.audit.view.opening import UNION, OpenedSum
+from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.messages import TrainRound
+from secure_kg.federation.plan.run_plan import UNION
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.words import counted, named_clients
 

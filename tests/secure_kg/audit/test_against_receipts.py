@@ -28,7 +28,7 @@ from secure_kg.data.graph import ClientGraph
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.server import server
 from secure_kg.foundation.errors import UserError
-from secure_kg.learning.trainer import LocalTrainer
+from secure_kg.learning.kge import KgeLearner
 from tests.support.audited_runs import audited, audited_config, ids, transcript_of
 from tests.support.dying_clients import VICTIM, dying_after
 from tests.support.federation_in_threads import Vanished, nations, run_federation
@@ -66,19 +66,19 @@ def copy(secagg_run: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(secagg_run, tmp_path / "run"))
 
 
-def trainers(at: int, act: Callable[[int], None]) -> Callable[[ClientGraph, RunConfig, int], LocalTrainer]:
+def trainers(at: int, act: Callable[[int], None]) -> Callable[[ClientGraph, RunConfig, int], KgeLearner]:
     """Trainers that do something else in round `at`."""
 
-    def make(graph: ClientGraph, config: RunConfig, number: int) -> LocalTrainer:
-        trainer = LocalTrainer(graph, config.training, torch.device("cpu"), config.seed, number)
-        train = trainer.train_round
+    def make(graph: ClientGraph, config: RunConfig, number: int) -> KgeLearner:
+        trainer = KgeLearner(graph, config.training, torch.device("cpu"), config.seed, number)
+        train = trainer.train
 
         def other(round_id: int) -> Any:
             if round_id == at:
                 act(number)
             return train(round_id)
 
-        trainer.train_round = other  # type: ignore[method-assign]
+        trainer.train = other  # type: ignore[method-assign]
         return trainer
 
     return make

@@ -16,7 +16,8 @@ from secure_kg.federation.plan.sampling import participants
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.server import server
 from secure_kg.foundation.errors import TrainingDiverged
-from secure_kg.learning.trainer import LocalTrainer, TrainStats
+from secure_kg.learning.kge import KgeLearner
+from secure_kg.learning.learner import TrainStats
 from tests.support.audited_runs import (
     audited,
     audited_config,
@@ -39,19 +40,19 @@ def _short_setup(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_SETUP_GRACE", 3.0)
 
 
-def trainers(at: int, act: Callable[[int], None]) -> Callable[[ClientGraph, RunConfig, int], LocalTrainer]:
+def trainers(at: int, act: Callable[[int], None]) -> Callable[[ClientGraph, RunConfig, int], KgeLearner]:
     """Trainers that do something before they train round `at`."""
 
-    def make(graph: ClientGraph, config: RunConfig, number: int) -> LocalTrainer:
-        trainer = LocalTrainer(graph, config.training, torch.device("cpu"), config.seed, number)
-        train = trainer.train_round
+    def make(graph: ClientGraph, config: RunConfig, number: int) -> KgeLearner:
+        trainer = KgeLearner(graph, config.training, torch.device("cpu"), config.seed, number)
+        train = trainer.train
 
         def act_and_train(round_id: RoundId) -> TrainStats:
             if round_id == at:
                 act(number)
             return train(round_id)
 
-        trainer.train_round = act_and_train  # type: ignore[assignment,method-assign]
+        trainer.train = act_and_train  # type: ignore[assignment,method-assign]
         return trainer
 
     return make
