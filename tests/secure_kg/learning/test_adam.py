@@ -13,13 +13,14 @@ ONE_ROUND = """
 import sys
 import torch
 from secure_kg.data.partition import load_client
-from secure_kg.learning.trainer import LocalTrainer, TrainingConfig
+from secure_kg.learning.config import TrainingConfig
+from secure_kg.learning.kge import KgeLearner
 
 graph = load_client("nations", 2, 1, "triples", 0)
-trainer = LocalTrainer(graph, TrainingConfig(dim=4), torch.device("cpu"), 0, 1)
-trainer.train_round(1)
-trainer.evaluate("valid")
-trainer.state()
+learner = KgeLearner(graph, TrainingConfig(dim=4), torch.device("cpu"), 0, 1)
+learner.train(1)
+learner.evaluate("valid")
+learner.state()
 print([name for name in ("torch._dynamo", "sympy", "sklearn", "pykeen") if name in sys.modules])
 """
 
