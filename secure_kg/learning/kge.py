@@ -18,7 +18,7 @@ from secure_kg.learning.adam import Adam, gradient_of
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.device import to_device
 from secure_kg.learning.learner import Learner, Rows, Settings, TrainStats
-from secure_kg.learning.loss import fused_loss
+from secure_kg.learning.loss import chained, loss_and_gradients
 from secure_kg.learning.negatives import NegativeSampler
 from secure_kg.models.base import ModelSize
 from secure_kg.models.registry import build_model
@@ -87,15 +87,15 @@ class KgeLearner(Learner):
         r = model.relation_rows(batch[:, 1], relation)
         negative = model.score_tails(h, r, candidates) if side == "tail" else model.score_heads(candidates, r, t)
         positive = model.score(h, r, t)
-        loss = fused_loss(positive, negative, negatives.false_negative, self.config.temperature)
-        gradients = torch.autograd.grad(loss, (entity, relation))
+        loss, *by_score = loss_and_gradients(positive, negative, negatives.false_negative, self.config.temperature)
+        gradients = torch.autograd.grad(chained(positive, negative, *by_score), (entity, relation))
         tables = ((model.entity, ids), (model.relation, batch[:, 1]))
         for (parameter, rows), gradient in zip(tables, gradients, strict=True):
             gradient_of(parameter).index_add_(0, rows, gradient)
         self._optimiser.step()
         for parameter, rows in tables:
             gradient_of(parameter).index_fill_(0, rows, 0.0)
-        return loss.detach()
+        return loss
 
     def block_names(self, block: str) -> tuple[str, ...]:
         """Entities or relations, in the order of local ids."""
