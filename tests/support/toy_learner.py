@@ -130,7 +130,7 @@ def make(settings: Settings, graph: ClientGraph, client: int, device: torch.devi
     return ToyLearner(graph, client)
 
 
-KIND = LearnerKind(NAME, blocks, Errors, f"{__name__}:make")
+KIND = LearnerKind(NAME, f"{__name__}:make", blocks, Errors)
 STRATEGY = Strategy(NAME, "Toy", "entity", learner=NAME)
 
 

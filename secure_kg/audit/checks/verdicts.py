@@ -35,7 +35,7 @@ class Verdicts(Check):
 
     def __init__(self, config: RunConfig, clients: int) -> None:
         super().__init__(config, clients)
-        self._metrics = RunPlan(config, clients).learner.metrics
+        self._metrics = RunPlan(config, clients).metrics
         self._session = self._told = self._unchecked = 0
         self._best, self._saved = _Best(), Snapshots(_Best())
         self._greeted = False

@@ -64,7 +64,7 @@ class ResultExchange:
     def measure(self, part: Part, trained: TrainStats | None = None) -> Metrics:
         """This client's own results. `trained`: training whose loss is to be told, too."""
         with self._context.watch.measure("evaluate"):
-            return self._context.learner.evaluate(part, trained)
+            return self._context.plan.metrics.taken_from(self._context.learner.evaluate(part, trained))
 
     def sum_test(self, round_id: RoundId, best_round: int, metrics: Metrics) -> None:
         """Test results into their sum, which is bound to the round of the best copy: all are of the same one."""
@@ -95,4 +95,4 @@ class ResultExchange:
         """The federation's results, which the server has added up for the clients, and of how many clients they are."""
         context = self._context
         total = context.conversation.receive(SERVER, SumTotal, task.round, context.deadline(), task.purpose)
-        return context.plan.learner.metrics.of(reader.open(task, total)), len(total.contributors)
+        return context.plan.metrics.of(reader.open(task, total)), len(total.contributors)

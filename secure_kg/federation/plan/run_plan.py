@@ -24,6 +24,7 @@ from protocols.sums.secagg.params import SumParameters
 from protocols.sums.secagg.sums import vector_task
 from protocols.sums.secagg.vectors import VectorTask
 from protocols.sums.secret.aggregation import secret_vector_task
+from secure_kg.evaluation.metrics import Metrics
 from secure_kg.federation.plan.blocks import Block
 from secure_kg.federation.plan.learners import LEARNERS, LearnerKind
 from secure_kg.federation.plan.row_sum import row_layout
@@ -78,6 +79,11 @@ class RunPlan:
     @property
     def learner(self) -> LearnerKind:
         return LEARNERS[self.strategy.learner]
+
+    @property
+    def metrics(self) -> type[Metrics]:
+        """How results are summed."""
+        return self.learner.metrics_of(self.settings)
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
@@ -157,7 +163,7 @@ class RunPlan:
         return SumTask(RoundId(round_id), part, self.clients, self.result_layout())
 
     def result_layout(self) -> SumLayout:
-        return self.learner.metrics.layout(len(self.clients))
+        return self.metrics.layout(len(self.clients))
 
     def union_attempt(self, number: int, public: PublicState) -> Attempt:
         """One attempt at the private set union."""

@@ -31,6 +31,8 @@ SETUP_SECONDS: Final = 600.0
 _LOCAL_FIELDS: Final = frozenset(
     {"client_data", "device", "deadline", "grace", "transcript", "checkpoint_every", "keys"}
 )
+FORMAT: Final = 2
+"""2: results hold Hits@5 and ranks. 1: they do not; config files of that time do not say so."""
 _LEAST: Final = {"rounds": 1, "eval_every": 1, "patience": 1, "min_participants": 2, "min_holders": 1}
 # The share of clients that may fall silent in a sum unless told otherwise; an active server leaves room for fewer.
 _USUAL_DROPOUT: Final = {"semi-honest": 0.4, "active": 0.25}
@@ -67,6 +69,8 @@ class RunConfig:
     """None: 40 % (against an active server 25 %), or what `min_participants` leaves room for."""
     keys: str | None = None
     seed: int = 0
+    format: int = FORMAT
+    """Version of what parties say to each other in a run; an audit reads older ones, a job runs the newest."""
     checkpoint_every: int = 10
     transcript: bool = False
     device: Device = "auto"
@@ -87,6 +91,8 @@ class RunConfig:
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise UserError(f"{flag(name)} must be one of {', '.join(map(str, allowed))}")
+        if self.format not in (1, FORMAT):
+            raise UserError(f"a run of format {self.format}; this version knows 1 to {FORMAT}")
         pools = STRATEGIES[self.strategy].pools
         for name, usual in _LEAST.items():
             least = 1 if pools else usual  # pooled, there is one party, and nothing that a sum of two would hide
@@ -188,6 +194,8 @@ class RunConfig:
         """A fingerprint of everything the parties of a job must agree on."""
         agreed = {name: value for name, value in dataclasses.asdict(self).items() if name not in _LOCAL_FIELDS}
         agreed["min_holders"] = self.least_holders  # said aloud or not
+        if self.format == 1:  # which did not say so
+            del agreed["format"]
         return hashlib.sha256(json.dumps(agreed, sort_keys=True).encode()).digest()
 
     def to_toml(self) -> str:
@@ -201,6 +209,7 @@ class RunConfig:
             values: dict[str, Any] = tomllib.loads(text)
         except tomllib.TOMLDecodeError:
             raise UserError(f"{where}: not a TOML file") from None
+        values.setdefault("format", 1)
         training = values.pop("training", {})
         if not isinstance(training, dict):
             raise UserError(f"{where}: 'training' must be a table")
