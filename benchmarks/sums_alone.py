@@ -61,7 +61,7 @@ def sums_alone(config: RunConfig, clients: int, rows: int, width: int, repeat: i
         patience, present = Patience.fixed(_SECONDS), set(parties)
         talk = Conversation(network.endpoint(SERVER), session)
         keys = None
-        if config.aggregation != "plain":
+        if config.sum_protocol.needs_keys:
             keys = twins.ServerSession.open(config, parties, talk, present, patience, _nobody)
         sums, holders, before = twins.sum_server(config, keys), twins.holder_server(config, keys), 0.0
         for round_id in rounds:
@@ -80,7 +80,7 @@ def sums_alone(config: RunConfig, clients: int, rows: int, width: int, repeat: i
         deadline, held = Deadline.after(_SECONDS), np.arange(rows)
         talk = Conversation(network.endpoint(number), session)
         keys = None
-        if config.aggregation != "plain":
+        if config.sum_protocol.needs_keys:
             keys = twins.ClientSession.open(config, parties, None, Openings(), talk, deadline)
         sums, holders = twins.sum_client(config, keys), twins.holder_client(config, keys)
         values = np.full((rows, width), 0.25, dtype=np.float32)

@@ -18,7 +18,6 @@ from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.sums.interface import SumLayout
 from protocols.sums.plain import ClearInput
 from protocols.sums.secagg.messages import MaskedInput
-from protocols.sums.secret.check import possible_entries
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.row_sum import Rows, row_layout
 from secure_kg.federation.plan.sampling import participants
@@ -111,7 +110,7 @@ def read_view(config: RunConfig, observations: Iterable[Observation], round: int
 def upload_layout(config: RunConfig, length: int) -> SumLayout:
     """How the rows in a vector of this length are laid out; all of it follows from public settings."""
     width = STRATEGIES[config.strategy].row_width(config.training.model, config.training.dim)
-    possible = possible_entries(length) if config.aggregation == "secret" else (length,)
+    possible = config.sum_protocol.possible_entries(length)
     unions = [entries // (width + 1) for entries in possible if not entries % (width + 1)]
     if not unions or not width:
         raise UserError("the transcript has rows of another width than its run's settings")

@@ -16,11 +16,11 @@ from protocols.alignment.plain import ClearUnion
 from protocols.alignment.psu import names as union_names
 from protocols.alignment.psu import vote as union_vote
 from protocols.alignment.psu.attempts import Attempt, UnionPlaces
+from protocols.bundles import ServerReads
 from protocols.foundation.errors import ProtocolError
 from protocols.foundation.identifiers import PartyId, RoundId, SessionId
 from protocols.holders.interface import PURPOSE as HOLDERS
 from protocols.holders.interface import CountTask
-from protocols.holders.secret import vector_task as holders_task
 from protocols.session.channels import setup_transcript
 from protocols.session.credentials import check_signed
 from protocols.session.group_key import SealedGroupKey, SealedGroupKeys
@@ -39,10 +39,8 @@ from protocols.sums.secagg.messages import (
     UnmaskShares,
 )
 from protocols.sums.secagg.replay import RecordedSum, Withheld, open_again, withheld
-from protocols.sums.secagg.sums import vector_task
 from protocols.sums.secagg.terms import Advert, Terms
 from protocols.sums.secagg.vectors import VectorTask, parameters_for
-from protocols.sums.secret.aggregation import secret_vector_task
 from secure_kg.audit.view.attending import Attending, goes_on
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.messages import Welcome
@@ -238,10 +236,10 @@ class Opening:
         if union is None:
             raise ProtocolError("the record does not say how large the union is")
         if purpose == HOLDERS:
-            if config.aggregation == "plain":
+            if (masked_task := config.sum_protocol.count.masked_task) is None:
                 return _Running(None, SumLayout(0, union.size, 1.0, 1, len(chosen), 32), None)
             counting = CountTask(round_id, chosen, union.size, union.digest, config.least_holders)
-            return _Running(holders_task(counting), None, None)
+            return _Running(masked_task(counting), None, None)
         if purpose == union_names.PURPOSE:
             return _Running(union_names.names_task(self._clients, union.size, union.digest), None, None)
         if purpose == union_vote.PURPOSE:
@@ -253,8 +251,7 @@ class Opening:
         return self._of_numbers(SumTask(round_id, purpose, chosen, layout))
 
     def _of_numbers(self, task: SumTask) -> _Running:
-        of_vectors = secret_vector_task if self._config.aggregation == "secret" else vector_task
-        return _Running(of_vectors(task), task.layout, None)
+        return _Running(self._config.sum_protocol.vector_task(task), task.layout, None)
 
     def _take_union(self, places: UnionPlaces) -> None:
         if places.size and self._session is not None and self.union is None:
@@ -289,7 +286,7 @@ class Opening:
             task.group,
             task.length,
         )
-        layout = running.layout if config.aggregation == "secagg" else None
+        layout = running.layout if config.sum_protocol.server_reads is ServerReads.TOTALS else None
         kept_back = tuple(withheld(terms, recorded))
         try:
             opened = open_again(terms, recorded, config.adversary == "active")

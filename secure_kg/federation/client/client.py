@@ -221,15 +221,15 @@ class FederationClient:
 
     def _take_rows(self, round_id: RoundId, message: SharedRows | SumTotal | LentTable, rows: OwnRows) -> None:
         """News of the shared rows, in the one form that this run's sums have."""
-        secret = self._config.aggregation == "secret"
+        sealed = self._config.sum_protocol.sealed
         match message:
-            case SharedRows() if not secret:
+            case SharedRows() if not sealed:
                 rows.take(message, round_id)
             case SumTotal() if 0 < message.of_round <= round_id:
                 task = SumTask(RoundId(message.of_round), "rows", self._participants(message.of_round), rows.layout)
                 opened = self._reader().open(task, message)
                 rows.take_sum(message, opened, self._config.least_holders)
-            case LentTable() if secret and self._session is not None:
+            case LentTable() if sealed and self._session is not None:
                 content = self._session.vectors.session.open_from(
                     PartyId(message.by), f"table/{round_id}", message.sealed
                 )
@@ -239,7 +239,7 @@ class FederationClient:
 
     def _lend(self, round_id: RoundId, to: PartyId, rows: OwnRows) -> None:
         """Encrypt the shared rows for a client that has missed sums. A false table would differ in its digest."""
-        if self._session is None or self._config.aggregation != "secret" or (to, round_id) in self._lent:
+        if self._session is None or not self._config.sum_protocol.sealed or (to, round_id) in self._lent:
             raise UnexpectedMessage(f"the server asks for the table for client {to} in round {round_id}")
         self._lent.add((to, round_id))  # the key of a second one would be the same
         sealed = self._session.vectors.session.seal_for(to, f"table/{round_id}", rows.lend())

@@ -1,35 +1,24 @@
-"""The one place where a word in the configuration becomes a protocol: each secure choice next to its plain twin."""
+"""Protocols of a run: the bundles that its configuration names (`protocols.registry`), with the keys of its session."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TypeAlias
 
-from protocols.alignment import plain as plain_union
 from protocols.alignment.interface import Positions, Union
-from protocols.alignment.psu import names as union_names
-from protocols.alignment.psu import union as private_union
+from protocols.bundles import AlignmentTerms
+from protocols.bundles import Result as Result
 from protocols.foundation.deadline import Deadline
 from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import HolderClient, HolderServer
-from protocols.holders.plain import PlainHolderClient, PlainHolderServer
-from protocols.holders.secret import SecretHolderClient, SecretHolderServer
 from protocols.session import group_key
 from protocols.session.conversation import Conversation
 from protocols.session.credentials import Credentials
 from protocols.session.group_key import GroupKey
 from protocols.session.patience import Patience
 from protocols.session.turns import Silent
-from protocols.sums.interface import Collected, SumClient, SumServer
-from protocols.sums.plain import PlainSumClient, PlainSumServer
+from protocols.sums.interface import SumClient, SumServer
 from protocols.sums.secagg.openings import Openings
-from protocols.sums.secagg.sums import SecAggSumClient, SecAggSumServer
 from protocols.sums.secagg.vectors import VectorClient, VectorServer
-from protocols.sums.secret.aggregation import SecretSumClient, SecretSumServer
-from protocols.sums.totals import SumTotal
 from secure_kg.federation.plan.settings import RunConfig
-
-Result: TypeAlias = Collected | SumTotal
-"""What the server gets of a sum: the numbers, or something for the clients to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,33 +66,19 @@ class ServerSession:
 
 
 def sum_client(config: RunConfig, session: ClientSession | None) -> SumClient:
-    match config.aggregation, session:
-        case "secagg", ClientSession():
-            return SecAggSumClient(session.vectors)
-        case "secret", ClientSession():
-            return SecretSumClient(session.vectors, session.key)
-    return PlainSumClient()
+    return config.sum_protocol.client(session)
 
 
 def sum_server(config: RunConfig, session: ServerSession | None) -> SumServer[Result]:
-    match config.aggregation, session:
-        case "secagg", ServerSession():
-            return SecAggSumServer(session.vectors)
-        case "secret", ServerSession():
-            return SecretSumServer(session.vectors)
-    return PlainSumServer(config.min_participants)
+    return config.sum_protocol.server(session, config.min_participants)
 
 
 def holder_client(config: RunConfig, session: ClientSession | None) -> HolderClient:
-    if config.aggregation == "plain" or session is None:
-        return PlainHolderClient()
-    return SecretHolderClient(session.vectors, session.key)
+    return config.sum_protocol.count.client(session)
 
 
 def holder_server(config: RunConfig, session: ServerSession | None) -> HolderServer:
-    if config.aggregation == "plain" or session is None:
-        return PlainHolderServer(config.min_participants)
-    return SecretHolderServer(session.vectors)
+    return config.sum_protocol.count.server(session, config.min_participants)
 
 
 def align_as_client(
@@ -116,12 +91,7 @@ def align_as_client(
     deadline: Deadline,
 ) -> Positions:
     """`state`: this client's commitment to its names."""
-    if config.alignment == "plain" or session is None:
-        return plain_union.join(conversation, names, deadline)
-    bound, objection = config.first_union_bound, union_names.objection(names) if config.reveal_names else ""
-    return private_union.join(
-        conversation, session.vectors, session.key, names, clients, bound, deadline, objection, state
-    )
+    return config.alignment_protocol.join(session, conversation, _terms(config, clients), names, state, deadline)
 
 
 def align_as_server(
@@ -133,7 +103,8 @@ def align_as_server(
     patience: Patience,
     silent: Silent,
 ) -> Union:
-    if config.alignment == "plain" or session is None:
-        return plain_union.serve(conversation, present, patience, silent)
-    bound, commitment = config.first_union_bound, session.commitment
-    return private_union.serve(conversation, session.vectors, commitment, clients, present, bound, patience, silent)
+    return config.alignment_protocol.serve(session, conversation, _terms(config, clients), present, patience, silent)
+
+
+def _terms(config: RunConfig, clients: tuple[PartyId, ...]) -> AlignmentTerms:
+    return AlignmentTerms(clients=clients, bound=config.first_union_bound, reveal_names=config.reveal_names)

@@ -164,7 +164,7 @@ class FederationServer:
             raise UserError(f"--clip {config.clip:g}: {problem}") from None
         if config.has_session:
             config.sum_parameters(clients, clients)
-        if config.aggregation != "plain":
+        if config.sum_protocol.needs_keys:
             config.sum_parameters(len(self._chosen(RoundId(1))), clients)
 
     def _chosen(self, round_id: RoundId) -> tuple[PartyId, ...]:
@@ -210,7 +210,7 @@ class FederationServer:
             save_aligned(self._folder.server, union, there)
         training = self._config.training
         width = self._strategy.row_width(training.model, training.dim)
-        return (SealedTable if self._config.aggregation == "secret" else ReadableTable)(union, width)
+        return (SealedTable if self._config.sum_protocol.sealed else ReadableTable)(union, width)
 
     def _aligned_anew(self, patience: Patience) -> Union:
         people, clients = self._people, self._clients
