@@ -57,7 +57,7 @@ class Subject(Enum):
     OBJECTIONS = "objections to the alignment"
     HOLDERS = "how many hold a row"
     METRICS = "validation and test metrics"
-    PARTICIPATION = "who took part in which sum"
+    PARTICIPATION = "participation in sums"
     COMMON_KEY = "the clients' common key"
 
     @property
