@@ -21,8 +21,7 @@ from protocols.session.patience import Patience
 from protocols.sums.interface import SumTask
 from protocols.sums.secagg.messages import STATE_BYTES
 from protocols.sums.secagg.openings import Openings
-from protocols.sums.secret.aggregation import SecretSumClient
-from protocols.sums.totals import SumTotal
+from protocols.sums.totals import SumTotal, TotalReader
 from protocols.transport.in_process import InProcessNetwork
 from protocols.transport.traffic import Traffic
 from secure_kg.federation.plan import twins
@@ -94,7 +93,7 @@ def sums_alone(config: RunConfig, clients: int, rows: int, width: int, repeat: i
             may_open = holders.count(talk, counting, held, deadline).may_open
             report = sums.contribute(talk, task, row_contribution(values, held, rows), deadline, may_open)
             reading = Spent()
-            if isinstance(sums, SecretSumClient):
+            if isinstance(sums, TotalReader):
                 total = talk.receive(SERVER, SumTotal, round_id, deadline, task.purpose)
                 with reading.measure():
                     sums.open(task, total)

@@ -19,6 +19,8 @@ FieldClass = Literal["public", "ciphertext", "masked", "aggregate", "clear"]
 CLASSES: Final[tuple[FieldClass, ...]] = ("public", "ciphertext", "masked", "aggregate", "clear")
 
 NOTHING: Final = "nothing"
+WHETHER_BEST: Final = "after each evaluation, whether it was the best so far"
+"""What early stopping tells everybody who cannot read the metrics."""
 SLOTS: Final = {
     "shared": "which rows are shared: relation or entity",
     "least": "how many holders a row must have to be added up",
@@ -134,4 +136,5 @@ def learned(disclosures: Iterable[Disclosure], subject: Subject) -> Learned | No
 
 
 def _joined(words: Iterable[str]) -> str:
-    return "; ".join(dict.fromkeys(one for one in words if one != NOTHING)) or NOTHING
+    parts = (part for one in words if one != NOTHING for part in one.split("; "))
+    return "; ".join(dict.fromkeys(parts)) or NOTHING

@@ -14,8 +14,12 @@ SECRET_COUNT: Final = Disclosure(
     in_brief="",
     learned={
         Subject.RARE_ROWS: Learned(),
-        Subject.HOLDERS: Learned(client="of every row, by position, how many others hold it, up to {others}"),
-        Subject.PARTICIPATION: Learned("who took part and who dropped out", "which of its neighbours dropped out"),
+        Subject.HOLDERS: Learned(
+            client="of every row, its own or another by position, how many others who take part hold it, up to {others}"
+        ),
+        Subject.PARTICIPATION: Learned(
+            "who took part and who dropped out", "which of its neighbours dropped out; who contributed"
+        ),
     },
     against="the server alone, semi-honest or active; semi-honest clients, one or several, with a semi-honest server "
     "or without",
@@ -35,7 +39,7 @@ PLAIN_COUNT: Final = Disclosure(
     learned={
         Subject.RARE_ROWS: Learned(),
         Subject.HOLDERS: Learned("which rows each client holds, by position", "how many hold each row, by position"),
-        Subject.PARTICIPATION: Learned("who took part"),
+        Subject.PARTICIPATION: Learned("who took part", "who contributed"),
     },
     against="nobody",
     with_a_client="nothing: the server reads all by itself",

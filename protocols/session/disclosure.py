@@ -39,7 +39,8 @@ GROUP_KEY: Final = Disclosure(
     against="the server alone, semi-honest or active",
     with_a_client="the key",
     assumes="AES-256-GCM, HKDF-SHA256, SHA-256; the channels between clients",
-    not_covered="a client that passes the key on",
+    not_covered="a client that passes the key on; an active server that has several keys drawn and deals them out: "
+    "sums of clients with different keys are noise",
     fields={
         group_key.DrawGroupKey: {},
         group_key.SealedGroupKeys: {

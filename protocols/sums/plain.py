@@ -20,7 +20,7 @@ import numpy as np
 
 from protocols.foundation import wire
 from protocols.foundation.deadline import Deadline
-from protocols.foundation.disclosure import Disclosure, Field, Fields, Learned, Subject
+from protocols.foundation.disclosure import WHETHER_BEST, Disclosure, Field, Fields, Learned, Subject
 from protocols.foundation.errors import PeerMisbehaved, SumAbandoned
 from protocols.foundation.frame_sizes import array_bytes, frame_bytes, text_bytes
 from protocols.foundation.identifiers import SERVER, PartyId
@@ -151,8 +151,8 @@ PLAIN_SUMS: Final = Disclosure(
     in_brief="aggregation was plain: the server read every client's rows",
     learned={
         Subject.ROWS: Learned("every client's (plain sums hide nothing)", "the mean rows"),
-        Subject.HOLDERS: Learned("which rows each client holds, by position"),
-        Subject.METRICS: Learned("every client's"),
+        Subject.HOLDERS: Learned("which rows each client holds, by position", "which rows were averaged"),
+        Subject.METRICS: Learned("every client's", WHETHER_BEST),
         Subject.PARTICIPATION: Learned("who took part"),
     },
     against="nobody: plain sums protect nothing, they are there to be measured against",

@@ -19,7 +19,9 @@ PRIVATE_UNION: Final = Disclosure(
             "its own, not confirm it",
         ),
         Subject.OBJECTIONS: Learned("whether any client objects, which ends the run, not which client", "the same"),
-        Subject.PARTICIPATION: Learned("who took part and who dropped out", "which of its neighbours dropped out"),
+        Subject.PARTICIPATION: Learned(
+            "who took part and who dropped out", "which of its neighbours dropped out; who contributed"
+        ),
     },
     against="the server alone, or clients alone",
     with_a_client="which names it guesses are in the union, and which of that client's names others hold too",

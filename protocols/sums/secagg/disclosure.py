@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from protocols.foundation.disclosure import Disclosure, Field, Learned, Subject
+from protocols.foundation.disclosure import WHETHER_BEST, Disclosure, Field, Learned, Subject
 from protocols.session.disclosure import SIGNATURE
 from protocols.sums.secagg import messages
 
@@ -16,8 +16,8 @@ MASKED_SUMS: Final = Disclosure(
     in_brief="aggregation was secure: the server read sums only, {trust}; {lost}",
     learned={
         Subject.ROWS: Learned("their sums only, over the survivors", "the mean rows"),
-        Subject.HOLDERS: Learned("of rows that were added up, how many contributed"),
-        Subject.METRICS: Learned("their sums only, over the survivors"),
+        Subject.HOLDERS: Learned("of rows that were added up, how many contributed", "which rows were averaged"),
+        Subject.METRICS: Learned("their sums only, over the survivors", WHETHER_BEST),
         Subject.PARTICIPATION: Learned("who took part and who dropped out", "which of its neighbours dropped out"),
     },
     against="the server with a declared fraction of the clients, semi-honest, or active with pinned identities",

@@ -87,7 +87,9 @@ _KEYS: Final = (CHANNELS, GROUP_KEY, MASKED_SUMS)
 
 def field_of(message: type[wire.Message], name: str, config: RunConfig) -> Field | None:
     """What is declared of a field: by the protocols of these settings, else by any other. None: nothing is."""
-    declaring = (_OF_A_RUN, *_fields_of(*Disclosed.of(config).all), *_fields_of(*_every_protocol()))
+    disclosed = Disclosed.of(config)
+    used = (*disclosed.of_count, *disclosed.all, disclosed.sums.count.disclosure)  # a count in clear says more of totals
+    declaring = (_OF_A_RUN, *_fields_of(*used), *_fields_of(*_every_protocol()))
     return next((fields[message][name] for fields in declaring if name in fields.get(message, {})), None)
 
 

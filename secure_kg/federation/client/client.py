@@ -30,8 +30,7 @@ from protocols.session.credentials import Credentials
 from protocols.session.receipts import Head
 from protocols.sums.interface import Contribution, ContributionReport, MayOpen, SumLayout, SumTask
 from protocols.sums.secagg.openings import Openings
-from protocols.sums.secret.aggregation import SecretSumClient
-from protocols.sums.totals import SumTotal, sum_total_bytes
+from protocols.sums.totals import SumTotal, TotalReader, sum_total_bytes
 from protocols.transport.base import Transport
 from secure_kg.data.graph import ClientGraph, Part
 from secure_kg.data.soundness import faults
@@ -373,8 +372,8 @@ class FederationClient:
             return None
         return CountTask(round_id, self._participants(round_id), positions.union_size, positions.digest, least)
 
-    def _reader(self) -> SecretSumClient:
-        if not isinstance(self._sums, SecretSumClient):
+    def _reader(self) -> TotalReader:
+        if not isinstance(self._sums, TotalReader):
             raise UnexpectedMessage("the server sent a sum to read where it can read sums itself")
         return self._sums
 
@@ -399,11 +398,11 @@ class FederationClient:
         self._sums.prepare(self._conversation, task, self._deadline())
         # A loss that was told before is not told again: over other clients it would be the same secret once more.
         self._contribute(task, metric_contribution(self._rank("valid", self._last if fresh else None)))
-        if isinstance(self._sums, SecretSumClient):
+        if isinstance(self._sums, TotalReader):
             metrics, _ = self._read_metrics(self._sums, task)
             self._conversation.send(SERVER, self._judge.read(round_id, metrics), round_id)
 
-    def _read_metrics(self, sums: SecretSumClient, task: SumTask) -> tuple[ClientMetrics, int]:
+    def _read_metrics(self, sums: TotalReader, task: SumTask) -> tuple[ClientMetrics, int]:
         """The federation's figures, which the server has added up for the clients, and of how many clients they are."""
         total = self._conversation.receive(SERVER, SumTotal, task.round, self._deadline(), task.purpose)
         return metrics_of(sums.open(task, total)), len(total.contributors)
@@ -453,7 +452,7 @@ class FederationClient:
         task = self._result_task(round_id, "test", fresh=True, best=best_round)
         self._sums.prepare(self._conversation, task, self._deadline())
         self._contribute(task, metric_contribution(metrics))
-        if isinstance(self._sums, SecretSumClient):
+        if isinstance(self._sums, TotalReader):
             test, clients = self._read_metrics(self._sums, task)
             self._judge.write_result(test, clients, self._rows.averaged_in_union if self._rows is not None else 0)
 

@@ -64,8 +64,8 @@ class Disclosed:
 
     @property
     def all(self) -> tuple[Disclosure, ...]:
-        """The count before the sum: what is said of the total of a count is about that total only."""
-        return (*self.of_count, self.sums.disclosure, *self.of_alignment, *((GROUP_KEY,) if self.has_keys else ()))
+        """Of every protocol that the run uses."""
+        return (self.sums.disclosure, *self.of_count, *self.of_alignment, *((GROUP_KEY,) if self.has_keys else ()))
 
     def fill(self, words: str, **more: str) -> str:
         """The words with the figures of this run in their slots."""
