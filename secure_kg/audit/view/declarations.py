@@ -88,7 +88,8 @@ _KEYS: Final = (CHANNELS, GROUP_KEY, MASKED_SUMS)
 def field_of(message: type[wire.Message], name: str, config: RunConfig) -> Field | None:
     """What is declared of a field: by the protocols of these settings, else by any other. None: nothing is."""
     disclosed = Disclosed.of(config)
-    used = (*disclosed.of_count, *disclosed.all, disclosed.sums.count.disclosure)  # a count in clear says more of totals
+    # The count first: the total of one in clear is no total that only clients can read.
+    used = (*disclosed.of_count, *disclosed.all, disclosed.sums.count.disclosure)
     declaring = (_OF_A_RUN, *_fields_of(*used), *_fields_of(*_every_protocol()))
     return next((fields[message][name] for fields in declaring if name in fields.get(message, {})), None)
 
