@@ -17,6 +17,7 @@ from protocols.session.disclosure import CHANNELS, GROUP_KEY
 from protocols.sums.secagg.disclosure import MASKED_SUMS, PURPOSE
 from secure_kg.federation.plan import messages as federation
 from secure_kg.federation.plan.disclosed import Disclosed
+from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 
 _OF_A_RUN: Final[Fields] = {
@@ -36,6 +37,11 @@ _OF_A_RUN: Final[Fields] = {
     federation.SharedRows: {
         "rows": Field("aggregate", "the mean of each shared row over its holders"),
         "averaged": Field("aggregate", "in which round a row was last averaged"),
+    },
+    federation.SharedBlock: {
+        "block": Field("public", "the name of a shared block"),
+        "rows": Field("aggregate", "the mean of a shared block over its contributors"),
+        "averaged": Field("aggregate", "in which round a block was last averaged"),
     },
     federation.LendTable: {"to": Field("public", "which client has missed sums")},
     federation.LentTable: {
@@ -108,18 +114,22 @@ def _every_protocol() -> Iterator[Disclosure]:
 
 def allowed_kinds(config: RunConfig) -> frozenset[type[wire.Message]]:
     """The message types that may pass the server under these settings."""
-    disclosed, sealed = Disclosed.of(config), config.sum_protocol.sealed
+    disclosed = Disclosed.of(config)
     kinds: set[type[wire.Message]] = set(_GREETING)
     used = (*disclosed.all, *(_KEYS if disclosed.has_keys else ()))
     for disclosure in used:
         kinds |= set(disclosure.fields)
         if config.adversary == "active":
             kinds |= set(disclosure.signed_fields)
-    if sealed:
+    if config.sum_protocol.sealed:
         kinds |= {federation.Judged}
-    if disclosed.shared is not None:
-        kinds |= {federation.Aligned}
-        kinds |= {federation.LendTable, federation.LentTable} if sealed else {federation.SharedRows}
+    for block in RunPlan(config, config.clients or 1).blocks:
+        if AGGREGATIONS[block.aggregation].sealed:
+            kinds |= {federation.LendTable, federation.LentTable}
+        else:
+            kinds |= {federation.SharedRows if block.aligned else federation.SharedBlock}
+        if block.aligned:
+            kinds |= {federation.Aligned}
     return frozenset(kinds)
 
 

@@ -8,6 +8,7 @@ from protocols.bundles import Aggregation, Alignment
 from protocols.foundation.disclosure import Disclosure, Learned, Subject, learned
 from protocols.registry import AGGREGATIONS, ALIGNMENTS
 from protocols.session.disclosure import GROUP_KEY
+from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.plan.strategies import STRATEGIES, Shared
 
@@ -31,11 +32,21 @@ class Disclosed:
     alignment: Alignment
     reveal_names: bool
     least_holders: int
+    other_sums: tuple[Aggregation, ...] = ()
+    """Of blocks that have an aggregation of their own."""
 
     @classmethod
     def of(cls, config: RunConfig) -> "Disclosed":
-        shared = STRATEGIES[config.strategy].shared
-        return cls(shared, config.sum_protocol, config.alignment_protocol, config.reveal_names, config.least_holders)
+        blocks = RunPlan(config, config.clients or 1).blocks
+        names = dict.fromkeys(block.aggregation for block in blocks if block.aggregation != config.aggregation)
+        return cls(
+            STRATEGIES[config.strategy].shared,
+            config.sum_protocol,
+            config.alignment_protocol,
+            config.reveal_names,
+            config.least_holders,
+            tuple(AGGREGATIONS[name] for name in names),
+        )
 
     @classmethod
     def of_summary(cls, config: Mapping[str, Any]) -> "Disclosed":
@@ -60,12 +71,15 @@ class Disclosed:
 
     @property
     def has_keys(self) -> bool:
-        return self.sums.needs_keys or (self.alignment.needs_keys and self.shared is not None)
+        aligned = self.alignment.needs_keys and self.shared is not None
+        return aligned or any(one.needs_keys for one in (self.sums, *self.other_sums))
 
     @property
     def all(self) -> tuple[Disclosure, ...]:
         """Of every protocol that the run uses."""
-        return (self.sums.disclosure, *self.of_count, *self.of_alignment, *((GROUP_KEY,) if self.has_keys else ()))
+        others = tuple(one.disclosure for one in self.other_sums)
+        keys = (GROUP_KEY,) if self.has_keys else ()
+        return (self.sums.disclosure, *others, *self.of_count, *self.of_alignment, *keys)
 
     def fill(self, words: str, **more: str) -> str:
         """The words with the figures of this run in their slots."""

@@ -9,6 +9,7 @@ from protocols.bundles import Result as Result
 from protocols.foundation.deadline import Deadline
 from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import HolderClient, HolderServer
+from protocols.registry import AGGREGATIONS
 from protocols.session import group_key
 from protocols.session.conversation import Conversation
 from protocols.session.credentials import Credentials
@@ -65,12 +66,12 @@ class ServerSession:
         return cls(vectors, group_key.serve(conversation, present, patience, silent))
 
 
-def sum_client(config: RunConfig, session: ClientSession | None) -> SumClient:
-    return config.sum_protocol.client(session)
+def sum_client(aggregation: str, session: ClientSession | None) -> SumClient:
+    return AGGREGATIONS[aggregation].client(session)
 
 
-def sum_server(config: RunConfig, session: ServerSession | None) -> SumServer[Result]:
-    return config.sum_protocol.server(session, config.min_participants)
+def sum_server(aggregation: str, session: ServerSession | None, min_participants: int) -> SumServer[Result]:
+    return AGGREGATIONS[aggregation].server(session, min_participants)
 
 
 def holder_client(config: RunConfig, session: ClientSession | None) -> HolderClient:
