@@ -22,8 +22,7 @@ from protocols.session.patience import Patience
 from protocols.sums.interface import SumTask
 from protocols.sums.secagg.messages import STATE_BYTES
 from protocols.sums.secagg.openings import Openings
-from protocols.sums.secret.aggregation import SecretSumClient
-from protocols.sums.totals import SumTotal
+from protocols.sums.totals import SumTotal, TotalReader
 from protocols.transport.in_process import InProcessNetwork
 from protocols.transport.traffic import Traffic
 from secure_kg.federation.plan import twins
@@ -66,7 +65,7 @@ def sums_alone(config: RunConfig, clients: int, rows: int, width: int, repeat: i
         patience, present = Patience.fixed(_SECONDS), set(parties)
         talk = Conversation(network.endpoint(SERVER), session)
         keys = None
-        if config.aggregation != "plain":
+        if config.sum_protocol.needs_keys:
             keys = twins.ServerSession.open(config, parties, talk, present, patience, _nobody)
         sums = twins.sum_server(config.aggregation, keys, config.min_participants)
         holders, before = twins.holder_server(config, keys), 0.0
@@ -86,7 +85,7 @@ def sums_alone(config: RunConfig, clients: int, rows: int, width: int, repeat: i
         deadline, held = Deadline.after(_SECONDS), np.arange(rows)
         talk = Conversation(network.endpoint(number), session)
         keys = None
-        if config.aggregation != "plain":
+        if config.sum_protocol.needs_keys:
             keys = twins.ClientSession.open(config, parties, None, Openings(), talk, deadline)
         sums, holders = twins.sum_client(config.aggregation, keys), twins.holder_client(config, keys)
         values = np.full((rows, width), 0.25, dtype=np.float32)
@@ -100,7 +99,7 @@ def sums_alone(config: RunConfig, clients: int, rows: int, width: int, repeat: i
             may_open = holders.count(talk, counting, held, deadline).may_open
             report = sums.contribute(talk, task, row_contribution(values, held, rows), deadline, may_open)
             reading = Spent()
-            if isinstance(sums, SecretSumClient):
+            if isinstance(sums, TotalReader):
                 total = talk.receive(SERVER, SumTotal, round_id, deadline, task.purpose)
                 with reading.measure():
                     sums.open(task, total)

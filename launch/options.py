@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from launch.command_line import OneLineParser
+from protocols.registry import AGGREGATIONS, ALIGNMENTS
 from secure_kg.data.partition import RULES
 from secure_kg.federation.plan.presets import PRESETS, preset_for
 from secure_kg.federation.plan.settings import RunConfig, flag, scalar_type
@@ -37,11 +38,9 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     "federation": {
         "strategy": "fedr: clients share relation rows; fede: entity rows; local: nobody shares anything; entire: all "
         "triples in one place (python -m launch.entire)",
-        "aggregation": "secagg: the server adds pairwise-masked vectors and reads only the sum; secret: it adds up "
-        "what only clients can read; plain: it reads all",
-        "alignment": "how clients find out which rows are the same: psu: by a private set union, from which the server "
-        "learns how many names there are; plain: clients show the server their names",
-        "reveal_names": "let the server learn the names of the union (FedR's own functionality), not who holds them",
+        "aggregation": "how contributions are added up",  # choices and what they reveal: `_explained`
+        "alignment": "how clients find out which rows are the same",
+        "reveal_names": "tell the server names once they are aligned",
         "union_bound": "how many names the first attempt of the private set union has room for [relations 1024, "
         "entities 16384]; if it cannot be read, there are two more, for 4 and 16 times as many, and no others",
         "min_holders": "a row that fewer clients hold among those drawn in a round stays with them [two more than "
@@ -187,19 +186,34 @@ def _parser(prog: str, description: str, epilog: str, defaults: Mapping[str, Any
 
 def _add_option(group: argparse._ArgumentGroup, entry: "dataclasses.Field[Any]", defaults: Mapping[str, Any]) -> None:
     name, default = entry.name, defaults.get(entry.name, entry.default)
-    text = _HELP[name].replace("%", "%%")
+    text = _explained(name).replace("%", "%%")
     if entry.type is bool:
         group.add_argument(flag(name), action="store_true", help=text)
         return
     kind = scalar_type(entry.type)
     convert = kind if isinstance(kind, type) else kind[0]
-    choices = {"by": RULES, "strategy": tuple(STRATEGIES)}.get(name) or tuple(
+    named = {"by": RULES, "strategy": STRATEGIES, "aggregation": AGGREGATIONS, "alignment": ALIGNMENTS}
+    choices = tuple(named.get(name, ())) or tuple(
         option for option in get_args(entry.type) if not isinstance(option, type)
     )
     metavar = "|".join(map(str, MODELS if name == "model" else choices)).lower() or convert.__name__.upper()
     shown = str(default).lower() if name == "model" else default
     suffix = "" if default is None else f" [{shown:g}]" if isinstance(default, float) else f" [{shown}]"
     group.add_argument(flag(name), type=convert, choices=choices or None, metavar=metavar, help=text + suffix)
+
+
+def _explained(name: str) -> str:
+    """The help of an option; of a choice among protocols in the words of their disclosures."""
+    match name:
+        case "aggregation":
+            told = [f"{one.name}: {one.disclosure.choice}" for one in AGGREGATIONS.values()]
+        case "alignment":
+            told = [f"{one.name}: {one.disclosure.choice}" for one in ALIGNMENTS.values()]
+        case "reveal_names":
+            told = [f"{one.name}: {one.revealing.choice}" for one in ALIGNMENTS.values() if one.revealing is not None]
+        case _:
+            return _HELP[name]
+    return f"{_HELP[name]}: {'; '.join(told)}"
 
 
 def _preset_text(name: str) -> str:

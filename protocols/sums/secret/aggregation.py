@@ -63,7 +63,7 @@ from protocols.sums.interface import SumTask, Total
 from protocols.sums.secagg.sums import SecAggSumClient, VectorSumServer, vector_task
 from protocols.sums.secagg.vectors import VectorClient, VectorTask, VectorTotal
 from protocols.sums.secret.check import checked_numbers, checks_of, with_checks
-from protocols.sums.totals import SumTotal, sum_total_bytes
+from protocols.sums.totals import SumTotal, TotalReader, sum_total_bytes
 
 _MASKS_AT_A_TIME: Final = 64
 
@@ -108,7 +108,7 @@ def admit_total(conversation: Conversation, task: VectorTask) -> None:
     conversation.admit(sum_total_bytes(task.purpose, task.length, task.group.element_bytes, task.participants))
 
 
-class SecretSumClient(SecAggSumClient):
+class SecretSumClient(SecAggSumClient, TotalReader):
     """`vectors` holds the session. `key`: the session's group key, if it is agreed on already."""
 
     def __init__(self, vectors: VectorClient, key: GroupKey | None = None) -> None:

@@ -69,7 +69,7 @@ class Verdicts(Check):
             case SaveCheckpoint():
                 self._saved.save(number, self._best)
             case Verdict(improved=improved):
-                if self.config.aggregation != "secret":
+                if not self.config.sum_protocol.sealed:
                     self._told += 1
                     self._blame(observation, self._fault(number, improved))
                 if improved:
@@ -128,7 +128,7 @@ class Verdicts(Check):
         return self._told
 
     def looked_at(self) -> str:
-        if self.config.aggregation == "secret":
+        if self.config.sum_protocol.sealed:
             return "no verdicts of the server: clients judge"
         unknown = f", {self._unchecked:,} of them on what is not in the record" if self._unchecked else ""
         return f"{counted(self._told, 'verdict')} sent{unknown}"

@@ -247,7 +247,7 @@ class Opening:
             task.group,
             task.length,
         )
-        layout = running.planned.layout if config.aggregation == "secagg" else None
+        layout = running.planned.layout if running.planned.read_by_server else None
         kept_back = tuple(withheld(terms, recorded))
         try:
             opened = open_again(terms, recorded, config.adversary == "active")

@@ -10,7 +10,7 @@ from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import HolderClient
 from protocols.session.conversation import Conversation
 from protocols.sums.interface import Contribution, ContributionReport, MayOpen, SumClient, SumTask
-from protocols.sums.secret.aggregation import SecretSumClient
+from protocols.sums.totals import TotalReader
 from secure_kg.federation.client.own_rows import OwnRows
 from secure_kg.federation.client.states import States
 from secure_kg.federation.plan import twins
@@ -73,10 +73,10 @@ class ClientContext:
         """Agree on whatever a sum needs."""
         self.sums[aggregation].prepare(self.conversation, task, self.deadline())
 
-    def reader(self, aggregation: str) -> SecretSumClient | None:
+    def reader(self, aggregation: str) -> TotalReader | None:
         """Opens totals that only clients can read; None where the server reads them."""
         sums = self.sums[aggregation]
-        return sums if isinstance(sums, SecretSumClient) else None
+        return sums if isinstance(sums, TotalReader) else None
 
     def require_keys(self) -> twins.ClientSession:
         if self.keys is None:

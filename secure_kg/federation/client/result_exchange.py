@@ -12,8 +12,7 @@ from protocols.foundation.digests import digest
 from protocols.foundation.identifiers import SERVER, RoundId
 from protocols.session.conversation import Abandon
 from protocols.sums.interface import SumTask
-from protocols.sums.secret.aggregation import SecretSumClient
-from protocols.sums.totals import SumTotal
+from protocols.sums.totals import SumTotal, TotalReader
 from secure_kg.data.graph import Part
 from secure_kg.evaluation.metrics import Metrics
 from secure_kg.federation.client.context import ClientContext
@@ -91,7 +90,7 @@ class ResultExchange:
         model = digest(context.model, best.to_bytes(8, "little"))
         return dataclasses.replace(context.plan.results(round_id, part), model=model, state=state)
 
-    def _read(self, reader: SecretSumClient, task: SumTask) -> tuple[Metrics, int]:
+    def _read(self, reader: TotalReader, task: SumTask) -> tuple[Metrics, int]:
         """The federation's results, which the server has added up for the clients, and of how many clients they are."""
         context = self._context
         total = context.conversation.receive(SERVER, SumTotal, task.round, context.deadline(), task.purpose)

@@ -18,12 +18,10 @@ from protocols.foundation.identifiers import PartyId, RoundId, SessionId
 from protocols.holders.interface import PURPOSE as HOLDERS
 from protocols.holders.interface import CountTask
 from protocols.holders.plain import sum_task as clear_count
-from protocols.holders.secret import vector_task as secret_count
+from protocols.registry import AGGREGATIONS
 from protocols.sums.interface import SumLayout, SumTask
 from protocols.sums.secagg.params import SumParameters
-from protocols.sums.secagg.sums import vector_task
 from protocols.sums.secagg.vectors import VectorTask
-from protocols.sums.secret.aggregation import secret_vector_task
 from secure_kg.evaluation.metrics import Metrics
 from secure_kg.federation.plan.blocks import Block
 from secure_kg.federation.plan.learners import LEARNERS, LearnerKind
@@ -60,6 +58,8 @@ class PlannedSum:
     """How its total is read as numbers, where it is one of numbers."""
     attempt: Attempt | None = None
     """Of a private set union: how its table is read."""
+    read_by_server: bool = False
+    """Of a sum of numbers: whether the server reads its total."""
 
 
 class RunPlan:
@@ -207,9 +207,9 @@ class RunPlan:
     def _of_alignment(self, round_id: int, purpose: str, block: Block, public: PublicState) -> PlannedSum:
         union = self.union_of(block, public)
         if purpose == HOLDERS and (counting := self.count(round_id, block, union)) is not None:
-            if block.aggregation == "plain":
+            if (masked_task := AGGREGATIONS[block.aggregation].count.masked_task) is None:
                 return PlannedSum(None, clear_count(counting).layout)
-            return PlannedSum(secret_count(counting))
+            return PlannedSum(masked_task(counting))
         if purpose == union_names.PURPOSE:
             return PlannedSum(union_names.names_task(self.clients, union.size, union.digest))
         if purpose == union_vote.PURPOSE:
@@ -218,8 +218,8 @@ class RunPlan:
 
     @staticmethod
     def _of_numbers(task: SumTask, aggregation: str) -> PlannedSum:
-        of_vectors = secret_vector_task if aggregation == "secret" else vector_task
-        return PlannedSum(of_vectors(task), task.layout)
+        protocol = AGGREGATIONS[aggregation]
+        return PlannedSum(protocol.vector_task(task), task.layout, read_by_server=not protocol.sealed)
 
 
 def _number(text: str) -> int:

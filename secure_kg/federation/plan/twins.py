@@ -1,35 +1,25 @@
-"""The one place where a word in the configuration becomes a protocol: each secure choice next to its plain twin."""
+"""Protocols of a run: the bundles that its configuration names (`protocols.registry`), with the keys of its session."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TypeAlias
 
-from protocols.alignment import plain as plain_union
 from protocols.alignment.interface import Positions, Union
-from protocols.alignment.psu import names as union_names
-from protocols.alignment.psu import union as private_union
+from protocols.bundles import AlignmentTerms
+from protocols.bundles import Result as Result
 from protocols.foundation.deadline import Deadline
 from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import HolderClient, HolderServer
-from protocols.holders.plain import PlainHolderClient, PlainHolderServer
-from protocols.holders.secret import SecretHolderClient, SecretHolderServer
+from protocols.registry import AGGREGATIONS
 from protocols.session import group_key
 from protocols.session.conversation import Conversation
 from protocols.session.credentials import Credentials
 from protocols.session.group_key import GroupKey
 from protocols.session.patience import Patience
 from protocols.session.turns import Silent
-from protocols.sums.interface import Collected, SumClient, SumServer
-from protocols.sums.plain import PlainSumClient, PlainSumServer
+from protocols.sums.interface import SumClient, SumServer
 from protocols.sums.secagg.openings import Openings
-from protocols.sums.secagg.sums import SecAggSumClient, SecAggSumServer
 from protocols.sums.secagg.vectors import VectorClient, VectorServer
-from protocols.sums.secret.aggregation import SecretSumClient, SecretSumServer
-from protocols.sums.totals import SumTotal
 from secure_kg.federation.plan.settings import RunConfig
-
-Result: TypeAlias = Collected | SumTotal
-"""What the server gets of a sum: the numbers, or something for the clients to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,44 +66,20 @@ class ServerSession:
         return cls(vectors, group_key.serve(conversation, present, patience, silent))
 
 
-def reads_sums(aggregation: str) -> bool:
-    """Whether the server reads the sums."""
-    return aggregation != "secret"
-
-
-def is_masked(aggregation: str) -> bool:
-    """Whether sums are masked, and so need enough participants."""
-    return aggregation != "plain"
-
-
 def sum_client(aggregation: str, session: ClientSession | None) -> SumClient:
-    match aggregation, session:
-        case "secagg", ClientSession():
-            return SecAggSumClient(session.vectors)
-        case "secret", ClientSession():
-            return SecretSumClient(session.vectors, session.key)
-    return PlainSumClient()
+    return AGGREGATIONS[aggregation].client(session)
 
 
 def sum_server(aggregation: str, session: ServerSession | None, min_participants: int) -> SumServer[Result]:
-    match aggregation, session:
-        case "secagg", ServerSession():
-            return SecAggSumServer(session.vectors)
-        case "secret", ServerSession():
-            return SecretSumServer(session.vectors)
-    return PlainSumServer(min_participants)
+    return AGGREGATIONS[aggregation].server(session, min_participants)
 
 
 def holder_client(config: RunConfig, session: ClientSession | None) -> HolderClient:
-    if config.aggregation == "plain" or session is None:
-        return PlainHolderClient()
-    return SecretHolderClient(session.vectors, session.key)
+    return config.sum_protocol.count.client(session)
 
 
 def holder_server(config: RunConfig, session: ServerSession | None) -> HolderServer:
-    if config.aggregation == "plain" or session is None:
-        return PlainHolderServer(config.min_participants)
-    return SecretHolderServer(session.vectors)
+    return config.sum_protocol.count.server(session, config.min_participants)
 
 
 def align_as_client(
@@ -126,12 +92,7 @@ def align_as_client(
     deadline: Deadline,
 ) -> Positions:
     """`state`: this client's commitment to its names."""
-    if config.alignment == "plain" or session is None:
-        return plain_union.join(conversation, names, deadline)
-    bound, objection = config.first_union_bound, union_names.objection(names) if config.reveal_names else ""
-    return private_union.join(
-        conversation, session.vectors, session.key, names, clients, bound, deadline, objection, state
-    )
+    return config.alignment_protocol.join(session, conversation, _terms(config, clients), names, state, deadline)
 
 
 def align_as_server(
@@ -143,7 +104,8 @@ def align_as_server(
     patience: Patience,
     silent: Silent,
 ) -> Union:
-    if config.alignment == "plain" or session is None:
-        return plain_union.serve(conversation, present, patience, silent)
-    bound, commitment = config.first_union_bound, session.commitment
-    return private_union.serve(conversation, session.vectors, commitment, clients, present, bound, patience, silent)
+    return config.alignment_protocol.serve(session, conversation, _terms(config, clients), present, patience, silent)
+
+
+def _terms(config: RunConfig, clients: tuple[PartyId, ...]) -> AlignmentTerms:
+    return AlignmentTerms(clients=clients, bound=config.first_union_bound, reveal_names=config.reveal_names)
