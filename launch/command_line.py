@@ -1,11 +1,13 @@
 """Manners of every command: one line on standard error for a mistake, exit code 2, no usage dump, no traceback."""
 
 import argparse
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
+from launch.commands import COMMANDS, CONSOLE_SCRIPT
 from secure_kg.foundation.console import fail
 from secure_kg.foundation.errors import UserError
 
@@ -15,6 +17,31 @@ class OneLineParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message}; see --help")
+
+    def format_help(self) -> str:
+        """Examples name the commands as the user does, who typed either `python -m launch.fede` or `secure-kg fede`."""
+        text = super().format_help()
+        return "\n".join(map(_as_console_script, text.split("\n"))) if is_console_script(self.prog) else text
+
+
+def is_console_script(prog: str) -> bool:
+    return prog.startswith(f"{CONSOLE_SCRIPT} ")
+
+
+def _as_console_script(line: str) -> str:
+    """The same line with the console script's names. What stands in a column to the right of a command stays there."""
+    names = {command.module: f"{CONSOLE_SCRIPT} {name}" for name, command in COMMANDS.items()}
+    end = 0
+
+    def renamed(found: "re.Match[str]") -> str:
+        nonlocal end
+        end = found.end()
+        return names.get(found[1], found[0])
+
+    shorter = re.sub(r"python -m (launch\.\w+)", renamed, line)
+    lost = len(line) - len(shorter)
+    gaps = [found.end() for found in re.compile(r"  +(?=\S)").finditer(shorter, end - lost)]
+    return shorter[: gaps[-1]] + " " * lost + shorter[gaps[-1] :] if lost and gaps else shorter
 
 
 def run_command(command: Callable[[], int]) -> int:
