@@ -21,27 +21,25 @@ class OneLineParser(argparse.ArgumentParser):
     def format_help(self) -> str:
         """Examples name the commands as the user does, who typed either `python -m launch.fede` or `secure-kg fede`."""
         text = super().format_help()
-        return "\n".join(map(_as_console_script, text.split("\n"))) if is_console_script(self.prog) else text
+        return _as_console_script(text) if is_console_script(self.prog) else text
 
 
 def is_console_script(prog: str) -> bool:
     return prog.startswith(f"{CONSOLE_SCRIPT} ")
 
 
-def _as_console_script(line: str) -> str:
-    """The same line with the console script's names. What stands in a column to the right of a command stays there."""
+def _as_console_script(text: str) -> str:
+    """The same text with the console script's names. What stands in a column to the right of a command stays there."""
     names = {command.module: f"{CONSOLE_SCRIPT} {name}" for name, command in COMMANDS.items()}
-    end = 0
 
     def renamed(found: "re.Match[str]") -> str:
-        nonlocal end
-        end = found.end()
-        return names.get(found[1], found[0])
+        name = names.get(found["module"], found["command"])
+        column = " " * (len(found["command"]) - len(name)) if found["gap"] else ""
+        return f"{name}{found['rest']}{found['gap']}{column}"
 
-    shorter = re.sub(r"python -m (launch\.\w+)", renamed, line)
-    lost = len(line) - len(shorter)
-    gaps = [found.end() for found in re.compile(r"  +(?=\S)").finditer(shorter, end - lost)]
-    return shorter[: gaps[-1]] + " " * lost + shorter[gaps[-1] :] if lost and gaps else shorter
+    command = r"(?P<command>python -m (?P<module>launch\.\w+))"
+    rest = r"(?P<rest>(?:(?!python -m).)*?)"  # up to the next column, the end of the line or the next command
+    return re.sub(command + rest + r"(?P<gap>   +|$|(?=python -m))", renamed, text, flags=re.MULTILINE)
 
 
 def run_command(command: Callable[[], int]) -> int:
