@@ -4,8 +4,8 @@ For simulations and tests. Each party gets its own end of an in-process network 
 of its own; frames are copied, so that no party shares memory with another. Nothing is protected: whoever runs this
 reads all clients' data.
 
-A party that raises has ended, as a process would. Clients that wait for a server that has ended get `PeerLost` at once;
-among processes they would be ended with the job.
+A client that raises is silence to the others, as one whose process has died. Clients that wait for a server that has
+ended get `PeerLost` at once; among processes they would be ended with the job.
 """
 
 import threading
@@ -97,7 +97,8 @@ class _Party(threading.Thread, Generic[T]):
         except BaseException as problem:  # told to the caller, who must not wait for a thread that is gone
             self._ended = Ended(error=problem)
         finally:
-            self._network.end(self._number)
+            if self._number == SERVER:
+                self._network.end(SERVER)
 
     def ended(self, seconds: float) -> Ended[T]:
         self.join(seconds)
