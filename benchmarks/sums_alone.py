@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from protocols.alignment.interface import Union
 from protocols.foundation.deadline import Deadline
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId, new_session
 from protocols.foundation.spent import Spent
@@ -26,7 +27,9 @@ from protocols.sums.totals import SumTotal
 from protocols.transport.in_process import InProcessNetwork
 from protocols.transport.traffic import Traffic
 from secure_kg.federation.plan import twins
-from secure_kg.federation.plan.row_sum import row_contribution, row_layout
+from secure_kg.federation.plan.blocks import Block
+from secure_kg.federation.plan.row_sum import row_contribution
+from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 
@@ -50,12 +53,14 @@ def sums_alone(config: RunConfig, clients: int, rows: int, width: int, repeat: i
     """Every client holds every row. `config` says how sums are made."""
     network, done, failures = InProcessNetwork(clients), SumsAlone(repeat), list[BaseException]()
     session, parties = new_session(), tuple(PartyId(number) for number in range(1, clients + 1))
-    layout = row_layout(rows, width, config.clip, clients, config.ring_bits)
+    plan, block, union = RunPlan(config, clients), Block("rows", width, config.aggregation), Union(rows, _UNION)
     rounds = [RoundId(number) for number in range(1, repeat + 2)]
 
     def tasks(round_id: RoundId) -> tuple[CountTask, SumTask]:
-        counting = CountTask(round_id, parties, rows, _UNION, config.least_holders)
-        return counting, SumTask(round_id, "rows", parties, layout, _UNION)
+        counting, task = plan.count(round_id, block, union), plan.rows(round_id, block, union)
+        if counting is None:
+            raise UserError("--min-holders 1: there is no count of holders to measure")
+        return counting, dataclasses.replace(task, model=_UNION)
 
     def serve() -> None:
         patience, present = Patience.fixed(_SECONDS), set(parties)
@@ -63,7 +68,8 @@ def sums_alone(config: RunConfig, clients: int, rows: int, width: int, repeat: i
         keys = None
         if config.aggregation != "plain":
             keys = twins.ServerSession.open(config, parties, talk, present, patience, _nobody)
-        sums, holders, before = twins.sum_server(config, keys), twins.holder_server(config, keys), 0.0
+        sums = twins.sum_server(config.aggregation, keys, config.min_participants)
+        holders, before = twins.holder_server(config, keys), 0.0
         for round_id in rounds:
             counting, task = tasks(round_id)
             holders.prepare(talk, counting, present, patience, _nobody)
@@ -82,7 +88,7 @@ def sums_alone(config: RunConfig, clients: int, rows: int, width: int, repeat: i
         keys = None
         if config.aggregation != "plain":
             keys = twins.ClientSession.open(config, parties, None, Openings(), talk, deadline)
-        sums, holders = twins.sum_client(config, keys), twins.holder_client(config, keys)
+        sums, holders = twins.sum_client(config.aggregation, keys), twins.holder_client(config, keys)
         values = np.full((rows, width), 0.25, dtype=np.float32)
         spent = 0.0
         for round_id in rounds:

@@ -11,6 +11,7 @@ from protocols.foundation.errors import Aborted, PeerLost
 from protocols.foundation.identifiers import PartyId
 from protocols.transport.base import Transport
 from secure_kg.data.soundness import faults
+from secure_kg.evaluation.metric_names import named_metrics
 from secure_kg.federation.client.site import Equipment, PreparedSite
 from secure_kg.federation.client.take_part import Participation, take_part
 from secure_kg.federation.in_process import run_in_process
@@ -19,7 +20,6 @@ from secure_kg.federation.server.server import FederationServer, Report
 from secure_kg.foundation.errors import InternalError
 from secure_kg.learning.pooled import PooledTrainer
 from secure_kg.runs import checkpoint
-from secure_kg.runs.metric_names import named_metrics
 from secure_kg.runs.outcome import ServerOutcome
 from secure_kg.runs.run_folder import RunFolder, read_json, write_json
 
@@ -35,7 +35,7 @@ def run_pooled(config: RunConfig, trainer: PooledTrainer, folder: RunFolder, rep
         return FederationServer(patient, transport, folder, report).run()
 
     def train(transport: Transport) -> Participation:
-        site = PreparedSite(folder.pool, lambda: Equipment(trainer.graph, trainer))
+        site = PreparedSite(folder.pool, lambda: Equipment(trainer))
         return take_part(patient, transport, 1, site)
 
     ended = run_in_process(serve, {PartyId(1): train})

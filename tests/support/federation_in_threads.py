@@ -23,7 +23,7 @@ from secure_kg.federation.server.pacing import Turns
 from secure_kg.federation.server.server import FederationServer
 from secure_kg.foundation.errors import InternalError
 from secure_kg.learning.config import TrainingConfig
-from secure_kg.learning.trainer import LocalTrainer
+from secure_kg.learning.kge import KgeLearner
 from secure_kg.runs.outcome import ServerOutcome
 from secure_kg.runs.run_folder import RunFolder
 
@@ -49,7 +49,7 @@ class Run:
     outcome: ServerOutcome | None = None
     server_error: BaseException | None = None
     client_errors: dict[int, BaseException] = field(default_factory=dict)
-    trainers: dict[int, LocalTrainer] = field(default_factory=dict)
+    trainers: dict[int, KgeLearner] = field(default_factory=dict)
     gone: set[int] = field(default_factory=set)
 
     def done(self) -> ServerOutcome:
@@ -66,7 +66,7 @@ def run_federation(
     *,
     resume: bool = False,
     client_config: dict[int, RunConfig] | None = None,
-    trainer_of: Callable[[ClientGraph, RunConfig, int], LocalTrainer] | None = None,
+    trainer_of: Callable[[ClientGraph, RunConfig, int], KgeLearner] | None = None,
     transport_of: Callable[[InProcessNetwork, int], Transport] | None = None,
     credentials: dict[int, Credentials] | None = None,
     report: Callable[[str], None] = lambda line: None,
@@ -87,7 +87,7 @@ def run_federation(
 
         def equip() -> Equipment:
             run.trainers[number] = (trainer_of or _trainer)(graph, own, number)
-            return Equipment(graph, run.trainers[number], (credentials or {}).get(number))
+            return Equipment(run.trainers[number], (credentials or {}).get(number))
 
         site = PreparedSite(folder.client(number), equip)
         return lambda transport: take_part(own, transport, len(graphs), site)
@@ -107,9 +107,9 @@ def run_federation(
     return run
 
 
-def _trainer(graph: ClientGraph, config: RunConfig, number: int) -> LocalTrainer:
-    return LocalTrainer(graph, config.training, torch.device("cpu"), config.seed, number)
+def _trainer(graph: ClientGraph, config: RunConfig, number: int) -> KgeLearner:
+    return KgeLearner(graph, config.training, torch.device("cpu"), config.seed, number)
 
 
 def relation_rows(run: Run) -> dict[int, np.ndarray[Any, Any]]:
-    return {number: trainer.rows("relation") for number, trainer in run.trainers.items()}
+    return {number: trainer.export_block("relation") for number, trainer in run.trainers.items()}

@@ -11,11 +11,11 @@ from typing import Protocol
 
 from protocols.session.credentials import Credentials
 from secure_kg.data.client_data import load_graph
-from secure_kg.data.graph import ClientGraph
+from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
-from secure_kg.learning.creation import make_trainer
-from secure_kg.learning.trainer import LocalTrainer
+from secure_kg.learning.device import pick_device
+from secure_kg.learning.learner import Learner
 from secure_kg.runs.client_folder import open_folder
 from secure_kg.runs.key_files import load_credentials, record_folder
 from secure_kg.runs.run_folder import RunFolder
@@ -25,8 +25,7 @@ from secure_kg.runs.run_folder import RunFolder
 class Equipment:
     """What a client trains and signs with."""
 
-    graph: ClientGraph
-    trainer: LocalTrainer
+    learner: Learner
     credentials: Credentials | None = None
     """Its signing key and the others' pinned identities, against an active server."""
     record: Path | None = None
@@ -83,8 +82,9 @@ class OwnSite:
         open_folder(folder, os.getpid(), resume=self.resume)
         credentials = self._credentials()
         graph = load_graph(self.config, self.clients, self.number)
-        trainer = make_trainer(self.config, graph, self.number, self.local_rank)
-        return Equipment(graph, trainer, credentials, self._record())
+        device = pick_device(self.local_rank, self.config.device)
+        learner = RunPlan(self.config, self.clients).learner.make(self.config, graph, self.number, device)
+        return Equipment(learner, credentials, self._record())
 
     def _keys(self) -> Path | None:
         """Of use against an active server only."""

@@ -35,7 +35,7 @@ def take_part(config: RunConfig, transport: Transport, clients: int, site: Site)
     try:
         folder = site.folder(client.greet())
         brought = site.equip(folder)
-        complete = client.run(brought.graph, brought.trainer, folder, brought.credentials, brought.record)
+        complete = client.run(brought.learner, folder, brought.credentials, brought.record)
         return Participation.ALL_PRESENT if complete else Participation.SOME_MISSING
     except LeftOut:  # during set-up
         return Participation.EXCLUDED

@@ -76,8 +76,18 @@ class ServerSession:
         return cls(vectors, group_key.serve(conversation, present, patience, silent))
 
 
-def sum_client(config: RunConfig, session: ClientSession | None) -> SumClient:
-    match config.aggregation, session:
+def reads_sums(aggregation: str) -> bool:
+    """Whether the server reads the sums."""
+    return aggregation != "secret"
+
+
+def is_masked(aggregation: str) -> bool:
+    """Whether sums are masked, and so need enough participants."""
+    return aggregation != "plain"
+
+
+def sum_client(aggregation: str, session: ClientSession | None) -> SumClient:
+    match aggregation, session:
         case "secagg", ClientSession():
             return SecAggSumClient(session.vectors)
         case "secret", ClientSession():
@@ -85,13 +95,13 @@ def sum_client(config: RunConfig, session: ClientSession | None) -> SumClient:
     return PlainSumClient()
 
 
-def sum_server(config: RunConfig, session: ServerSession | None) -> SumServer[Result]:
-    match config.aggregation, session:
+def sum_server(aggregation: str, session: ServerSession | None, min_participants: int) -> SumServer[Result]:
+    match aggregation, session:
         case "secagg", ServerSession():
             return SecAggSumServer(session.vectors)
         case "secret", ServerSession():
             return SecretSumServer(session.vectors)
-    return PlainSumServer(config.min_participants)
+    return PlainSumServer(min_participants)
 
 
 def holder_client(config: RunConfig, session: ClientSession | None) -> HolderClient:
