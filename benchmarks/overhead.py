@@ -37,7 +37,7 @@ from benchmarks import overhead_sweep
 from benchmarks.baton import WARM_UP, Job, Silence, in_order, running
 from benchmarks.overhead_figures import PLAIN, ratios_to_plain, setting_figures
 from launch.command_line import OneLineParser, require_writable, run_command
-from launch.environment import mpirun_command
+from launch.hosts.environment import mpirun_command
 from protocols.registry import AGGREGATIONS
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.console import fail, say, table

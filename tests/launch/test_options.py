@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from launch import fedr_secagg
-from launch.options import GROUPS, Plan, parse
+from launch.hosts.job import Plan
+from launch.options import GROUPS, parse
 from secure_kg.federation.plan.presets import PRESETS
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
