@@ -159,12 +159,12 @@ def _fuse(options: argparse.Namespace, number: int, federated: RunConfig, single
     from secure_kg.learning.device import pick_device
 
     graph, device = load_graph(federated, federated.clients or number, number), pick_device(0, "auto")
-    models = [
+    own, shared = (
         saved_model(load_arrays(_model_path(run, number))[0], config.training, graph, device)
         for run, config in ((options.single, single), (options.federated, federated))
-    ]
-    settings = FusionSettings(options.beta, options.epochs, options.negatives)
-    return fuse(models[0], models[1], graph, settings, federated.seed, number, device, options.fit)
+    )
+    settings = FusionSettings(options.beta, options.epochs, options.negatives, options.fit)
+    return fuse((own, shared), graph, settings, federated.seed, number, device)
 
 
 def _total(fusions: "list[Fusion]") -> "dict[str, Ranked]":

@@ -47,15 +47,17 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+def nodes_of(tree: ast.AST, inside: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+    """Every node, and whether it is in a function."""
+    yield tree, inside
+    inside = inside or isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    for child in ast.iter_child_nodes(tree):
+        yield from nodes_of(child, inside)
+
+
 def imports_of(module: str, source: str) -> Iterator[Import]:
     tree = ast.parse(source)
-    inside = {
-        id(inner)
-        for outer in ast.walk(tree)
-        if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        for inner in ast.walk(outer)
-    }
-    for node in ast.walk(tree):
+    for node, inside in nodes_of(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -67,7 +69,7 @@ def imports_of(module: str, source: str) -> Iterator[Import]:
             first = node.args[0]
             names = [first.value] if isinstance(first, ast.Constant) and isinstance(first.value, str) else []
         for name in names:
-            yield Import(module, name, at_module_level=id(node) not in inside)
+            yield Import(module, name, at_module_level=not inside)
 
 
 def within(name: str, *prefixes: str) -> bool:
@@ -140,10 +142,13 @@ def package_of(module: str) -> str:
 def package_imports(imports: list[Import]) -> dict[str, set[str]]:
     """Which package imports which other one."""
     graph: dict[str, set[str]] = {}
+    named: dict[str, set[str]] = {}
+    for found in imports:
+        named.setdefault(found.module, set()).add(found.name)
     for found in imports:
         name = found.name if found.name in SOURCES else ""
         ours, theirs = package_of(found.module), package_of(name)
-        submodules = {other.name for other in imports if other.module == found.module and within(other.name, name)}
+        submodules = {other for other in named[found.module] if within(other, name)}
         if not name or ours == theirs or (name in PACKAGE_NAMES and len(submodules & SOURCES.keys()) > 1):
             continue  # `from package import module` is an import of the module
         graph.setdefault(ours, set()).add(theirs)

@@ -87,8 +87,7 @@ class FilteredRanking:
         """Candidates above and level with the answer, from scores [b, entities]."""
         if scores.device.type == "cpu":
             better, equal = (torch.empty(len(scores), dtype=torch.int64) for _ in range(2))
-            ids = (answers.truth, answers.starts, answers.counts, answers.known, better, equal)
-            if not ranks.count_scores(scores.contiguous().numpy(), *(tensor.numpy() for tensor in ids)):
+            if not ranks.count_scores(scores.contiguous().numpy(), *answers.arrays(), better.numpy(), equal.numpy()):
                 raise _diverged()
             return better, equal
         if not bool(scores.isfinite().all()):

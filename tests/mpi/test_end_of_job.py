@@ -58,7 +58,10 @@ def end(folder: Path, moment: str, victim: int, how: str, *options: str) -> "sub
     )
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(
+    "moment",
+    [pytest.param(one, marks=[pytest.mark.slow] if one in MOMENTS[1::2] else [], id=one) for one in MOMENTS],
+)
 def test_a_client_killed_at_the_end_does_not_hold_the_job(tmp_path: Path, moment: str) -> None:
     done = end(tmp_path, moment, 2, "SIGKILL", "--out", "run")
     assert (done.returncode, done.stderr) == (0, "")

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 
 def test_crypten_imports_and_its_converters_refuse() -> None:
     code = (

@@ -30,6 +30,8 @@ from secure_kg.runs.summary import summarise
 from tests.support.federation_in_threads import nations, relation_rows, run_federation, small_config
 from tests.support.transcripts import seen_by_server, vectors_in
 
+pytestmark = pytest.mark.long
+
 SPREAD = 12.0**-0.5
 """Standard deviation of the uniform distribution on 0..1."""
 
