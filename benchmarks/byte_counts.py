@@ -78,7 +78,7 @@ class Uploads:
         return byte_counts.secret_count(self.rows, party, self.neighbours, least, self.signed).bytes_up()
 
     def _sum(self, purpose: str, layout: SumLayout) -> dict[str, int]:
-        entries, entry_bytes = layout.entries, layout.ring.element_bytes
+        entries, entry_bytes = layout.entries, layout.group.element_bytes
         if self.aggregation == "secret":
             entries += checks_of(layout)
         if self.aggregation == "plain":

@@ -25,7 +25,8 @@ from protocols.sums.secagg.client import Ready, SecAggClient
 from protocols.sums.secagg.params import SumParameters, ThreatModel
 from protocols.sums.secagg.server import Step
 from protocols.sums.secagg.simulation import PURPOSE, ROUND, Inputs, SimulationResult, simulate
-from protocols.sums.secagg.terms import Terms
+from protocols.sums.secagg.terms import BoundTerms
+from protocols.sums.terms import SumTerms, VectorLayout
 from secure_kg.foundation.console import say
 
 _CHUNK_BYTES: Final = 1 << 19
@@ -144,7 +145,8 @@ class Masking:
     def __post_init__(self) -> None:
         parties = tuple(PartyId(number) for number in range(1, self.parameters.participants + 1))
         self.party = parties[len(parties) // 2]  # adds about as many masks as it subtracts
-        self._terms = Terms(new_session(), bytes(32), ROUND, PURPOSE, parties, self.parameters, self.group, self.dim)
+        terms = SumTerms(ROUND, PURPOSE, parties, VectorLayout(self.group, self.dim))
+        self._terms = BoundTerms(new_session(), bytes(32), self.parameters, terms)
         self._peers = self._terms.graph.neighbours(self.party)
         self._values = np.random.default_rng(0).normal(0.0, 1.0, self.dim).astype(np.float32)
         self._layout = (

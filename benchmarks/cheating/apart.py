@@ -21,8 +21,9 @@ from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.holders.interface import PURPOSE as HOLDERS
 from protocols.holders.interface import CountTask
 from protocols.session.conversation import Abandon
-from protocols.sums.interface import SumTask, Total
+from protocols.sums.interface import Total
 from protocols.sums.secagg.messages import EncryptedShares
+from protocols.sums.terms import SumTerms
 from secure_kg.federation.plan import twins
 from secure_kg.federation.plan.row_sum import row_layout
 from secure_kg.federation.server.server import FederationServer
@@ -46,13 +47,12 @@ class _GivesUp(FederationServer):
             return super()._add_up_rows(round_id, chosen, table)
         people, config, union, sums = self._people, self._config, table.union, self._sums
         layout = row_layout(union.size, table.width, config.clip, len(self._clients), config.ring_bits)
-        task = SumTask(round_id, "rows", chosen, layout)
+        terms = SumTerms(round_id, "rows", chosen, layout)
         count = CountTask(round_id, chosen, union.size, union.digest, config.least_holders)
-        talk, present = people.conversation, set(chosen) & people.present
-        sums._holders.prepare(talk, count, present, people.patience, people.silent)
-        sums._sums.prepare(talk, task, present, people.patience, people.silent)
+        sums._holders.prepare(people.session, count)
+        sums._sums.prepare(people.session, terms)
         self._ledger.abandoned_in_a_row = 0
-        sums._give_up(task, HOLDERS, SumAbandoned(EXCUSE))
+        sums._give_up(terms, HOLDERS, SumAbandoned(EXCUSE))
         return None
 
 

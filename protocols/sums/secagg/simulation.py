@@ -32,7 +32,8 @@ from protocols.sums.secagg.messages import KeyDirectory
 from protocols.sums.secagg.params import SumParameters, ThreatModel, complete_parameters, sparse_parameters
 from protocols.sums.secagg.server import SecAggServer, Step
 from protocols.sums.secagg.session import SecAggSession
-from protocols.sums.secagg.terms import Terms
+from protocols.sums.secagg.terms import BoundTerms
+from protocols.sums.terms import SumTerms, VectorLayout
 
 K = TypeVar("K", bound=Hashable)
 M = TypeVar("M", bound=wire.Message)
@@ -205,6 +206,7 @@ class _Simulation:
         progress: Progress | None,
     ) -> None:
         self._parties, self._length, self._parameters, self._group = parties, length, parameters, group
+        self._terms = SumTerms(ROUND, PURPOSE, parties, VectorLayout(group, length))
         self._silent, self._inputs, self._credentials = silent, inputs, credentials
         self._progress: Progress = progress or (lambda _step, _done, _of: None)
         self._id = new_session()
@@ -220,7 +222,7 @@ class _Simulation:
         channel_keys = self._sign_on()
         with _measured(self._setup.server, "close"):
             transcript = setup_transcript(self._id, channel_keys)
-        terms = Terms(self._id, transcript, ROUND, PURPOSE, self._parties, self._parameters, self._group, self._length)
+        terms = BoundTerms(self._id, transcript, self._parameters, self._terms)
         server = SecAggServer(terms, self._members, signed=self._credentials is not None)
         costs: list[StepCost] = []
         shared: frozenset[PartyId] = frozenset()
@@ -294,7 +296,7 @@ class _Simulation:
         with _measured(self._setup.client, party):
             session.receive(directory)
         with _measured(tally.client, party):
-            client = session.begin(ROUND, PURPOSE, self._parties, self._parameters, self._group, self._length)
+            client = session.begin(self._terms, self._parameters)
             advert = client.start()
         self._clients[party] = client
         return advert

@@ -20,12 +20,12 @@ from protocols.foundation.errors import ProtocolError
 from protocols.foundation.identifiers import PartyId, RoundId, SessionId
 from protocols.holders.interface import PURPOSE as HOLDERS
 from protocols.holders.interface import CountTask
-from protocols.holders.secret import vector_task as holders_task
+from protocols.holders.secret import count_terms
 from protocols.session.channels import setup_transcript
 from protocols.session.credentials import check_signed
 from protocols.session.group_key import SealedGroupKey, SealedGroupKeys
 from protocols.session.messages import ChannelDirectory
-from protocols.sums.interface import SumLayout, SumTask
+from protocols.sums.interface import SumLayout
 from protocols.sums.plain import ClearInput
 from protocols.sums.secagg.messages import (
     AdvertiseKeys,
@@ -39,10 +39,10 @@ from protocols.sums.secagg.messages import (
     UnmaskShares,
 )
 from protocols.sums.secagg.replay import RecordedSum, Withheld, open_again, withheld
-from protocols.sums.secagg.sums import vector_task
-from protocols.sums.secagg.terms import Advert, Terms
-from protocols.sums.secagg.vectors import VectorTask, parameters_for
-from protocols.sums.secret.aggregation import secret_vector_task
+from protocols.sums.secagg.terms import Advert, BoundTerms
+from protocols.sums.secagg.vectors import parameters_for
+from protocols.sums.secret.aggregation import secret_terms
+from protocols.sums.terms import Layout, SumTerms
 from secure_kg.audit.view.attending import Attending, goes_on
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.messages import Welcome
@@ -98,7 +98,7 @@ class OpenedSum:
 
 @dataclass(slots=True)
 class _Running:
-    task: VectorTask | None
+    terms: SumTerms[Layout] | None
     layout: SumLayout | None
     attempt: Attempt | None
     problem: str = ""
@@ -231,30 +231,29 @@ class Opening:
         if purpose.startswith(UNION) and self._session is not None:
             attempt_number = int(purpose.removeprefix(UNION))
             attempt = Attempt.of(attempt_number, config.first_union_bound, self._session, self._commitment)
-            return _Running(attempt.task(self._clients), None, attempt)
+            return _Running(attempt.terms(self._clients), None, attempt)
         if purpose in ("valid", "test"):
             layout = metric_layout(len(self._clients))
-            return self._of_numbers(SumTask(round_id, purpose, self._clients, layout))
+            return self._of_numbers(SumTerms(round_id, purpose, self._clients, layout))
         if union is None:
             raise ProtocolError("the record does not say how large the union is")
         if purpose == HOLDERS:
             if config.aggregation == "plain":
                 return _Running(None, SumLayout(0, union.size, 1.0, 1, len(chosen), 32), None)
             counting = CountTask(round_id, chosen, union.size, union.digest, config.least_holders)
-            return _Running(holders_task(counting), None, None)
+            return _Running(count_terms(counting), None, None)
         if purpose == union_names.PURPOSE:
-            return _Running(union_names.names_task(self._clients, union.size, union.digest), None, None)
+            return _Running(union_names.names_terms(self._clients, union.size, union.digest), None, None)
         if purpose == union_vote.PURPOSE:
-            return _Running(union_vote.vote_task(self._clients, union.digest), None, None)
+            return _Running(union_vote.vote_terms(self._clients, union.digest), None, None)
         if purpose != "rows":
             raise ProtocolError(f"a sum of '{purpose}', of which the protocols know nothing")
         width = self._strategy.row_width(config.training.model, config.training.dim)
         layout = row_layout(union.size, width, config.clip, len(self._clients), config.ring_bits)
-        return self._of_numbers(SumTask(round_id, purpose, chosen, layout))
+        return self._of_numbers(SumTerms(round_id, purpose, chosen, layout))
 
-    def _of_numbers(self, task: SumTask) -> _Running:
-        of_vectors = secret_vector_task if self._config.aggregation == "secret" else vector_task
-        return _Running(of_vectors(task), task.layout, None)
+    def _of_numbers(self, terms: SumTerms[SumLayout]) -> _Running:
+        return _Running(secret_terms(terms) if self._config.aggregation == "secret" else terms, terms.layout, None)
 
     def _take_union(self, places: UnionPlaces) -> None:
         if places.size and self._session is not None and self.union is None:
@@ -266,33 +265,24 @@ class Opening:
         return self._opened(key, self._running.pop(key))
 
     def _opened(self, key: Key, running: _Running) -> OpenedSum:
-        recorded, task, (number, purpose) = running.recorded, running.task, key
+        recorded, terms, (number, purpose) = running.recorded, running.terms, key
         given_up = key in self._attending.given_up
         if running.clear:
             self._added.add(key)
             total = sum(running.clear.values(), np.zeros_like(next(iter(running.clear.values()))))
             return OpenedSum(number, purpose, frozenset(running.clear), 0, total, running.layout, given_up=given_up)
         who = frozenset(int(party) for party in recorded.contributors)
-        if task is None or self._session is None:
+        if terms is None or self._session is None:
             return OpenedSum(number, purpose, who, 0, None, problem=running.problem or "no session", finished=False)
         config = self._config
         parameters = parameters_for(
-            len(task.participants), len(self._clients), config.threat_model, config.min_participants
+            len(terms.participants), len(self._clients), config.threat_model, config.min_participants
         )
-        terms = Terms(
-            self._session,
-            self._channels,
-            task.round,
-            task.purpose,
-            tuple(sorted(task.participants)),
-            parameters,
-            task.group,
-            task.length,
-        )
+        bound = BoundTerms(self._session, self._channels, parameters, terms)
         layout = running.layout if config.aggregation == "secagg" else None
-        kept_back = tuple(withheld(terms, recorded))
+        kept_back = tuple(withheld(bound, recorded))
         try:
-            opened = open_again(terms, recorded, config.adversary == "active")
+            opened = open_again(bound, recorded, config.adversary == "active")
             if layout is not None:
                 layout.decode(opened.vector)  # refuses what cannot be a sum of these contributions
         except ProtocolError as problem:
@@ -302,7 +292,7 @@ class Opening:
                 finished=recorded.answered,
                 withheld=kept_back,
             )
-        checked, wrong = self._verified(terms, recorded)
+        checked, wrong = self._verified(bound, recorded)
         return OpenedSum(
             number,
             purpose,
@@ -320,7 +310,7 @@ class Opening:
             given_up=given_up,
         )
 
-    def _verified(self, terms: Terms, recorded: RecordedSum) -> tuple[int, list[str]]:
+    def _verified(self, terms: BoundTerms, recorded: RecordedSum) -> tuple[int, list[str]]:
         """How many signatures of this sum were checked, and which of them are false."""
         if self._identities is None or self._config.adversary != "active":
             return 0, []
@@ -340,5 +330,5 @@ class Opening:
             try:
                 check_signed(self._identities, statement, signature)
             except ProtocolError as problem:
-                wrong.append(f"round {terms.round}, {terms.purpose}: {problem}")
+                wrong.append(f"round {terms.sum.round}, {terms.sum.purpose}: {problem}")
         return len(signed), wrong

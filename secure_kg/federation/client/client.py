@@ -25,12 +25,15 @@ from protocols.foundation.digests import digest
 from protocols.foundation.errors import LeftOut, PeerMisbehaved, ProtocolError, SumAbandoned, UnexpectedMessage
 from protocols.foundation.identifiers import NO_SESSION, SERVER, SETUP, PartyId, RoundId, SessionId
 from protocols.holders.interface import CountTask, Holders
+from protocols.session.client_session import ClientSession
 from protocols.session.conversation import MAX_REASON, Abandon, Back, Conversation, Failed
 from protocols.session.credentials import Credentials
 from protocols.session.receipts import Head
-from protocols.sums.interface import Contribution, ContributionReport, MayOpen, SumLayout, SumTask
+from protocols.sums.interface import Contribution, ContributionReport, MayOpen, SumLayout
+from protocols.sums.secagg.keys import ClientKeys
 from protocols.sums.secagg.openings import Openings
 from protocols.sums.secret.aggregation import SecretSumClient
+from protocols.sums.terms import SumTerms
 from protocols.sums.totals import SumTotal, sum_total_bytes
 from protocols.transport.base import Transport
 from secure_kg.data.graph import ClientGraph, Part
@@ -226,23 +229,22 @@ class FederationClient:
             case SharedRows() if not secret:
                 rows.take(message, round_id)
             case SumTotal() if 0 < message.of_round <= round_id:
-                task = SumTask(RoundId(message.of_round), "rows", self._participants(message.of_round), rows.layout)
-                opened = self._reader().open(task, message)
+                terms = SumTerms(RoundId(message.of_round), "rows", self._participants(message.of_round), rows.layout)
+                opened = self._reader().open(terms, message)
                 rows.take_sum(message, opened, self._config.least_holders)
-            case LentTable() if secret and self._session is not None:
-                content = self._session.vectors.session.open_from(
-                    PartyId(message.by), f"table/{round_id}", message.sealed
-                )
+            case LentTable() if secret and self._keys is not None:
+                channels = self._keys.vectors.session
+                content = channels.open_from(PartyId(message.by), f"table/{round_id}", message.sealed)
                 rows.take_lent(content, round_id)
             case _:
                 raise UnexpectedMessage(f"the server sent {type(message).__name__}, which these sums have no use for")
 
     def _lend(self, round_id: RoundId, to: PartyId, rows: OwnRows) -> None:
         """Encrypt the shared rows for a client that has missed sums. A false table would differ in its digest."""
-        if self._session is None or self._config.aggregation != "secret" or (to, round_id) in self._lent:
+        if self._keys is None or self._config.aggregation != "secret" or (to, round_id) in self._lent:
             raise UnexpectedMessage(f"the server asks for the table for client {to} in round {round_id}")
         self._lent.add((to, round_id))  # the key of a second one would be the same
-        sealed = self._session.vectors.session.seal_for(to, f"table/{round_id}", rows.lend())
+        sealed = self._keys.vectors.session.seal_for(to, f"table/{round_id}", rows.lend())
         self._conversation.send(SERVER, LentTable(int(self._transport.party), sealed), round_id)
 
     def _deadline(self) -> Deadline:
@@ -250,15 +252,17 @@ class FederationClient:
         # silent client much sooner, and a server that has died takes the job with it.
         return Deadline.after(SETUP_SECONDS + 2 * self._config.eval_every * self._config.deadline)
 
+    def _step(self) -> ClientSession:
+        """The session for the next step of a protocol."""
+        return ClientSession(self._conversation, self._deadline())
+
     def _open_session(self, credentials: Credentials | None, openings: Openings) -> None:
         """Keys with the other clients, where the settings need any, and the protocols that use them."""
-        self._session: twins.ClientSession | None = None
+        self._keys: ClientKeys | None = None
         if self._config.has_session:
-            self._session = twins.ClientSession.open(
-                self._config, self._clients, credentials, openings, self._conversation, self._deadline()
-            )
-        self._sums = twins.sum_client(self._config, self._session)
-        self._holders = twins.holder_client(self._config, self._session)
+            self._keys = twins.client_keys(self._config, self._clients, credentials, openings, self._step())
+        self._sums = twins.sum_client(self._config, self._keys)
+        self._holders = twins.holder_client(self._config, self._keys)
 
     def _align(self) -> None:
         """Line 1-2: the places of this client's rows among the shared ones, and the rows to start from."""
@@ -286,26 +290,17 @@ class FederationClient:
     def _admit_rows(self, union_size: int, layout: SumLayout) -> None:
         """The largest messages that the server has reason to send, also to one that was away: rows, or sums of them."""
         width = layout.real_entries // union_size
-        total = sum_total_bytes("rows", layout.entries, layout.ring.element_bytes, self._clients)
+        total = sum_total_bytes("rows", layout.entries, layout.group.element_bytes, self._clients)
         rows = shared_rows_bytes(union_size, width), lent_table_bytes(union_size, width)
         self._conversation.admit(max(total, *rows))
 
     def _aligned_anew(self, names: tuple[str, ...]) -> Positions:
-        config, session = self._config, self._session
+        config, keys, clients = self._config, self._keys, self._clients
+        state = self._states.of_names(names, run_id(self._folder))
         try:
-            positions = twins.align_as_client(
-                config,
-                session,
-                self._conversation,
-                names,
-                self._clients,
-                self._states.of_names(names, run_id(self._folder)),
-                self._deadline(),
-            )
-            if config.reveal_names and session is not None:
-                union_names.reveal(
-                    self._conversation, session.vectors, positions, names, self._clients, self._deadline()
-                )
+            positions = twins.align_as_client(config, self._step(), keys, clients, names, state)
+            if config.reveal_names and keys is not None:
+                union_names.reveal(self._step(), keys.vectors, clients, positions, names)
         except AlignmentRefused as problem:
             keep_objection(self._folder, problem.objection)
             raise
@@ -338,18 +333,18 @@ class FederationClient:
             raise PeerMisbehaved(f"this client has trained for {self._in_vain} sums in a row that were given up")
         self._in_vain += 1
         rows.begin_round()
-        task, count = self._row_task(round_id, rows), self._count_task(round_id, rows)
+        terms, count = self._row_terms(round_id, rows), self._count_task(round_id, rows)
         if count is not None:
-            self._holders.prepare(self._conversation, count, self._deadline())
-        self._sums.prepare(self._conversation, task, self._deadline())
+            self._holders.prepare(self._step(), count)
+        self._sums.prepare(self._step(), terms)
         if round_id != AGREEING_ROUND:
             self._train_locally(round_id)
         self._count.trained = round_id
         holders: Holders | None = None
         if count is not None:
-            holders = self._holders.count(self._conversation, count, rows.positions.own, self._deadline())
+            holders = self._holders.count(self._step(), count, rows.positions.own)
         may_open = holders.may_open if holders is not None else None
-        report = self._contribute(task, rows.contribution(holders), may_open)
+        report = self._contribute(terms, rows.contribution(holders), may_open)
         self._in_vain = 0
         self._losses.clipped += report.clipped
         self._losses.max_error = max(self._losses.max_error, report.max_error)
@@ -359,12 +354,12 @@ class FederationClient:
             self._last = self._trainer.train_round(round_id)
         self._count.trained = round_id
 
-    def _row_task(self, round_id: RoundId, rows: OwnRows) -> SumTask:
+    def _row_terms(self, round_id: RoundId, rows: OwnRows) -> SumTerms[SumLayout]:
         """The sum of a round that is about to be trained."""
         state = self._states.of_nothing("rows", round_id)
         if len(rows.positions.own):
             state = self._states.of_rows(self._trainer)
-        return SumTask(round_id, "rows", self._participants(round_id), rows.layout, rows.digest, state)
+        return SumTerms(round_id, "rows", self._participants(round_id), rows.layout, rows.digest, state)
 
     def _count_task(self, round_id: RoundId, rows: OwnRows) -> CountTask | None:
         """None if rows of any number of holders may be added up."""
@@ -379,9 +374,9 @@ class FederationClient:
         return self._sums
 
     def _contribute(
-        self, task: SumTask, contribution: Contribution, may_open: MayOpen | None = None
+        self, terms: SumTerms[SumLayout], contribution: Contribution, may_open: MayOpen | None = None
     ) -> ContributionReport:
-        report = self._sums.contribute(self._conversation, task, contribution, self._deadline(), may_open)
+        report = self._sums.contribute(self._step(), terms, contribution, may_open)
         self._watch.add("encode", report.encoding)
         self._watch.add("mask", report.masking)
         return report
@@ -394,26 +389,26 @@ class FederationClient:
             self._conversation.send(SERVER, Abandon("valid", reason), round_id)
             return
         fresh = self._count.fresh(round_id)
-        task = self._result_task(round_id, "valid", fresh=fresh)
+        terms = self._result_terms(round_id, "valid", fresh=fresh)
         self._count.evaluated(round_id)
-        self._sums.prepare(self._conversation, task, self._deadline())
+        self._sums.prepare(self._step(), terms)
         # A loss that was told before is not told again: over other clients it would be the same secret once more.
-        self._contribute(task, metric_contribution(self._rank("valid", self._last if fresh else None)))
+        self._contribute(terms, metric_contribution(self._rank("valid", self._last if fresh else None)))
         if isinstance(self._sums, SecretSumClient):
-            metrics, _ = self._read_metrics(self._sums, task)
+            metrics, _ = self._read_metrics(self._sums, terms)
             self._conversation.send(SERVER, self._judge.read(round_id, metrics), round_id)
 
-    def _read_metrics(self, sums: SecretSumClient, task: SumTask) -> tuple[ClientMetrics, int]:
+    def _read_metrics(self, sums: SecretSumClient, terms: SumTerms[SumLayout]) -> tuple[ClientMetrics, int]:
         """The federation's figures, which the server has added up for the clients, and of how many clients they are."""
-        total = self._conversation.receive(SERVER, SumTotal, task.round, self._deadline(), task.purpose)
-        return metrics_of(sums.open(task, total)), len(total.contributors)
+        total = self._step().receive(SumTotal, *terms.key)
+        return metrics_of(sums.open(terms, total)), len(total.contributors)
 
     def _take_verdict(self, round_id: RoundId, improved: bool) -> None:
         if improved:
             self._best, self._best_round = self._trainer.parameters_state(), int(round_id)
         self._judge.take_verdict(round_id, improved)
 
-    def _result_task(self, round_id: RoundId, part: Part, *, fresh: bool, best: int = 0) -> SumTask:
+    def _result_terms(self, round_id: RoundId, part: Part, *, fresh: bool, best: int = 0) -> SumTerms[SumLayout]:
         """The sum of results on `part`, of the parameters as they are now: `fresh`, or of the copy of round `best`."""
         applied = self._rows.digest if self._rows is not None else b""
         if not len(self._graph.part(part)) and not (fresh and self._last.triples):
@@ -421,7 +416,7 @@ class FederationClient:
         else:
             state = self._states.of_results(self._trainer, part)
         layout, model = metric_layout(len(self._clients)), digest(applied, best.to_bytes(8, "little"))
-        return SumTask(round_id, part, self._clients, layout, model, state)
+        return SumTerms(round_id, part, self._clients, layout, model, state)
 
     def _rank(self, part: Part, stats: TrainStats | None = None) -> ClientMetrics:
         """`stats`: of training that is to be told, too."""
@@ -450,11 +445,11 @@ class FederationClient:
             reason = f"this client's best copy is of round {self._best_round}"
             self._conversation.send(SERVER, Abandon("test", reason), round_id)
             return
-        task = self._result_task(round_id, "test", fresh=True, best=best_round)
-        self._sums.prepare(self._conversation, task, self._deadline())
-        self._contribute(task, metric_contribution(metrics))
+        terms = self._result_terms(round_id, "test", fresh=True, best=best_round)
+        self._sums.prepare(self._step(), terms)
+        self._contribute(terms, metric_contribution(metrics))
         if isinstance(self._sums, SecretSumClient):
-            test, clients = self._read_metrics(self._sums, task)
+            test, clients = self._read_metrics(self._sums, terms)
             self._judge.write_result(test, clients, self._rows.averaged_in_union if self._rows is not None else 0)
 
     def _result(self, metrics: ClientMetrics) -> dict[str, Any]:

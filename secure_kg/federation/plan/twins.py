@@ -1,26 +1,23 @@
 """The one place where a word in the configuration becomes a protocol: each secure choice next to its plain twin."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from protocols.alignment import plain as plain_union
 from protocols.alignment.interface import Positions, Union
 from protocols.alignment.psu import names as union_names
 from protocols.alignment.psu import union as private_union
-from protocols.foundation.deadline import Deadline
+from protocols.alignment.psu.attempts import UnionTerms
 from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import HolderClient, HolderServer
 from protocols.holders.plain import PlainHolderClient, PlainHolderServer
 from protocols.holders.secret import SecretHolderClient, SecretHolderServer
-from protocols.session import group_key
-from protocols.session.conversation import Conversation
+from protocols.session.client_session import ClientSession
 from protocols.session.credentials import Credentials
-from protocols.session.group_key import GroupKey
-from protocols.session.patience import Patience
-from protocols.session.turns import Silent
+from protocols.session.server_session import ServerSession
 from protocols.sums.interface import Collected, SumClient, SumServer
 from protocols.sums.plain import PlainSumClient, PlainSumServer
+from protocols.sums.secagg.keys import ClientKeys, ServerKeys
 from protocols.sums.secagg.openings import Openings
 from protocols.sums.secagg.sums import SecAggSumClient, SecAggSumServer
 from protocols.sums.secagg.vectors import VectorClient, VectorServer
@@ -32,108 +29,73 @@ Result: TypeAlias = Collected | SumTotal
 """What the server gets of a sum: the numbers, or something for the clients to read."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClientSession:
-    """Channels to the other clients, and the key that all of them have."""
-
-    vectors: VectorClient
-    key: GroupKey
-
-    @classmethod
-    def open(
-        cls,
-        config: RunConfig,
-        clients: Collection[PartyId],
-        credentials: Credentials | None,
-        openings: Openings,
-        conversation: Conversation,
-        deadline: Deadline,
-    ) -> "ClientSession":
-        vectors = VectorClient(clients, config.threat_model, config.min_participants, credentials, openings)
-        vectors.setup(conversation, deadline)
-        return cls(vectors, group_key.join(conversation, vectors.session, deadline))
+def client_keys(
+    config: RunConfig,
+    clients: Collection[PartyId],
+    credentials: Credentials | None,
+    openings: Openings,
+    session: ClientSession,
+) -> ClientKeys:
+    """Agree on the keys of the run with the other clients."""
+    vectors = VectorClient(clients, config.threat_model, config.min_participants, credentials, openings)
+    return ClientKeys.agree(session, vectors)
 
 
-@dataclass(frozen=True, slots=True)
-class ServerSession:
+def server_keys(config: RunConfig, clients: Collection[PartyId], session: ServerSession) -> ServerKeys:
     """The server's side of the same."""
-
-    vectors: VectorServer
-    commitment: bytes
-
-    @classmethod
-    def open(
-        cls,
-        config: RunConfig,
-        clients: Collection[PartyId],
-        conversation: Conversation,
-        present: Collection[PartyId],
-        patience: Patience,
-        silent: Silent,
-    ) -> "ServerSession":
-        vectors = VectorServer(len(clients), config.threat_model, config.min_participants)
-        vectors.setup(conversation, present, patience, silent)
-        return cls(vectors, group_key.serve(conversation, present, patience, silent))
+    return ServerKeys.agree(session, VectorServer(len(clients), config.threat_model, config.min_participants))
 
 
-def sum_client(config: RunConfig, session: ClientSession | None) -> SumClient:
-    match config.aggregation, session:
-        case "secagg", ClientSession():
-            return SecAggSumClient(session.vectors)
-        case "secret", ClientSession():
-            return SecretSumClient(session.vectors, session.key)
+def sum_client(config: RunConfig, keys: ClientKeys | None) -> SumClient:
+    match config.aggregation, keys:
+        case "secagg", ClientKeys():
+            return SecAggSumClient(keys.vectors)
+        case "secret", ClientKeys():
+            return SecretSumClient(keys.vectors, keys.key)
     return PlainSumClient()
 
 
-def sum_server(config: RunConfig, session: ServerSession | None) -> SumServer[Result]:
-    match config.aggregation, session:
-        case "secagg", ServerSession():
-            return SecAggSumServer(session.vectors)
-        case "secret", ServerSession():
-            return SecretSumServer(session.vectors)
+def sum_server(config: RunConfig, keys: ServerKeys | None) -> SumServer[Result]:
+    match config.aggregation, keys:
+        case "secagg", ServerKeys():
+            return SecAggSumServer(keys.vectors)
+        case "secret", ServerKeys():
+            return SecretSumServer(keys.vectors)
     return PlainSumServer(config.min_participants)
 
 
-def holder_client(config: RunConfig, session: ClientSession | None) -> HolderClient:
-    if config.aggregation == "plain" or session is None:
+def holder_client(config: RunConfig, keys: ClientKeys | None) -> HolderClient:
+    if config.aggregation == "plain" or keys is None:
         return PlainHolderClient()
-    return SecretHolderClient(session.vectors, session.key)
+    return SecretHolderClient(keys.vectors, keys.key)
 
 
-def holder_server(config: RunConfig, session: ServerSession | None) -> HolderServer:
-    if config.aggregation == "plain" or session is None:
+def holder_server(config: RunConfig, keys: ServerKeys | None) -> HolderServer:
+    if config.aggregation == "plain" or keys is None:
         return PlainHolderServer(config.min_participants)
-    return SecretHolderServer(session.vectors)
+    return SecretHolderServer(keys.vectors)
 
 
 def align_as_client(
     config: RunConfig,
-    session: ClientSession | None,
-    conversation: Conversation,
-    names: Collection[str],
+    session: ClientSession,
+    keys: ClientKeys | None,
     clients: tuple[PartyId, ...],
+    names: Collection[str],
     state: bytes,
-    deadline: Deadline,
 ) -> Positions:
     """`state`: this client's commitment to its names."""
-    if config.alignment == "plain" or session is None:
-        return plain_union.join(conversation, names, deadline)
-    bound, objection = config.first_union_bound, union_names.objection(names) if config.reveal_names else ""
-    return private_union.join(
-        conversation, session.vectors, session.key, names, clients, bound, deadline, objection, state
-    )
+    if config.alignment == "plain" or keys is None:
+        return plain_union.join(session, names)
+    terms, objection = UnionTerms(clients, config.first_union_bound), ""
+    if config.reveal_names:
+        objection = union_names.objection(names)
+    return private_union.join(session, keys, terms, names, objection, state)
 
 
 def align_as_server(
-    config: RunConfig,
-    session: ServerSession | None,
-    conversation: Conversation,
-    clients: tuple[PartyId, ...],
-    present: Collection[PartyId],
-    patience: Patience,
-    silent: Silent,
+    config: RunConfig, session: ServerSession, keys: ServerKeys | None, clients: tuple[PartyId, ...]
 ) -> Union:
-    if config.alignment == "plain" or session is None:
-        return plain_union.serve(conversation, present, patience, silent)
-    bound, commitment = config.first_union_bound, session.commitment
-    return private_union.serve(conversation, session.vectors, commitment, clients, present, bound, patience, silent)
+    if config.alignment == "plain" or keys is None:
+        return plain_union.serve(session)
+    return private_union.serve(session, keys, UnionTerms(clients, config.first_union_bound))

@@ -20,7 +20,9 @@ from protocols.foundation.errors import EncodingOverflow, ProtocolError, SumAban
 from protocols.foundation.identifiers import SETUP, PartyId, RoundId, new_session
 from protocols.holders.interface import CountTask
 from protocols.session.patience import Patience
-from protocols.sums.interface import Collected, SumTask
+from protocols.sums.interface import Collected, SumLayout
+from protocols.sums.secagg.keys import ServerKeys
+from protocols.sums.terms import SumTerms
 from protocols.sums.totals import SumTotal
 from protocols.transport.base import Transport
 from protocols.transport.tap import Tap
@@ -82,7 +84,7 @@ class FederationServer:
         self._strategy = STRATEGIES[config.strategy]
         self._clients = tuple(transport.peers)
         self._stopping = EarlyStopping(config.patience)
-        self._session: twins.ServerSession | None = None
+        self._keys: ServerKeys | None = None
         self._table: SharedTable | None = None
         self._tap: Tap | None = None
         self._has: dict[PartyId, int] = {}
@@ -141,10 +143,8 @@ class FederationServer:
         """Keys and alignment."""
         people = self._people
         if self._config.has_session:
-            self._session = twins.ServerSession.open(
-                self._config, self._clients, people.conversation, people.present, patience, people.silent
-            )
-        self._sums = Summing(self._config, self._session, people, self._ledger, self._report)
+            self._keys = twins.server_keys(self._config, self._clients, people.session.with_patience(patience))
+        self._sums = Summing(self._config, self._keys, people, self._ledger, self._report)
         self._table = self._align(aligned, patience)
         if last.round:
             self._restore(last.round)
@@ -213,13 +213,11 @@ class FederationServer:
         return (SealedTable if self._config.aggregation == "secret" else ReadableTable)(union, width)
 
     def _aligned_anew(self, patience: Patience) -> Union:
-        people, clients = self._people, self._clients
-        talk, present = people.conversation, people.present
+        session, keys, clients = self._people.session.with_patience(patience), self._keys, self._clients
         try:
-            union = twins.align_as_server(self._config, self._session, talk, clients, present, patience, people.silent)
-            if self._config.reveal_names and self._session is not None:
-                vectors = self._session.vectors
-                names = union_names.learn(talk, vectors, union, clients, present, patience, people.silent)
+            union = twins.align_as_server(self._config, session, keys, clients)
+            if self._config.reveal_names and keys is not None:
+                names = union_names.learn(session, keys.vectors, clients, union)
                 write_json(self._folder.server / "names.json", {"names": names})
         except SumAbandoned as problem:
             raise UserError(f"the names could not be aligned: {problem}") from None
@@ -296,16 +294,16 @@ class FederationServer:
     def _add_up_rows(self, round_id: RoundId, chosen: tuple[PartyId, ...], table: SharedTable) -> twins.Result | None:
         config, union = self._config, table.union
         layout = row_layout(union.size, table.width, config.clip, len(self._clients), config.ring_bits)
-        task = SumTask(round_id, "rows", chosen, layout)
+        terms = SumTerms(round_id, "rows", chosen, layout)
         least, counting = config.least_holders, None
         if least > 1:
             counting = CountTask(round_id, chosen, union.size, union.digest, least)
         if round_id == AGREEING_ROUND:  # no epochs: how quick it was must not become what a round is expected to take
-            return self._sums.add_up(task, counting, self._people.fresh_patience())
-        return self._sums.add_up(task, counting)
+            return self._sums.add_up(terms, counting, self._people.fresh_patience())
+        return self._sums.add_up(terms, counting)
 
-    def _metric_task(self, round_id: RoundId, purpose: str) -> SumTask:
-        return SumTask(round_id, purpose, self._clients, metric_layout(len(self._clients)))
+    def _metric_terms(self, round_id: RoundId, purpose: str) -> SumTerms[SumLayout]:
+        return SumTerms(round_id, purpose, self._clients, metric_layout(len(self._clients)))
 
     def _evaluate(self, round_id: RoundId) -> None:
         self._assemble()
@@ -313,7 +311,7 @@ class FederationServer:
         asked = self._people.present - self._idle
         with self._transport.phase(round_id, "evaluate"):
             self._people.tell(asked, Evaluate())
-        result = self._sums.add_up(self._metric_task(round_id, "valid"), among=asked)
+        result = self._sums.add_up(self._metric_terms(round_id, "valid"), among=asked)
         figures: dict[str, Any] = {}
         match result:
             case None:
@@ -399,7 +397,7 @@ class FederationServer:
         with self._transport.phase(last, "finish"):
             self._people.tell(asked, Finish(best, wanted=True))
             self._people.tell(self._people.present - asked, Finish(best, wanted=False))
-        result = self._sums.add_up(self._metric_task(last, "test"), among=asked)
+        result = self._sums.add_up(self._metric_terms(last, "test"), among=asked)
         if result is None and not self._sums.refused:
             raise UserError(f"no test result: {self._ledger.last_reason}")
         if result is not None:
