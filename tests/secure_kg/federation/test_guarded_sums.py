@@ -151,7 +151,7 @@ def test_after_a_dropout_at_an_evaluation_the_next_trained_round_is_evaluated_ag
 
     def refusing(self: FederationClient, task: Any, *more: Any) -> Any:
         if self._transport.party == VICTIM and (task.round, task.purpose) == (2, "valid"):
-            self._sums.contribute(self._conversation, task, *more[:1], self._deadline(), _never)
+            self._sums.contribute(self._step(), task, *more[:1], _never)
         return original(self, task, *more)
 
     monkeypatch.setattr(FederationClient, "_contribute", refusing)
