@@ -15,11 +15,9 @@ from protocols.foundation import frame_sizes
 from protocols.foundation.identifiers import PartyId
 from protocols.sums.interface import SumLayout
 from protocols.sums.secret.check import checks_of
-from secure_kg.federation.plan.metric_sum import metric_layout
-from secure_kg.federation.plan.row_sum import row_layout
+from secure_kg.federation.plan.blocks import Block
+from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import Aggregation, RunConfig
-
-_NO_LIMIT = 1.0  # of row values: it changes what is sent, not how much
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +42,18 @@ class Uploads:
 
     @property
     def least_holders(self) -> int:
-        return RunConfig(aggregation=self.aggregation, clients=self.clients, min_holders=self.min_holders).least_holders
+        return self._plan.settings.least_holders
+
+    @property
+    def _plan(self) -> RunPlan:
+        settings = RunConfig(
+            aggregation=self.aggregation, clients=self.clients, min_holders=self.min_holders, ring_bits=self.ring_bits
+        )
+        return RunPlan(settings, self.clients)
 
     def round(self) -> dict[str, int]:
         """A training round: the count of holders, unless any number of them will do, and the sum of rows."""
-        layout = row_layout(self.rows, self.width, _NO_LIMIT, self.clients, self.ring_bits)
+        layout = self._plan.row_layout(Block("rows", self.width, self.aggregation), self.rows)
         counted = self._count() if self.least_holders > 1 else {}
         return counted | self._sum("rows", layout)
 
@@ -58,7 +63,7 @@ class Uploads:
         return self.metrics("valid") | (judged if self.aggregation == "secret" else {})
 
     def metrics(self, purpose: str) -> dict[str, int]:
-        return self._sum(purpose, metric_layout(self.clients))
+        return self._sum(purpose, self._plan.result_layout())
 
     def setup(self, names: Sequence[str], union_bound: int) -> dict[str, int]:
         """Keys and alignment: in clear under plain sums, else by one attempt of the private set union, and its vote."""

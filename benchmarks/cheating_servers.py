@@ -31,10 +31,11 @@ example:
   python -m benchmarks.cheating_servers --json cheating.json
   python -m benchmarks.cheating_servers --only two-tables evaluation-on-demand
 
-FILE gets `servers`: of each its name, party, wants, claim, expected, expected_findings (any of them), why_unnamed,
-why_unrefused, also_expected (all of them, of any severity), outcome, ok, got, refused_by, reasons, audit_exit,
-audit_high, audit_other, audit_problem, crashes, server_ends, evidence, cpu_seconds; and `controls`, honest parties,
-likewise.
+FILE gets `servers`: of each its name, party, wants, claims (their numbers in SECURITY.md), claim (words of the first of
+them), not_covered (words of SECURITY.md on what is out of scope), expected, expected_findings (any of them),
+why_unnamed, why_unrefused, also_expected (all of them, of any severity), outcome, ok, got, refused_by, reasons,
+audit_exit, audit_high, audit_other, audit_problem, crashes, server_ends, evidence, cpu_seconds; and `controls`, honest
+parties, likewise.
 Exit code 0: all came out as expected. 1: not all. 2: a mistake, told in one line."""
 
 VERSION = 1

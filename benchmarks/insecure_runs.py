@@ -28,7 +28,7 @@ from secure_kg.federation.plan.messages import Hello, Welcome
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.server.server import FederationServer
 from secure_kg.learning.config import TrainingConfig
-from secure_kg.learning.trainer import LocalTrainer
+from secure_kg.learning.kge import KgeLearner
 from secure_kg.runs.run_folder import RunFolder
 from secure_kg.runs.summary import summarise
 
@@ -128,8 +128,8 @@ def run_in_process(config: RunConfig, path: Path, vanish: tuple[int, int] | None
         client = FederationClient(config, transport, len(graphs))
         try:
             client.greet()
-            trainer = LocalTrainer(graph, config.training, torch.device("cpu"), config.seed, number)
-            client.run(graph, trainer, folder.client(number))
+            trainer = KgeLearner(graph, config.training, torch.device("cpu"), config.seed, number)
+            client.run(trainer, folder.client(number))
         except (_Vanished, LeftOut):
             pass
         except Exception as problem:

@@ -172,27 +172,27 @@ def measure(graph: ClientGraph, config: TrainingConfig, options: argparse.Namesp
     import torch
 
     from benchmarks.pykeen_peer import PyKeenPeer, fastest_in_parts, loss_margin
-    from secure_kg.learning.trainer import LocalTrainer
+    from secure_kg.learning.kge import KgeLearner
 
     def tell(text: str) -> None:
         if options.json != "-":
             say(text)
 
     torch.set_num_threads(options.threads)
-    ours = LocalTrainer(graph, config, torch.device("cpu"), options.seed, 1)
+    ours = KgeLearner(graph, config, torch.device("cpu"), options.seed, 1)
     peer = PyKeenPeer(ours, options.seed, options.filter_negatives)
     training: dict[str, list[Timing]] = {"ours": [], "pykeen": []}
     for epoch in range(options.epochs):
-        training["ours"].append(_timed(partial(ours.train_round, epoch), len(graph.train)))
+        training["ours"].append(_timed(partial(ours.train, epoch), len(graph.train)))
         training["pykeen"].append(_timed(peer.train_epoch, len(graph.train)))
         tell(f"epoch {epoch + 1}/{options.epochs}: {_in_turn(training)}")
 
-    mrr = {"ours": ours.evaluate("test", "both").metrics()["mrr"]}  # also a warm-up
+    mrr = {"ours": ours.rank("test", "both").metrics()["mrr"]}  # also a warm-up
     peer.choose_eval_batch()
     ranking: dict[str, list[Timing]] = {"ours": [], "pykeen": []}
     for turn in range(options.repeats):
         triples = graph.test if turn == 0 else graph.test[: options.eval_limit or None]
-        ranking["ours"].append(_timed(partial(ours.evaluate, "test", "both"), len(graph.test)))
+        ranking["ours"].append(_timed(partial(ours.rank, "test", "both"), len(graph.test)))
         timing, found = _timed_with_result(partial(peer.evaluate, triples), len(triples))
         ranking["pykeen"].append(timing)
         mrr.setdefault("pykeen", found)  # of the first, which ranks the whole part

@@ -54,7 +54,7 @@ from torch import Tensor
 from secure_kg.data.graph import ClientGraph, TripleArray
 from secure_kg.foundation.errors import TrainingDiverged
 from secure_kg.learning.config import TrainingConfig
-from secure_kg.learning.trainer import LocalTrainer
+from secure_kg.learning.kge import KgeLearner
 from secure_kg.models.shapes import entity_width, initial_range, relation_width
 
 EVAL_BATCHES: Final = (32, 128, 512)
@@ -97,10 +97,10 @@ def same_loss(config: TrainingConfig) -> NSSALoss:
     return NSSALoss(margin=loss_margin(config), adversarial_temperature=config.temperature)
 
 
-def same_rows(trainer: LocalTrainer) -> tuple[Tensor, Tensor]:
+def same_rows(trainer: KgeLearner) -> tuple[Tensor, Tensor]:
     """Our entity and relation rows in PyKEEN's layout: complex numbers as pairs, rotations instead of phases."""
     config = trainer.config
-    entity, relation = (torch.from_numpy(trainer.rows(table)) for table in ("entity", "relation"))
+    entity, relation = (torch.from_numpy(trainer.export_block(table)) for table in ("entity", "relation"))
     if config.model == "RotatE":
         phases = relation / initial_range(config.margin, config.dim) * math.pi
         return _pairs(entity), torch.stack((phases.cos(), phases.sin()), dim=-1)
@@ -120,7 +120,7 @@ PARTS_TRIED: Final = (128, 32)
 _BATCHES_TRIED: Final = 6
 
 
-def fastest_in_parts(trainer: LocalTrainer, seed: int, filter_negatives: bool) -> tuple[int, float, float]:
+def fastest_in_parts(trainer: KgeLearner, seed: int, filter_negatives: bool) -> tuple[int, float, float]:
     """The fastest size of parts on a few batches, triples per second, triples per CPU second; on a new model."""
     config = trainer.config
     few = trainer.graph.train[: _BATCHES_TRIED * config.batch_size]
@@ -141,10 +141,10 @@ def fastest_in_parts(trainer: LocalTrainer, seed: int, filter_negatives: bool) -
 
 
 class PyKeenPeer:
-    """The twin of a `LocalTrainer` that has not been trained yet."""
+    """The twin of a `KgeLearner` that has not been trained yet."""
 
     def __init__(
-        self, trainer: LocalTrainer, seed: int, filter_negatives: bool = False, train: TripleArray | None = None
+        self, trainer: KgeLearner, seed: int, filter_negatives: bool = False, train: TripleArray | None = None
     ) -> None:
         """`train`: other train triples than the trainer's."""
         for noisy in ("pykeen", "torch_max_mem"):  # notes on CPUs and on triples without corruptions

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from protocols.alignment.interface import Union
 from protocols.foundation.deadline import Deadline
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId, new_session
 from protocols.foundation.spent import Spent
@@ -29,7 +30,9 @@ from protocols.sums.totals import SumTotal
 from protocols.transport.in_process import InProcessNetwork
 from protocols.transport.traffic import Traffic
 from secure_kg.federation.plan import twins
-from secure_kg.federation.plan.row_sum import row_contribution, row_layout
+from secure_kg.federation.plan.blocks import Block
+from secure_kg.federation.plan.row_sum import row_contribution
+from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 
@@ -79,7 +82,7 @@ class _Held:
         self.parties = tuple(PartyId(number) for number in range(1, clients + 1))
         self._config, self._rows, self._width = config, rows, width
         self._network, self._session = InProcessNetwork(clients), new_session()
-        self._layout = row_layout(rows, width, config.clip, clients, config.ring_bits)
+        self._plan, self._block = RunPlan(config, clients), Block("rows", width, config.aggregation)
         self._rounds = [RoundId(number) for number in range(1, repeat + 2)]
 
     def serve(self) -> None:
@@ -88,7 +91,8 @@ class _Held:
         session = ServerSession(talk, set(self.parties), Patience.fixed(_SECONDS), _nobody)
         if config.aggregation != "plain":
             keys = twins.server_keys(config, self.parties, session)
-        sums, holders = twins.sum_server(config, keys), twins.holder_server(config, keys)
+        sums = twins.sum_server(config.aggregation, keys, config.min_participants)
+        holders = twins.holder_server(config, keys)
         for round_id in self._rounds:
             counting, terms = self._terms(round_id)
             holders.prepare(session, counting)
@@ -107,7 +111,7 @@ class _Held:
         session = ClientSession(talk, Deadline.after(_SECONDS))
         if config.aggregation != "plain":
             keys = twins.client_keys(config, self.parties, None, Openings(), session)
-        sums, holders = twins.sum_client(config, keys), twins.holder_client(config, keys)
+        sums, holders = twins.sum_client(config.aggregation, keys), twins.holder_client(config, keys)
         for round_id in self._rounds:
             seconds = self._one_round(session, sums, holders, round_id)
             spent += seconds if round_id != self._rounds[0] else 0.0
@@ -131,8 +135,11 @@ class _Held:
         return reading.cpu_seconds + counting_seconds + report.encoding.cpu_seconds + report.masking.cpu_seconds
 
     def _terms(self, round_id: RoundId) -> tuple[CountTask, SumTerms[SumLayout]]:
-        counting = CountTask(round_id, self.parties, self._rows, _UNION, self._config.least_holders)
-        return counting, SumTerms(round_id, "rows", self.parties, self._layout, _UNION)
+        plan, block, union = self._plan, self._block, Union(self._rows, _UNION)
+        counting, terms = plan.count(round_id, block, union), plan.rows(round_id, block, union)
+        if counting is None:
+            raise UserError("--min-holders 1: there is no count of holders to measure")
+        return counting, dataclasses.replace(terms, model=_UNION)
 
 
 def _nobody(parties: object, step: str) -> None:

@@ -208,7 +208,7 @@ def _take_part(plan: Plan, transport: Transport, clients: int) -> bool:
         credentials = _credentials(plan.config, number, clients)
         graph = load_graph(plan.config, clients, number)
         trainer = make_trainer(plan.config, graph, number, environment.local_rank())
-        return client.run(graph, trainer, own, credentials, _record(plan.config, number))
+        return client.run(trainer, own, credentials, _record(plan.config, number))
     except LeftOut:  # during set-up: the others have begun without this client
         return False
     except Aborted as problem:  # the server has said why, and ends the job

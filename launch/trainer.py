@@ -5,7 +5,7 @@ from secure_kg.data.graph import ClientGraph
 from secure_kg.data.partition import load_client
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.learning.device import pick_device
-from secure_kg.learning.trainer import LocalTrainer
+from secure_kg.learning.kge import KgeLearner
 
 
 def load_graph(config: RunConfig, clients: int, client: int) -> ClientGraph:
@@ -15,5 +15,5 @@ def load_graph(config: RunConfig, clients: int, client: int) -> ClientGraph:
     return load_client(config.dataset, clients, client, config.by, config.seed, allow_leaky=config.allow_leaky_split)
 
 
-def make_trainer(config: RunConfig, graph: ClientGraph, client: int, local_rank: int) -> LocalTrainer:
-    return LocalTrainer(graph, config.training, pick_device(local_rank, config.device), config.seed, client)
+def make_trainer(config: RunConfig, graph: ClientGraph, client: int, local_rank: int) -> KgeLearner:
+    return KgeLearner(graph, config.training, pick_device(local_rank, config.device), config.seed, client)

@@ -11,6 +11,12 @@ ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
 CLAIMS = re.findall(r"^\*\*([SNAR]\d)\. ", TEXT, re.MULTILINE)
 ROWS = {row[0]: row[1:] for row in re.findall(r"^\| ([SNAR]\d) \| (.*) \| (.*) \| (.*) \|$", TEXT, re.MULTILINE)}
+WORDS = {
+    number: " ".join(words.replace("**", "").split())
+    for number, words in re.findall(r"^\*\*([SNAR]\d)\. (.*?)\n\n", TEXT, re.MULTILINE | re.DOTALL)
+}
+"""By number: the paragraph of a claim."""
+NOT_COVERED = TEXT.partition("## What is not covered")[2].partition("\n## ")[0]
 
 
 def names_in(cell: str) -> list[str]:
@@ -41,5 +47,15 @@ def test_every_cheat_backs_a_claim() -> None:
 
 
 @pytest.mark.parametrize("name", ZOO)
-def test_a_cheat_quotes_what_it_attacks(name: str) -> None:
-    assert ZOO[name].claim in " ".join(TEXT.split())
+def test_a_cheat_quotes_the_claims_in_whose_rows_it_stands(name: str) -> None:
+    claims = ZOO[name].claims
+    assert sorted(claim.number for claim in claims) == sorted(row for row in ROWS if name in names_in(ROWS[row][1]))
+    for claim in claims:
+        assert claim.says in WORDS[claim.number]
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_a_cheat_that_is_out_of_scope_quotes_what_is_not_covered(name: str) -> None:
+    entry = ZOO[name]
+    assert bool(entry.not_covered) == (entry.expected == "out of scope")
+    assert entry.not_covered in " ".join(NOT_COVERED.split())

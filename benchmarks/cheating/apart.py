@@ -19,15 +19,11 @@ from protocols.foundation import wire
 from protocols.foundation.errors import SumAbandoned
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.holders.interface import PURPOSE as HOLDERS
-from protocols.holders.interface import CountTask
 from protocols.session.conversation import Abandon
 from protocols.sums.interface import Total
 from protocols.sums.secagg.messages import EncryptedShares
-from protocols.sums.terms import SumTerms
 from secure_kg.federation.plan import twins
-from secure_kg.federation.plan.row_sum import row_layout
 from secure_kg.federation.server.server import FederationServer
-from secure_kg.federation.server.shared_table import SharedTable
 
 LAST_COMMON: Final = 2
 """The last round whose sum is held before the victim goes on alone."""
@@ -42,18 +38,21 @@ def alone(round_id: int) -> bool:
 class _GivesUp(FederationServer):
     """Agrees on the keys of a sum, after which clients train, and gives it up."""
 
-    def _add_up_rows(self, round_id: RoundId, chosen: tuple[PartyId, ...], table: SharedTable) -> twins.Result | None:
+    def _add_up_blocks(self, round_id: RoundId) -> dict[str, twins.Result]:
         if not alone(round_id):
-            return super()._add_up_rows(round_id, chosen, table)
-        people, config, union, sums = self._people, self._config, table.union, self._sums
-        layout = row_layout(union.size, table.width, config.clip, len(self._clients), config.ring_bits)
-        terms = SumTerms(round_id, "rows", chosen, layout)
-        count = CountTask(round_id, chosen, union.size, union.digest, config.least_holders)
+            return super()._add_up_blocks(round_id)
+        people, plan, table, sums = self._people, self._plan, self._table, self._sums
+        if table is None:
+            raise RuntimeError("nothing is shared")
+        terms = plan.rows(round_id, table.block, table.union)
+        count = plan.count(round_id, table.block, table.union)
+        if count is None:
+            raise RuntimeError("holders are not counted")
         sums._holders.prepare(people.session, count)
-        sums._sums.prepare(people.session, terms)
+        sums._sums[table.block.aggregation].prepare(people.session, terms)
         self._ledger.abandoned_in_a_row = 0
-        sums._give_up(terms, HOLDERS, SumAbandoned(EXCUSE))
-        return None
+        sums._give_up(terms, HOLDERS, SumAbandoned(EXCUSE), ())
+        return {}
 
 
 class TrainedAlone(Cheat):

@@ -1,6 +1,6 @@
 """Cheats around the sums: in the union, between sessions, in the record, and in who is told of a sum at all."""
 
-from benchmarks.cheating import absences, claims, records, sessions, unions
+from benchmarks.cheating import absences, claims, guessing, records, sessions, unions
 from benchmarks.cheating.entry import Entry
 
 
@@ -9,7 +9,7 @@ def of_sessions() -> tuple[Entry, ...]:
         Entry(
             "vanished-session",
             "a session of which no auditor hears: it deletes the record and begins again",
-            claims.LIE,
+            claims.RECORD,
             "caught",
             ("session-not-recorded", "session-missing"),
             sessions.vanished_session,
@@ -25,7 +25,7 @@ def of_sessions() -> tuple[Entry, ...]:
         Entry(
             "round-without-the-victim",
             "the victim's rows: a resumed job repeats a round without it, and the sums are subtracted",
-            claims.RESUMED,
+            claims.AGAIN,
             "stopped",
             claims.LEFT_OUT,
             sessions.round_without_victim,
@@ -33,7 +33,7 @@ def of_sessions() -> tuple[Entry, ...]:
         Entry(
             "resume-with-another-past",
             "how the victim's rows differ in two pasts: all others repeat their inputs, the victim alone does not",
-            claims.RESUMED,
+            claims.MODELS,
             "stopped",
             ("different-greetings", "resumed-from-nowhere"),
             sessions.another_past,
@@ -41,7 +41,7 @@ def of_sessions() -> tuple[Entry, ...]:
         Entry(
             "another-past-for-all",
             "what changes in a round with where it begins: all clients go back two rounds and do it again",
-            claims.RESUMED,
+            claims.AGAIN,
             "stopped",
             ("resumed-from-nowhere", "same-sum-from-other-states"),
             sessions.another_past_for_all,
@@ -54,7 +54,7 @@ def of_unions() -> tuple[Entry, ...]:
         Entry(
             "colliding-places",
             "who holds two given names: they are put on one position, and it waits for somebody to complain",
-            "Names and holders stay hidden from it",
+            claims.ALONE,
             "stopped",
             ("false-places",),
             unions.colliding_names,
@@ -70,7 +70,7 @@ def of_unions() -> tuple[Entry, ...]:
         Entry(
             "union-without-the-victim",
             "how many names only the victim holds: a union that was read is called a failure and repeated without it",
-            claims.RESUMED,
+            claims.NAMES,
             "stopped",
             ("union-repeated",),
             unions.union_again,
@@ -78,7 +78,7 @@ def of_unions() -> tuple[Entry, ...]:
         Entry(
             "tables-never-readable",
             "the clients' memory and time: each union is called unreadable, and they send a larger table",
-            claims.ALIGNMENT,
+            claims.TABLES_SENT,
             "stopped",
             ("union-repeated",),
             unions.never_readable,
@@ -102,16 +102,27 @@ def of_unions() -> tuple[Entry, ...]:
         Entry(
             "guessed-names",
             "whether anybody holds a name that it has guessed and put into its own graph",
-            claims.CLAIMS,
+            claims.NAMES,
             "out of scope",
             (),
             unions.guessed_names,
             "client",
+            not_covered="Clients that claim names they do not have.",
+        ),
+        Entry(
+            "guessed-first-rows",
+            "whether anybody holds a name that it has guessed: it looks for its first row among the first means",
+            claims.FIRST,
+            "stopped",
+            (),
+            guessing.guessed_first_rows,
+            unnamed="It does nothing but compute: every message is an honest server's.",
+            unrefused="It asks for nothing that is not due, and what it can compute is the row of no client.",
         ),
         Entry(
             "garbage-tables",
             "everybody's memory and time: its tables are noise, so that no union can be read",
-            "Denial of service.",
+            claims.TABLES_SENT,
             "stopped",
             (),
             unions.garbage_tables,
@@ -126,7 +137,7 @@ def of_records() -> tuple[Entry, ...]:
         Entry(
             "edited-transcript",
             "that an auditor reads true rows where it had sent poisoned ones",
-            claims.LIE,
+            claims.RECORD,
             "caught",
             ("transcript-differs",),
             records.edited_transcript,
@@ -134,16 +145,17 @@ def of_records() -> tuple[Entry, ...]:
         Entry(
             "cut-receipts",
             "the same, with clients' receipts that end before the lie",
-            claims.RECEIPTS,
+            claims.RECORD,
             "out of scope",
             (),
             records.cut_receipts,
             shows=("receipt-unfinished",),
+            not_covered="Receipts that end early.",
         ),
         Entry(
             "transcript-without-end",
             "that an auditor reads nothing of the poisoned rows: the transcript is cut before them",
-            claims.LIE,
+            claims.RECORD,
             "caught",
             ("transcript-unfinished", "transcript-differs"),
             records.without_end,
@@ -156,7 +168,7 @@ def of_absences() -> tuple[Entry, ...]:
         Entry(
             "round-quietly-without-the-victim",
             "the victim's rows: as round-without-the-victim, and the victim is never told of the round",
-            claims.RESUMED,
+            claims.AGAIN,
             "stopped",
             (),
             absences.round_quietly,
@@ -165,7 +177,7 @@ def of_absences() -> tuple[Entry, ...]:
         Entry(
             "results-quietly-again",
             "the victim's test figures: as results-again, and the victim is never told that it is over",
-            claims.SUM,
+            claims.AGAIN,
             "stopped",
             ("resumed-from-nowhere",),
             absences.results_quietly,
@@ -173,7 +185,7 @@ def of_absences() -> tuple[Entry, ...]:
         Entry(
             "aligned-anew",
             "how many names only the victim holds: a run that is aligned begins again without it, as if it were not",
-            claims.RESUMED,
+            claims.AGAIN,
             "stopped",
             ("aligned-again",),
             absences.aligned_anew,
@@ -181,17 +193,19 @@ def of_absences() -> tuple[Entry, ...]:
         Entry(
             "absent-from-an-evaluation",
             "how many validation triples the victim has: it is left out of one evaluation",
-            "a client's absence from one evaluation shows how many it has",
+            claims.SUM,
             "out of scope",
             (),
             absences.absent_from_an_evaluation,
+            not_covered="a client's absence from one evaluation shows how many it has",
         ),
         Entry(
             "run-again-without-the-victim",
             "the victim's first rows: a second run with the same seed is held without it",
-            "Sums over nearly equal sets of clients",
+            claims.AGAIN,
             "out of scope",
             (),
             absences.run_again,
+            not_covered="Sums over nearly equal sets of clients",
         ),
     )

@@ -1,6 +1,6 @@
 """Cheats in what lies between sums: who trains for them, what is asked for twice, how a session or run begins."""
 
-from benchmarks.cheating import apart, beginnings, claims, results
+from benchmarks.cheating import again, apart, beginnings, claims, results
 from benchmarks.cheating.entry import Entry
 
 _NO_FURTHER = "Whatever a client trains for a sum that is given up, it begins the next round at the applied table."
@@ -11,7 +11,7 @@ def of_training() -> tuple[Entry, ...]:
         Entry(
             "trained-alone",
             "the victim's rows: it trains round after round for sums that the others are told to be given up",
-            claims.APPLIED,
+            claims.APPLIED + claims.SUM,
             "stopped",
             ("trained-apart",),
             apart.trained_alone,
@@ -20,7 +20,7 @@ def of_training() -> tuple[Entry, ...]:
         Entry(
             "past-for-one",
             "the victim's rows: of rounds whose sums were given up, only the victim is asked for a checkpoint",
-            claims.SUM,
+            claims.APPLIED + claims.SUM,
             "stopped",
             ("given-up-at-will",),
             apart.past_for_one,
@@ -34,7 +34,7 @@ def of_results() -> tuple[Entry, ...]:
         Entry(
             "loss-twice",
             "the victim's loss and number of triples: the test results are summed without it, after an evaluation",
-            claims.RESUMED,
+            claims.AGAIN,
             "stopped",
             (),
             results.loss_twice,
@@ -44,7 +44,7 @@ def of_results() -> tuple[Entry, ...]:
         Entry(
             "nudged-rows",
             "the victim's test figures: results again, without it, from rows moved by the least that a float can be",
-            claims.RESUMED,
+            claims.AGAIN,
             "stopped",
             ("false-totals", "evaluated-on-demand"),
             results.nudged_rows,
@@ -52,10 +52,28 @@ def of_results() -> tuple[Entry, ...]:
         Entry(
             "verdict-for-one",
             "how the victim's test figures change: it alone is told to keep another copy, and all are tested again",
-            claims.RESUMED,
+            claims.AGAIN,
             "stopped",
             ("different-global-models", "false-verdict"),
             results.verdict_for_one,
+        ),
+        Entry(
+            "checkpoint-before-the-evaluation",
+            "the victim's loss: the checkpoint does not know of the evaluation, which is held again without it",
+            claims.ONCE + claims.AGAIN,
+            "stopped",
+            ("evaluated-on-demand",),
+            again.checkpoint_first,
+        ),
+        Entry(
+            "idle-results-again",
+            "the victim's figures: those who are not drawn for a round are evaluated again, without it",
+            claims.AGAIN,
+            "stopped",
+            (),
+            again.idle_results,
+            unnamed="Clients that are too slow leave the same transcript, and receipts have no times.",
+            shows=("sums-given-up",),
         ),
     )
 
@@ -65,7 +83,7 @@ def of_beginnings() -> tuple[Entry, ...]:
         Entry(
             "restarted-job",
             "the victim's rows: a job that broke off is started anew in another folder, and a round held without it",
-            claims.RESUMED,
+            claims.AGAIN,
             "stopped",
             (),
             beginnings.restarted_job,
@@ -74,7 +92,7 @@ def of_beginnings() -> tuple[Entry, ...]:
         Entry(
             "aligned-again-midway",
             "the row of a lone holder: a round is repeated under an alignment that puts its name on another's position",
-            claims.HOLDERS,
+            claims.HOLDERS + claims.APPLIED,
             "stopped",
             ("aligned-again",),
             beginnings.aligned_again_midway,

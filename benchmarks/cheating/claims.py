@@ -1,24 +1,42 @@
-"""The words of SECURITY.md that are under attack, and findings of an audit that name several of the attacks."""
+"""The claims of SECURITY.md that are under attack, and findings of an audit that name several of the attacks."""
 
-from typing import Final
+from typing import Final, NamedTuple
 
-SUM: Final = "the sum over the survivors and who they are"
-MODELS: Final = "clients that a server has sent different tables, totals, lists of the union or greetings"
-RESUMED: Final = "The same secret is not summed over different clients."
-KEYS: Final = "a server that replaces, withholds or replays keys"
-SURVIVORS: Final = "tells clients different things about who survived"
-HOLDERS: Final = "No row is ever added up of fewer than"
-LIE: Final = "A server that lies alike to everybody"
-ALIGNMENT: Final = "Alignment under an active server"
-FEW: Final = "or leave too few survivors end its part in the sum"
-STOPPING: Final = "Early stopping."
-FRAMES: Final = "A party neither unpacks nor keeps a frame larger than the tasks of its session call for."
-CLAIMS: Final = "Clients that claim names they do not have."
-SECRET: Final = "the server alone learns nothing of any sum"
-COLLUDER: Final = "The vectors of the other clients stay protected as above"
-RECEIPTS: Final = "Receipts that end early."
-APPLIED: Final = "All clients of a sum have applied the same."
-HONEST: Final = "What is claimed"
+
+class Claim(NamedTuple):
+    number: str
+    """As in SECURITY.md."""
+    says: str
+    """Words of that claim."""
+
+
+Claims = tuple[Claim, ...]
+"""What an attack is against, the claim that it is after first."""
+
+SUM: Final = (Claim("S1", "the sum over the survivors and who they are, and nothing else"),)
+OWN_KEYS: Final = (Claim("S2", "Every sum has mask keys and seeds of its own."),)
+EXACT: Final = (Claim("S3", "A sum is that of the survivors' fixed-point vectors to the last bit"),)
+MODELS: Final = (Claim("S4", "different tables, totals, lists of the union or greetings"),)
+APPLIED: Final = (Claim("S4", "All clients of a sum have applied the same."),)
+AGAIN: Final = (Claim("S5", "The same secret is not summed over different clients."),)
+ONCE: Final = (Claim("S6", "One evaluation per trained round"),)
+KEYS: Final = (Claim("S7", "a server that replaces, withholds or replays keys"),)
+SURVIVORS: Final = (Claim("S7", "tells clients different things about who survived"),)
+FEW: Final = (Claim("S8", "or leave too few survivors end its part in the sum"),)
+LISTS: Final = (Claim("S8", "It never gives both shares of a peer"),)
+SECRET: Final = (Claim("S9", "the server alone learns nothing of any sum"),)
+COLLUDER: Final = (Claim("S9", "The vectors of the other clients stay protected as above"),)
+NAMES: Final = (Claim("N1", "the server alone learns how many different names there are"),)
+ALONE: Final = (Claim("N2", "No client complains alone."),)
+TABLES_SENT: Final = (Claim("N2", "A client sends at most three tables"),)
+HOLDERS: Final = (Claim("N3", "No row is added up of fewer than"),)
+COUNTED: Final = (Claim("N3", "a changed total is noticed with probability"),)
+FIRST: Final = (Claim("N4", "First rows tell no names."),)
+RECORD: Final = (Claim("A1", "What passed is on record."),)
+LIE: Final = (Claim("A2", "A server that lies alike to everybody is found."),)
+FRAMES: Final = (
+    Claim("R1", "A party neither unpacks nor keeps a frame larger than the tasks of its session call for."),
+)
 
 TABLES: Final = ("different-global-models", "false-totals")
 LEFT_OUT: Final = ("answers-ignored", "same-sum-over-other-clients", "evaluated-on-demand")

@@ -20,8 +20,8 @@ from benchmarks.cheating.stage import CLIENTS, SMALL, Stage, stage_config
 from protocols.foundation import wire
 from protocols.foundation.identifiers import PartyId
 from protocols.sums.totals import SumTotal
+from secure_kg.evaluation.ranking_metrics import RankingMetrics
 from secure_kg.federation.plan.messages import Judged, Verdict
-from secure_kg.federation.plan.metric_sum import metric_layout
 
 EVALUATIONS: Final = 6
 MOST: Final = 4096.0
@@ -45,7 +45,7 @@ class ReadByComparisons(Cheat):
                 if not self._thresholds:
                     step = (self.high - self.low) / (CLIENTS + 1)
                     self._thresholds = {PartyId(one): self.low + step * one for one in range(1, CLIENTS + 1)}
-                codec, vector = metric_layout(CLIENTS).codec, message.vector.copy()
+                codec, vector = RankingMetrics.layout(CLIENTS).codec, message.vector.copy()
                 vector[:1] -= codec.encode(np.array([self._thresholds[to]])).vector
                 return (structs.replace(message, vector=vector),)
             case Verdict():

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from benchmarks.cheating.claims import Claims
 from benchmarks.cheating.spoils import refusals
 from benchmarks.cheating.stage import Stage
 from secure_kg.audit.audit import audit
@@ -36,8 +37,8 @@ class Entry:
 
     name: str
     wants: str
-    claim: str
-    """Words of SECURITY.md."""
+    claims: Claims
+    """What it is against; of an honest party nothing."""
     expected: Expected
     findings: tuple[str, ...]
     play: Callable[[Path], Played]
@@ -49,6 +50,8 @@ class Entry:
     """Why nobody refuses a cheat that is stopped: it has its way, and that gives it nothing."""
     shows: tuple[str, ...] = ()
     """Findings that an audit must have, of whatever severity, although they do not name the cheat."""
+    not_covered: str = ""
+    """Of a cheat that is out of scope: the words of SECURITY.md that say so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,9 @@ def perform(entry: Entry) -> dict[str, Any]:
         "name": entry.name,
         "party": entry.party,
         "wants": entry.wants,
-        "claim": entry.claim,
+        "claims": [claim.number for claim in entry.claims],
+        "claim": entry.claims[0].says if entry.claims else "",
+        "not_covered": entry.not_covered,
         "expected": entry.expected,
         "expected_findings": list(entry.findings),
         "why_unnamed": entry.unnamed,

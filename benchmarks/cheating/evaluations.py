@@ -17,8 +17,8 @@ from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.sums.interface import Total
 from protocols.sums.secagg.messages import AdvertiseKeys
 from secure_kg.data.graph import Part
+from secure_kg.evaluation.ranking_metrics import RankingMetrics
 from secure_kg.federation.plan.messages import Verdict
-from secure_kg.federation.plan.metric_sum import ClientMetrics, metric_contribution
 from secure_kg.federation.server.server import FederationServer
 from secure_kg.runs import checkpoint
 
@@ -64,7 +64,7 @@ def figures_of_victim(with_it: Total, without: Total, trainer: WatchedTrainer, p
     if len(tails) <= which:
         return NOTHING
     tail, head = tails[which], heads[which]
-    own = metric_contribution(ClientMetrics(tail, tail + head))
+    own = RankingMetrics(tail, tail + head).contribution()
     return compared(
         _figures(with_it.real - without.real, with_it.counts - without.counts),
         _figures(own.real, own.counts),

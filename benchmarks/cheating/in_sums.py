@@ -76,7 +76,7 @@ def of_tables() -> tuple[Entry, ...]:
         Entry(
             "lies-alike-to-all",
             "that all clients train from rows it has made up",
-            claims.LIE,
+            claims.LIE + claims.EXACT,
             "caught",
             ("false-totals",),
             tables.same_lie,
@@ -97,7 +97,7 @@ def of_evaluations() -> tuple[Entry, ...]:
         Entry(
             "evaluation-on-demand",
             "the victim's validation figures: evaluations without training, with it and without it",
-            claims.SUM,
+            claims.ONCE,
             "stopped",
             claims.LEFT_OUT,
             evaluations.evaluation_on_demand,
@@ -105,7 +105,7 @@ def of_evaluations() -> tuple[Entry, ...]:
         Entry(
             "results-again",
             "the victim's test figures: a finished run is resumed, and finished again without it",
-            claims.SUM,
+            claims.AGAIN,
             "stopped",
             (*claims.LEFT_OUT, "resumed-from-nowhere"),
             evaluations.results_again,
@@ -121,7 +121,7 @@ def of_evaluations() -> tuple[Entry, ...]:
         Entry(
             "false-verdicts",
             "that the victim is tested with rows of another round than the others",
-            claims.STOPPING,
+            claims.LIE,
             "caught",
             ("false-verdict",),
             evaluations.false_verdicts,
@@ -134,7 +134,7 @@ def of_sums() -> tuple[Entry, ...]:
         Entry(
             "split-survivors",
             "both secrets of the victim: some are told that it dropped out, others that it survived",
-            claims.SURVIVORS,
+            claims.SURVIVORS + claims.LISTS + claims.SUM,
             "stopped",
             ("different-survivors",),
             secrets_of_victim(sums.SplitSurvivors),
@@ -142,7 +142,7 @@ def of_sums() -> tuple[Entry, ...]:
         Entry(
             "few-survivors",
             "a sum of fewer than are declared: everybody is told that all but two have dropped out",
-            claims.FEW,
+            claims.FEW + claims.SUM,
             "stopped",
             ("answers-ignored", "different-survivors"),
             secrets_of_victim(sums.FewSurvivors),
@@ -158,7 +158,7 @@ def of_sums() -> tuple[Entry, ...]:
         Entry(
             "replayed-keys",
             "the victim's pairwise masks: it gets the others' keys of an earlier sum",
-            claims.KEYS,
+            claims.OWN_KEYS,
             "stopped",
             ("key-replaced",),
             input_of_victim(sums.ReplayedKeys),
@@ -166,7 +166,7 @@ def of_sums() -> tuple[Entry, ...]:
         Entry(
             "replaced-states",
             "that the victim takes a sum for another one than it is: it is told false states of the others",
-            claims.KEYS,
+            claims.AGAIN,
             "stopped",
             ("relayed-otherwise",),
             input_of_victim(sums.ReplacedStates),
@@ -182,7 +182,7 @@ def of_sums() -> tuple[Entry, ...]:
         Entry(
             "false-holders",
             "rows of lone holders: the total of the count of holders is changed",
-            "a changed total is noticed with probability",
+            claims.COUNTED,
             "stopped",
             ("false-totals",),
             totals.false_holders,

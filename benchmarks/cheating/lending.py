@@ -44,7 +44,7 @@ class LendsToAll(FederationServer):
     def _bring(self, parties: Collection[PartyId], round_id: RoundId) -> None:
         people, table, lender = self._people, self._table, PartyId(self.lender)
         if round_id == TARGET and table is not None and table.newest < TARGET:
-            people.conversation.admit(lent_table_bytes(table.union.size, table.width))
+            people.conversation.admit(lent_table_bytes(table.union.size, table.block.width))
             for receiver in self.receivers:
                 people.tell({lender}, LendTable(receiver))
                 if lent := people.gather(LentTable, "shared rows", among={lender}):

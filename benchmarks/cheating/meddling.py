@@ -5,6 +5,7 @@ passed, unless a cheat is about the transcript. Besides, the cheating server kee
 from which it computes afterwards what it can.
 """
 
+import time
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,8 @@ class Cheat:
         self.server_object: FederationServer | None = None
         self.round = 0
         """Of the message under way."""
+        self.unread: set[int] = set()
+        """Clients whose messages it leaves where they are for now, as if none had come."""
 
     def begin(self, stage: "Stage") -> None:
         """A session begins. A cheat may be asked for several, one after the other."""
@@ -114,8 +117,11 @@ class Meddling(Transport):
         self._inner.send(to, frame)
 
     def _take(self, senders: Collection[PartyId], deadline: Deadline) -> tuple[PartyId, Frame] | None:
+        if not (read := [party for party in senders if party not in self._cheat.unread]):
+            time.sleep(deadline.remaining())
+            return None
         try:
-            return self._inner.receive(senders, deadline)
+            return self._inner.receive(read, deadline)
         except DeadlineExpired:
             return None
 

@@ -12,14 +12,14 @@ from benchmarks.cheating.entry import Played
 from benchmarks.cheating.evaluations import FinishesAtOnce, figures_of_victim
 from benchmarks.cheating.meddling import Cheat, ServerDied
 from benchmarks.cheating.sessions import union_of
-from benchmarks.cheating.spoils import NOTHING, compared, sums_read, total_of
-from benchmarks.cheating.stage import CLIENTS, SMALL, VICTIM, Stage, stage_config
+from benchmarks.cheating.spoils import NOTHING, Read, Spoils, compared, sums_read, total_of
+from benchmarks.cheating.stage import CLIENTS, SMALL, VICTIM, Session, Stage, stage_config
 from protocols.foundation import wire
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.sums.interface import Total
 from protocols.sums.secagg.messages import AdvertiseKeys
+from secure_kg.evaluation.ranking_metrics import RankingMetrics
 from secure_kg.federation.plan.messages import Finish, TrainRound, Verdict
-from secure_kg.federation.plan.metric_sum import metrics_of
 from secure_kg.federation.server.server import FederationServer
 from secure_kg.federation.server.shared_table import ReadableTable
 from secure_kg.runs.outcome import ServerOutcome
@@ -49,16 +49,21 @@ def loss_twice(path: Path) -> Played:
     session = stage.perform(LossTwice())
     sums, rounds = sums_read(stage, session), stage.config.rounds
     with_it, without = total_of(sums, "valid", rounds), total_of(sums, "test", rounds + 1)
-    stats = session.trainers[VICTIM].losses.get(rounds)
-    if with_it is None or without is None or stats is None or VICTIM in without[1]:
-        return Played(stage, False, NOTHING.record())
-    then, later = _loss(with_it[0]), _loss(without[0])
-    spoils = compared(then - later, np.array([stats.loss * stats.triples, stats.triples]), then / CLIENTS)
+    spoils = loss_of_victim(with_it, without, session, rounds)
     return Played(stage, spoils.got, spoils.record())
 
 
+def loss_of_victim(with_it: Read, without: Read, session: Session, round_id: int) -> Spoils:
+    """The difference of two sums against the victim's loss of a round and the triples that it is of."""
+    stats = session.trainers[VICTIM].losses.get(round_id)
+    if with_it is None or without is None or stats is None or VICTIM in without[1]:
+        return NOTHING
+    then, later = _loss(with_it[0]), _loss(without[0])
+    return compared(then - later, np.array([stats.loss * stats.triples, stats.triples]), then / CLIENTS)
+
+
 def _loss(total: Total) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
-    metrics = metrics_of(total)
+    metrics = RankingMetrics.of(total)
     return np.array([metrics.loss_sum, float(metrics.loss_triples)])
 
 

@@ -7,7 +7,7 @@ truth comes from the victim's own trainer and files, and is used for nothing but
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -72,8 +72,11 @@ def sums_read(stage: Stage, session: Session, union: Union | None = None) -> lis
     return [one for one in found if one.vector is not None]
 
 
-def total_of(sums: list[OpenedSum], purpose: str, round_id: int) -> tuple[Total, frozenset[int]] | None:
-    """The numbers of one sum and who is in it; None if the server cannot read it."""
+Read: TypeAlias = tuple[Total, frozenset[int]] | None
+"""The numbers of a sum and who is in it; None of one that the server cannot read."""
+
+
+def total_of(sums: list[OpenedSum], purpose: str, round_id: int) -> Read:
     for one in sums:
         if (one.purpose, one.round) == (purpose, round_id) and one.layout is not None and one.vector is not None:
             return one.layout.decode(one.vector), one.contributors

@@ -32,7 +32,8 @@ from secure_kg.federation.client.client import FederationClient
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.learning.config import TrainingConfig
-from secure_kg.learning.trainer import LocalTrainer, TrainStats
+from secure_kg.learning.kge import KgeLearner
+from secure_kg.learning.learner import TrainStats
 from secure_kg.runs.outcome import ServerOutcome
 from secure_kg.runs.run_folder import RunFolder
 from secure_kg.runs.summary import summarise
@@ -66,7 +67,7 @@ def stage_config(**changes: Any) -> RunConfig:
     return RunConfig(**settings)
 
 
-class WatchedTrainer(LocalTrainer):
+class WatchedTrainer(KgeLearner):
     """A trainer that lets the judge see what its client holds."""
 
     def __init__(self, graph: ClientGraph, config: RunConfig, number: int) -> None:
@@ -78,17 +79,17 @@ class WatchedTrainer(LocalTrainer):
         self.put: list[Rows] = []
         """Tables of relations as they were put in from outside."""
 
-    def train_round(self, round: int) -> TrainStats:
-        done = super().train_round(round)
-        self.trained[round], self.losses[round] = self.rows("relation"), done
+    def train(self, round: int) -> TrainStats:
+        done = super().train(round)
+        self.trained[round], self.losses[round] = self.export_block("relation"), done
         return done
 
-    def set_rows(self, table: Any, rows: Rows) -> None:
-        super().set_rows(table, rows)
-        self.put.append(self.rows("relation"))
+    def load_block(self, table: Any, rows: Rows) -> None:
+        super().load_block(table, rows)
+        self.put.append(self.export_block("relation"))
 
-    def evaluate(self, part: Part, sides: Sides = "tail") -> RankingSums:
-        sums = super().evaluate(part, sides)
+    def rank(self, part: Part, sides: Sides = "tail") -> RankingSums:
+        sums = super().rank(part, sides)
         self.ranked.setdefault((part, sides), []).append(sums)
         return sums
 
@@ -237,7 +238,7 @@ class Stage:
             own, credentials = job.folder.client(number), self._credentials.get(number)
             # Against an active server the record of openings lies beside the identity.
             record = self.keys / f"client-{number}.record" if credentials is not None else None
-            client.run(graph, trainer, own, credentials, record)
+            client.run(trainer, own, credentials, record)
         except (_Gone, LeftOut, Aborted):
             pass
         except (ProtocolError, UserError) as problem:

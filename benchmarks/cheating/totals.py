@@ -12,8 +12,9 @@ from benchmarks.cheating.entry import Played
 from benchmarks.cheating.meddling import Cheat
 from benchmarks.cheating.spoils import NOTHING, Spoils, compared, held_rows, sums_read
 from benchmarks.cheating.stage import CLIENTS, COLLUDER, VICTIM, Stage, stage_config
+from protocols.alignment.interface import Union
 from protocols.foundation import wire
-from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import PURPOSE as HOLDERS
 from protocols.session.group_key import GroupKey
 from protocols.sums.interface import Contribution, SumLayout, Total
@@ -21,14 +22,16 @@ from protocols.sums.secret.aggregation import open_total, secret_terms
 from protocols.sums.secret.check import checked_numbers, possible_entries, with_checks
 from protocols.sums.terms import SumTerms
 from protocols.sums.totals import SumTotal
-from secure_kg.federation.plan.row_sum import mean_rows, row_layout
+from secure_kg.federation.plan.blocks import Block
+from secure_kg.federation.plan.row_sum import mean_rows
+from secure_kg.federation.plan.run_plan import RunPlan
 
 TARGET: Final = 3
 
 
 def group_key_of(stage: Stage, number: int) -> GroupKey:
     """A client on the server's side tells it the key that all clients have."""
-    keys = stage.last.clients[number]._keys
+    keys = stage.last.clients[number].keys
     if keys is None:
         raise RuntimeError("no session, so there is no key")
     return keys.key
@@ -38,8 +41,8 @@ def row_terms(stage: Stage, round_id: int, length: int) -> SumTerms[SumLayout]:
     """The sum of rows of a round, as the server reckons it: its length tells the size of the union."""
     config, width = stage.config, stage.config.training.dim
     union_size = next(entries // (width + 1) for entries in possible_entries(length) if entries % (width + 1) == 0)
-    layout = row_layout(union_size, width, config.clip, CLIENTS, config.ring_bits)
-    return SumTerms(RoundId(round_id), "rows", tuple(PartyId(n) for n in range(1, CLIENTS + 1)), layout)
+    plan, block = RunPlan(config, CLIENTS), Block("rows", width, config.aggregation)
+    return plan.rows(round_id, block, Union(union_size, b""))
 
 
 def read_by(key: GroupKey, terms: SumTerms[SumLayout], total: SumTotal) -> Total:

@@ -8,7 +8,7 @@ clean           no cheat: an honest party, whom nobody may accuse
 
 from typing import Final
 
-from benchmarks.cheating import around_sums, between_sums, claims, honest, in_sums
+from benchmarks.cheating import around_sums, between_sums, honest, in_sums
 from benchmarks.cheating.entry import Entry
 
 
@@ -20,7 +20,7 @@ def _honest() -> tuple[Entry, ...]:
         "honest-without-common-rows": honest.without_common_rows,
         "honest-with-a-dropout": honest.dropout,
     }
-    return tuple(Entry(name, "nothing", claims.HONEST, "clean", (), play) for name, play in plays.items())
+    return tuple(Entry(name, "nothing", (), "clean", (), play) for name, play in plays.items())
 
 
 _ENTRIES: Final = (

@@ -11,6 +11,14 @@ from protocols.foundation.errors import PeerMisbehaved
 
 
 @dataclass(frozen=True, slots=True)
+class Union:
+    """What the server knows of an alignment."""
+
+    size: int
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Positions:
     """The size of the union and the places of the client's own names in it.
 
@@ -24,6 +32,11 @@ class Positions:
     digest: bytes = b""
 
     @classmethod
+    def fixed(cls, union: Union) -> "Positions":
+        """Of rows that every client holds in the same order, so that nothing has to be aligned."""
+        return cls(union.size, np.arange(union.size, dtype=np.int64), union.digest)
+
+    @classmethod
     def in_list(cls, tags: npt.NDArray[np.uint8], own: Sequence[bytes]) -> "Positions":
         """The places of the tags `own` in the list `tags` [union, tag bytes]; `PeerMisbehaved` unless each is there."""
         place = {row.tobytes(): index for index, row in enumerate(tags)}
@@ -34,14 +47,6 @@ class Positions:
         if len(set(own)) != len(own):
             raise PeerMisbehaved("two names of this client have the same tag")
         return cls(len(tags), np.array([place[tag] for tag in own], dtype=np.int64), list_digest(tags))
-
-
-@dataclass(frozen=True, slots=True)
-class Union:
-    """What the server knows of an alignment."""
-
-    size: int
-    digest: bytes
 
 
 def list_digest(tags: npt.NDArray[np.uint8]) -> bytes:

@@ -14,14 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from protocols.alignment.plain import ClearNames, ClearUnion, tag_of
-from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.sums.interface import SumLayout
 from protocols.sums.plain import ClearInput
 from protocols.sums.secagg.messages import MaskedInput
 from protocols.sums.secret.check import possible_entries
 from secure_kg.audit.view.read import Observation
-from secure_kg.federation.plan.row_sum import Rows, row_layout
-from secure_kg.federation.plan.sampling import participants
+from secure_kg.federation.plan.row_sum import Rows
+from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.plan.strategies import STRATEGIES, Shared
 from secure_kg.foundation.errors import UserError
@@ -110,19 +109,21 @@ def read_view(config: RunConfig, observations: Iterable[Observation], round: int
 
 def upload_layout(config: RunConfig, length: int) -> SumLayout:
     """How the rows in a vector of this length are laid out; all of it follows from public settings."""
-    width = STRATEGIES[config.strategy].row_width(config.training.model, config.training.dim)
+    plan = RunPlan(config, config.clients or 1)
+    block = plan.aligned_block
+    width = block.width if block is not None else 0
     possible = possible_entries(length) if config.aggregation == "secret" else (length,)
     unions = [entries // (width + 1) for entries in possible if not entries % (width + 1)]
-    if not unions or not width:
+    if not unions or block is None:
         raise UserError("the transcript has rows of another width than its run's settings")
-    return row_layout(unions[0], width, config.clip, config.clients or 1, config.ring_bits)
+    return plan.row_layout(block, unions[0])
 
 
 class _Chosen:
     """The uploads of the round looked for, while messages pass by."""
 
     def __init__(self, config: RunConfig, round: int | None) -> None:
-        self._config, self._wanted = config, round
+        self._plan, self._wanted = RunPlan(config, config.clients or 0), round
         self._complete = False
         self._passing: tuple[int, dict[int, ClearInput | MaskedInput]] = (0, {})
         self._best: tuple[int, dict[int, ClearInput | MaskedInput]] = (0, {})
@@ -138,10 +139,7 @@ class _Chosen:
             self._best, self._complete = self._passing, complete or self._complete
 
     def _due(self, round: int) -> frozenset[int]:
-        config = self._config
-        clients = [PartyId(number) for number in range(1, (config.clients or 0) + 1)]
-        chosen = participants(clients, config.client_fraction, config.min_participants, config.seed, RoundId(round))
-        return frozenset(int(party) for party in chosen)
+        return frozenset(int(party) for party in self._plan.participants(round))
 
     @property
     def round(self) -> int:

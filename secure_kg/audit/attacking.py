@@ -15,7 +15,9 @@ from secure_kg.attacks.uploads import read_view
 from secure_kg.audit.checks.participation import participation_of
 from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.read import AuditedRun
-from secure_kg.federation.plan.row_sum import row_contribution, row_layout
+from secure_kg.federation.plan.row_sum import row_contribution
+from secure_kg.federation.plan.run_plan import RunPlan
+from secure_kg.foundation.errors import UserError
 
 
 class ReadSums:
@@ -76,6 +78,8 @@ def attack_run(
 def clear_upload(run: AuditedRun, truth: Truth, entries: int) -> npt.NDArray[np.unsignedinteger]:
     """The first entries of what this client would have sent in clear: its rows at their positions, in fixed point."""
     rows = truth.entities if truth.shared == "entity" else truth.relations
-    config = run.config
-    layout = row_layout(truth.union_size, rows.shape[1], config.clip, run.clients, config.ring_bits)
+    plan = RunPlan(run.config, run.clients)
+    if plan.aligned_block is None:
+        raise UserError("nothing was shared in this run")
+    layout = plan.row_layout(plan.aligned_block, truth.union_size)
     return layout.encode(row_contribution(rows, truth.positions, truth.union_size)).vector[:entries]

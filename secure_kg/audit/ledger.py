@@ -13,6 +13,7 @@ from secure_kg.audit.view.findings import Finding
 from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.words import counted, in_rounds, named_clients
 
 _UNDECLARED = Field("clear", "something that no protocol declares")
 
@@ -179,9 +180,8 @@ def _in_clear(entries: Iterable[Entry]) -> list[Finding]:
         usual = (f"clear-{entry.kind.lower()}-{entry.purpose}", f"The server read {entry.declared.meaning}", "")
         name, title, advice = _CLEAR_TEXTS.get((entry.kind, entry.purpose), usual)
         evidence = (
-            f"{entry.kind}.{entry.name}: {entry.messages} messages of clients "
-            f"{', '.join(map(str, sorted(entry.parties)))}, {entry.bytes:,} bytes, rounds "
-            f"{min(entry.rounds)} to {max(entry.rounds)}"
+            f"{entry.kind}.{entry.name}: {counted(entry.messages, 'message')} of {named_clients(entry.parties)}, "
+            f"{entry.bytes:,} bytes, {in_rounds(min(entry.rounds), max(entry.rounds))}"
         )
         findings.append(Finding(name, "high", title, (evidence,), f"Nothing hides these data. {advice}"))
     return findings

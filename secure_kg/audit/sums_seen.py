@@ -9,6 +9,7 @@ from secure_kg.audit.view.findings import Evidence, Finding
 from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.words import counted
 
 
 class SumsSeen(Check):
@@ -67,7 +68,7 @@ class SumsSeen(Check):
 
     def looked_at(self) -> str:
         done = sum(not total.problem for total in self.sums)
-        return f"{len(self.sums):,} sums, {done:,} computed again"
+        return f"{counted(len(self.sums), 'sum')}, {done:,} computed again"
 
     def record(self) -> list[dict[str, Any]]:
         return [

@@ -12,13 +12,13 @@ from protocols.foundation.errors import Aborted, ProtocolError
 from protocols.foundation.identifiers import SERVER, PartyId
 from protocols.transport.in_process import InProcessNetwork
 from secure_kg.data.soundness import faults
+from secure_kg.evaluation.metric_names import named_metrics
 from secure_kg.federation.client.client import FederationClient
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.server.server import FederationServer, Report
 from secure_kg.foundation.errors import UserError
 from secure_kg.learning.pooled import PooledTrainer
 from secure_kg.runs import checkpoint
-from secure_kg.runs.metric_names import named_metrics
 from secure_kg.runs.outcome import ServerOutcome
 from secure_kg.runs.run_folder import RunFolder, read_json, write_json
 
@@ -36,7 +36,7 @@ def run_pooled(config: RunConfig, trainer: PooledTrainer, folder: RunFolder, rep
         client = FederationClient(patient, network.endpoint(PartyId(1)), clients=1)
         try:
             client.greet()
-            client.run(trainer.graph, trainer, folder.pool)
+            client.run(trainer, folder.pool)
         except Aborted:
             pass  # the server has failed, and says why itself
         except Exception as problem:

@@ -11,14 +11,14 @@ from secure_kg.data.pooling import Member, Pool
 from secure_kg.evaluation.ranking import FilteredRanking, Sides
 from secure_kg.evaluation.sums import RankingSums
 from secure_kg.learning.config import TrainingConfig
-from secure_kg.learning.trainer import LocalTrainer
+from secure_kg.learning.kge import KgeLearner
 from secure_kg.models.base import EmbeddingModel, ModelSize
 from secure_kg.models.registry import build_model
 
 _PARTY = 1  # there is one trainer; it has the streams of a first client
 
 
-class PooledTrainer(LocalTrainer):
+class PooledTrainer(KgeLearner):
     """A trainer of the pool's graph; what it reports are sums over the pool's members, all triples weighted alike."""
 
     def __init__(self, pool: Pool, config: TrainingConfig, device: torch.device, seed: int) -> None:
@@ -27,7 +27,7 @@ class PooledTrainer(LocalTrainer):
         self._rankings = [FilteredRanking(member.graph, device, config.eval_megabytes) for member in pool.members]
         self._last: dict[tuple[Part, Sides], list[RankingSums]] = {}
 
-    def evaluate(self, part: Part, sides: Sides = "tail") -> RankingSums:
+    def rank(self, part: Part, sides: Sides = "tail") -> RankingSums:
         ranked = [
             ranking.rank(self.view(member), member.graph.part(part), sides)
             for member, ranking in zip(self.pool.members, self._rankings, strict=True)
@@ -36,7 +36,7 @@ class PooledTrainer(LocalTrainer):
         return sum(ranked, RankingSums())
 
     def last(self, part: Part, sides: Sides) -> list[RankingSums]:
-        """What each member contributed to the newest `evaluate` of this kind."""
+        """What each member contributed to the newest `rank` of this kind."""
         return self._last[part, sides]
 
     def view(self, member: Member) -> EmbeddingModel:

@@ -39,7 +39,7 @@ def families(attacks: Iterable[Mapping[str, Any]]) -> list[Family]:
 
 def attack_section(attacks: Sequence[Mapping[str, Any]], not_tried: str) -> list[Html]:
     if not attacks:
-        return [tag("p", prose("No attack was tried" + (f": {not_tried}." if not_tried else ".")))]
+        return [tag("p", prose(f"No attack was tried. {not_tried}".rstrip()))]
     told = (
         "Each bar is the share an attacker got right; the upright mark is what guessing gets. An attack has succeeded "
         "if it is better than guessing by more than luck and by enough to matter. ERR, RRR and TRR: the share of the "

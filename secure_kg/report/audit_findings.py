@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from secure_kg.report.html import Html, bullets, chip, counted, details, join, prose, quiet, stacked_table, tag
+from secure_kg.foundation.words import counted
+from secure_kg.report.html import Html, bullets, chip, details, join, prose, quiet, stacked_table, tag
 
 _ORDER: Final = ("high", "medium", "low", "info")
 _STATUS: Final = {

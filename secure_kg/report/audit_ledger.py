@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from secure_kg.foundation.words import counted
 from secure_kg.report.charts import column_chart, legend, share_bar
-from secure_kg.report.html import Html, chip, counted, details, figure, join, megabytes, quiet, stacked_table, tag
+from secure_kg.report.html import Html, chip, details, figure, join, megabytes, quiet, stacked_table, tag
 from secure_kg.report.rounds import by_round
 
 CLASSES: Final = {
@@ -22,11 +23,11 @@ def ledger_section(ledger: Sequence[Mapping[str, Any]]) -> list[Html]:
     if not ledger:
         return [quiet("No message passed.")]
     undeclared = sum(not entry["declared"] for entry in ledger)
-    told = f"{counted(undeclared, 'entry')}" if undeclared == 1 else f"{undeclared} entries"
+    told = "1 entry stands" if undeclared == 1 else f"{undeclared:,} entries stand"
     summed = (
         "Every field of every message was declared."
         if not undeclared
-        else f"Of {len(ledger)}, {told} stand for something that the settings of this run do not declare."
+        else f"Of {len(ledger):,}, {told} for something that the settings of this run do not declare."
     )
     groups = (_group(name, [entry for entry in ledger if entry["class"] == name]) for name in names_of(ledger))
     return [tag("p", summed), received_by_class(ledger), tag("div", *groups, class_="ledger")]

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from secure_kg.report.html import Html, counted, details, quiet, table, tag
+from secure_kg.foundation.words import counted
+from secure_kg.report.html import Html, details, quiet, table, tag
 
 MOST_LINES: Final = 60
 MOST_COLUMNS: Final = 40

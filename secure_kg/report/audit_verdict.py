@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from secure_kg.report.html import Html, cards, counted, megabytes, tag
+from secure_kg.foundation.words import counted
+from secure_kg.report.html import Html, cards, megabytes, tag
 
 
 def verdict(record: dict[str, Any]) -> tuple[str, str]:
@@ -36,18 +37,24 @@ def verdict_box(record: dict[str, Any]) -> Html:
 def verdict_cards(record: dict[str, Any]) -> Html:
     traffic, tried = record["traffic"], len(record["attacks"])
     severities = [finding["severity"] for finding in record["findings"]]
-    counts = [(str(severities.count(name)), f"findings, {name}") for name in ("high", "medium", "low", "info")]
+    counts = [(*_card(severities.count(name), "finding"), name) for name in ("high", "medium", "low", "info")]
     attacks = (f"{attacks_won(record)} of {tried}", "attacks succeeded") if tried else ("none", "attacks tried")
     return cards(
         [
-            (f"{traffic['messages']:,}", "messages"),
+            _card(traffic["messages"], "message"),
             (megabytes(traffic["bytes_up"]), "received by the server"),
-            (str(rounds(record)), "rounds"),
-            (str(record["settings"]["clients"]), "clients"),
-            *counts,
+            _card(rounds(record), "round"),
+            _card(record["settings"]["clients"], "client"),
+            *((number, f"{noun}, {name}") for number, noun, name in counts),
             attacks,
         ]
     )
+
+
+def _card(number: int, noun: str) -> tuple[str, str]:
+    """A figure, and what it counts."""
+    figure, _, counts = counted(number, noun).partition(" ")
+    return figure, counts
 
 
 def rounds(record: dict[str, Any]) -> int:

@@ -123,8 +123,3 @@ def megabytes(number: float) -> str:
 
 def _kilobytes(number: float) -> str:
     return f"{number / 1e3:.1f} kB" if number >= 1e3 else f"{number:.0f} B"
-
-
-def counted(number: int, noun: str) -> str:
-    """1 finding, 2 findings."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -2,7 +2,7 @@
 
 pid                 number of the process that works on it
 run.id              a random name for the run, by which this client tells its runs apart
-openings.jsonl      one line per sum: run, round, purpose, survivors and their states (see `protocols.sums.secagg.openings`)
+openings.jsonl      one line per sum: run, round, purpose, survivors and their states (`secagg.openings`)
 state.key           256 random bits under which this client commits to its states; they open nothing else
 
 The last two may lie elsewhere, for several runs together.

@@ -8,25 +8,16 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from secure_kg.federation.plan.metric_sum import ClientMetrics
+from secure_kg.evaluation.metrics import Metrics
 from secure_kg.runs.run_folder import read_json, write_json, write_whole
 
 _LINES: Final = "federation.jsonl"
 _RESULT: Final = "federation.json"
 
 
-def evaluation_record(metrics: ClientMetrics) -> dict[str, Any]:
-    """The figures of one evaluation, as they stand in `metrics.jsonl`."""
-    return {
-        "loss": metrics.loss,
-        "valid": metrics.tail.metrics(),
-        "valid_both_sides": metrics.both.metrics(),
-    }
-
-
-def append_evaluation(folder: Path, round_id: int, metrics: ClientMetrics) -> None:
+def append_evaluation(folder: Path, round_id: int, metrics: Metrics) -> None:
     with (folder / _LINES).open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"round": round_id, **evaluation_record(metrics)}) + "\n")
+        file.write(json.dumps({"round": round_id, **metrics.evaluation()}) + "\n")
 
 
 def read_evaluations(folder: Path) -> dict[int, dict[str, Any]]:
@@ -48,15 +39,14 @@ def forget_evaluations_after(folder: Path, round_id: int) -> None:
 
 
 def write_result(
-    folder: Path, test: ClientMetrics, test_clients: int, valid_mrr: float, averaged: int, evaluations: int
+    folder: Path, test: Metrics, test_clients: int, valid_mrr: float, averaged: int, evaluations: int
 ) -> None:
     """`evaluations`: how many this client has seen; one that was away may have missed the best."""
     write_json(
         folder / _RESULT,
         {
-            **test.tail.metrics(),
-            "both_sides": test.both.metrics(),
-            "test_triples": test.tail.count,
+            **test.figures(),
+            "test_triples": test.examples,
             "test_clients": test_clients,
             "valid_mrr": valid_mrr,
             "rows_averaged": averaged,

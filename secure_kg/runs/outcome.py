@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from secure_kg.federation.plan.metric_sum import ClientMetrics
+from secure_kg.evaluation.metrics import Metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class ServerOutcome:
     best_round: int
     valid_mrr: float | None
     """None where only clients can read sums, as is `test`, and `rows_kept_local`."""
-    test: ClientMetrics | None
+    test: Metrics | None
     test_clients: int
     """How many clients' results are in the test sum; 0 if clients did not help to open it, because it would show the
     difference to one they opened before."""

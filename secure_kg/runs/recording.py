@@ -1,7 +1,7 @@
 """Under `--transcript`: the server's record of what it saw, and the clients' receipts, by which it can be checked.
 
 transcript-S.bin        in the run's folder, by the server: every frame it received and sent in session S
-receipt-S.jsonl         in each client's folder: the hashes of the frames it sent and received (`protocols.session.receipts`)
+receipt-S.jsonl         in each client's folder: the hashes of the frames it sent and received (`session.receipts`)
 
 When a line of a receipt is written is the client's own rule, not the server's: after the keys of a session, after every
 message that it has handled, and when it stops, whatever the reason. Lines are given to the operating system one by one

@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from protocols.foundation.identifiers import PartyId
-from secure_kg.foundation.errors import UserError
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.errors import UserError
 
 LOCK: Final = "lock"
 _OWN: Final = ("clients/*", "pool")

@@ -8,11 +8,13 @@ federation's own where only clients can read sums; the server alone then has non
 import dataclasses
 from typing import Any, Final
 
+from secure_kg.evaluation.metrics import Metrics
+from secure_kg.federation.plan.learners import LEARNERS
 from secure_kg.federation.plan.settings import RunConfig
-from secure_kg.runs.metric_names import named_metrics
+from secure_kg.federation.plan.strategies import STRATEGIES
+from secure_kg.runs.outcome import ServerOutcome
 from secure_kg.runs.peak_memory import peak_memory_mb
 from secure_kg.runs.run_folder import RunFolder
-from secure_kg.runs.outcome import ServerOutcome
 from secure_kg.runs.split_record import blemishes, leaky_split
 from secure_kg.runs.stopwatch import PHASES
 
@@ -36,7 +38,7 @@ def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> d
     return {
         # First: whoever reads on must have read it.
         "leaky_split": leaky_split(clients, len(outcome.bytes_up), allowed=config.allow_leaky_split),
-        "metrics": named_metrics(figures),
+        "metrics": _metrics_of(config).described(figures),
         **figures,
         "split_blemishes": blemishes(clients),
         "rounds": outcome.rounds,
@@ -70,13 +72,16 @@ def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> d
     }
 
 
+def _metrics_of(config: RunConfig) -> type[Metrics]:
+    return LEARNERS[STRATEGIES[config.strategy].learner].metrics
+
+
 def _federation(outcome: ServerOutcome, folder: RunFolder) -> dict[str, Any]:
     """The results of all clients together."""
     if outcome.test is not None:
         return {
-            **outcome.test.tail.metrics(),
-            "both_sides": outcome.test.both.metrics(),
-            "test_triples": outcome.test.tail.count,
+            **outcome.test.figures(),
+            "test_triples": outcome.test.examples,
             "test_clients": outcome.test_clients,
             "valid_mrr": outcome.valid_mrr,
             "rows_kept_local": outcome.rows_kept_local,

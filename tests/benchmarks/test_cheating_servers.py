@@ -2,12 +2,13 @@
 
 import dataclasses
 import json
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
-from benchmarks.cheating import apart, comparisons, lending, sessions, tables
+from benchmarks.cheating import again, apart, comparisons, guessing, lending, sessions, tables
 from benchmarks.cheating.absences import NeverTold
 from benchmarks.cheating.entry import Played, perform
 from benchmarks.cheating.stage import CLIENTS, VICTIM, Stage, stage_config
@@ -19,7 +20,10 @@ from protocols.sums.secagg.openings import Openings
 from protocols.sums.secret import aggregation as secret_aggregation
 from secure_kg.audit.audit import audit
 from secure_kg.audit.view.read import open_run
+from secure_kg.federation.client import client
+from secure_kg.federation.client.own_count import OwnCount
 from secure_kg.federation.client.own_rows import OwnRows
+from secure_kg.federation.client.states import States
 from secure_kg.federation.plan.messages import SharedRows, Welcome
 
 FIELDS = {
@@ -28,7 +32,9 @@ FIELDS = {
         "crashes",
         "party",
         "wants",
+        "claims",
         "claim",
+        "not_covered",
         "expected",
         "expected_findings",
         "why_unnamed",
@@ -116,6 +122,39 @@ def test_without_their_record_of_openings_clients_would_open_a_round_again_from_
     assert played.got
     found = audit(open_run(played.stage.run), None, played.stage.directory)
     assert "same-sum-from-other-states" in {one.id for one in found.findings if one.severity == "high"}
+
+
+def test_if_clients_counted_evaluations_by_their_checkpoint_the_victims_loss_would_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And an auditor sees what the checkpoint does not know of."""
+    monkeypatch.setattr(OwnCount, "_last", lambda self, round_id: self._evaluated)
+    played = again.checkpoint_first(tmp_path)
+    assert played.got
+    assert played.evidence["largest_error"] == 0
+    found = audit(open_run(played.stage.run), played.stage.run / "clients", played.stage.directory)
+    (named,) = (one for one in found.findings if one.id == "evaluated-on-demand")
+    assert named.severity == "high"
+    assert f"asked for results after its checkpoint of round {again.SAVED}" in named.evidence[0]
+
+
+def test_if_idle_clients_had_another_commitment_the_victims_figures_would_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(States, "of_results", lambda self, trainer, part: os.urandom(32))
+    played = again.idle_results(tmp_path)
+    assert played.got
+    assert played.evidence["largest_error"] < 1e-6
+
+
+def test_if_first_rows_came_from_the_seed_and_the_name_names_would_be_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "private_seed", lambda graph, seed: guessing.public_seed(seed))
+    played = guessing.guessed_first_rows(tmp_path)
+    assert played.got
+    assert played.evidence["found"] == played.evidence["rows_read"] > 0
+    assert played.evidence["found_wrongly"] == 0
 
 
 @pytest.mark.parametrize("play", [apart.trained_alone, apart.past_for_one])

@@ -10,8 +10,8 @@ import torch
 from benchmarks import kge, pykeen_peer
 from secure_kg.data.catalogue import bundled_files
 from secure_kg.learning.config import TrainingConfig
+from secure_kg.learning.kge import KgeLearner
 from secure_kg.learning.loss import self_adversarial_loss
-from secure_kg.learning.trainer import LocalTrainer
 
 
 @pytest.fixture(autouse=True)
@@ -24,8 +24,8 @@ def config_of(model: str) -> TrainingConfig:
     return TrainingConfig(model=model, dim=8, negatives=16, batch_size=256, lr=1e-2, local_epochs=1, corrupt="both")
 
 
-def trainer_of(model: str) -> LocalTrainer:
-    return LocalTrainer(kge.published_split("nations"), config_of(model), torch.device("cpu"), 0, 1)
+def trainer_of(model: str) -> KgeLearner:
+    return KgeLearner(kge.published_split("nations"), config_of(model), torch.device("cpu"), 0, 1)
 
 
 def test_every_model_of_pykeen_is_compared() -> None:
@@ -64,11 +64,11 @@ def test_the_same_rows_get_the_same_mrr(model: str) -> None:
     """Both evaluators measure the same thing, for first rows and for trained ones; PyKEEN adds up in 32 bits."""
     trainer = trainer_of(model)
     before = pykeen_peer.PyKeenPeer(trainer, seed=0).evaluate(trainer.graph.test)
-    assert before == pytest.approx(trainer.evaluate("test", "both").metrics()["mrr"], abs=1e-6)
+    assert before == pytest.approx(trainer.rank("test", "both").metrics()["mrr"], abs=1e-6)
     for epoch in range(10):
-        trainer.train_round(epoch)
+        trainer.train(epoch)
     after = pykeen_peer.PyKeenPeer(trainer, seed=0).evaluate(trainer.graph.test)
-    assert after == pytest.approx(trainer.evaluate("test", "both").metrics()["mrr"], abs=1e-6)
+    assert after == pytest.approx(trainer.rank("test", "both").metrics()["mrr"], abs=1e-6)
     assert abs(after - before) > 1e-3
 
 
@@ -77,7 +77,7 @@ def test_scores_differ_by_the_margin_only(model: str) -> None:
     trainer = trainer_of(model)
     peer = pykeen_peer.PyKeenPeer(trainer, seed=0)
     triples = torch.from_numpy(trainer.graph.test)
-    entity, relation = (torch.from_numpy(trainer.rows(table)) for table in ("entity", "relation"))
+    entity, relation = (torch.from_numpy(trainer.export_block(table)) for table in ("entity", "relation"))
     ours = trainer.model.score(entity[triples[:, 0]], relation[triples[:, 1]], entity[triples[:, 2]])
     theirs = peer.model.score_hrt(triples)[:, 0] + pykeen_peer.loss_margin(trainer.config)
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
@@ -95,7 +95,7 @@ def test_pykeen_goes_on_from_epoch_to_epoch(filter_negatives: bool) -> None:
         assert steps == {epoch * batches}
     assert len(peer._loop.losses_per_epochs) == 3
     assert peer._loop.losses_per_epochs[2] < peer._loop.losses_per_epochs[0]
-    moved = (peer.model.entity_representations[0]() - torch.from_numpy(trainer.rows("entity"))).abs().max()
+    moved = (peer.model.entity_representations[0]() - torch.from_numpy(trainer.export_block("entity"))).abs().max()
     assert 0 < moved < 3 * batches * 1e-2 * 1.5
 
 

@@ -22,7 +22,7 @@ from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.server.pacing import Turns
 from secure_kg.federation.server.server import FederationServer
 from secure_kg.learning.config import TrainingConfig
-from secure_kg.learning.trainer import LocalTrainer
+from secure_kg.learning.kge import KgeLearner
 from secure_kg.runs.outcome import ServerOutcome
 from secure_kg.runs.run_folder import RunFolder
 
@@ -48,7 +48,7 @@ class Run:
     outcome: ServerOutcome | None = None
     server_error: BaseException | None = None
     client_errors: dict[int, BaseException] = field(default_factory=dict)
-    trainers: dict[int, LocalTrainer] = field(default_factory=dict)
+    trainers: dict[int, KgeLearner] = field(default_factory=dict)
     gone: set[int] = field(default_factory=set)
 
     def done(self) -> ServerOutcome:
@@ -65,7 +65,7 @@ def run_federation(
     *,
     resume: bool = False,
     client_config: dict[int, RunConfig] | None = None,
-    trainer_of: Callable[[ClientGraph, RunConfig, int], LocalTrainer] | None = None,
+    trainer_of: Callable[[ClientGraph, RunConfig, int], KgeLearner] | None = None,
     transport_of: Callable[[InProcessNetwork, int], Transport] | None = None,
     credentials: dict[int, Credentials] | None = None,
     report: Callable[[str], None] = lambda line: None,
@@ -90,7 +90,7 @@ def run_federation(
             client.greet()
             make = trainer_of or _trainer
             run.trainers[number] = make(graph, own, number)
-            client.run(graph, run.trainers[number], folder.client(number), (credentials or {}).get(number))
+            client.run(run.trainers[number], folder.client(number), (credentials or {}).get(number))
         except (Vanished, LeftOut):
             run.gone.add(number)
         except Aborted as problem:
@@ -111,9 +111,9 @@ def run_federation(
     return run
 
 
-def _trainer(graph: ClientGraph, config: RunConfig, number: int) -> LocalTrainer:
-    return LocalTrainer(graph, config.training, torch.device("cpu"), config.seed, number)
+def _trainer(graph: ClientGraph, config: RunConfig, number: int) -> KgeLearner:
+    return KgeLearner(graph, config.training, torch.device("cpu"), config.seed, number)
 
 
 def relation_rows(run: Run) -> dict[int, np.ndarray[Any, Any]]:
-    return {number: trainer.rows("relation") for number, trainer in run.trainers.items()}
+    return {number: trainer.export_block("relation") for number, trainer in run.trainers.items()}

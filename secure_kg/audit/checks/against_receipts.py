@@ -10,6 +10,7 @@ from secure_kg.audit.view.findings import Evidence, Finding
 from secure_kg.audit.view.read import AuditedRun, Observation, Recording
 from secure_kg.audit.view.receipts import Receipts
 from secure_kg.federation.plan.messages import Goodbye
+from secure_kg.foundation.words import counted
 from secure_kg.runs.recording import session_name
 
 _GREETING = 1
@@ -91,7 +92,8 @@ class AgainstReceipts:
             if head.session in self._recorded:
                 continue
             sent, received = len(receipt.sent), len(receipt.received)
-            told = f"session {session_name(head.session)}: client {head.client} sent {sent} frames, received {received}"
+            frames = f"sent {counted(sent, 'frame')}, received {received:,}"
+            told = f"session {session_name(head.session)}: client {head.client} {frames}"
             if head.settings != self._run.config.digest():
                 told += ", under other settings than those of config.toml"
             (self._missing if max(sent, received) > _GREETING else self._greeted).add(told)
@@ -106,21 +108,23 @@ class AgainstReceipts:
         self._compare_frames(f"{name}: frame {{}} that client {number} received is another one", got, told)
         # A client can have got nothing that the server has not sent. What it sent may not have been read any more.
         if (count := len(got) - len(told)) > 0:
-            line = f"{name} lacks {count} frames that client {number} received"
+            line = f"{name} lacks {counted(count, 'frame')} that client {number} received"
             if killed:
                 self._cut_off.add(f"{line}: the transcript has no end, so the server was ended by force")
             else:
                 self._differs.add(line)
         if (count := len(sent) - len(received)) > 0:
-            self._not_read(f"{name} lacks {count} frames that client {number} sent", recording, session, number)
+            self._not_read(
+                f"{name} lacks {counted(count, 'frame')} that client {number} sent", recording, session, number
+            )
         if not receipt.final:
             rest = f", and {name} has {len(told)} to it" if len(told) > len(got) else ""
-            self._unfinished.add(f"client {number}: ends after {len(got)} frames received{rest}")
+            self._unfinished.add(f"client {number}: ends after {counted(len(got), 'frame')} received{rest}")
             return
         if (count := len(received) - len(sent)) > 0:
-            self._differs.add(f"{name} has {count} frames that client {number} did not send")
+            self._differs.add(f"{name} has {counted(count, 'frame')} that client {number} did not send")
         if (count := len(told) - len(got)) > 0:
-            self._differs.add(f"{name} has {count} frames that client {number} did not receive")
+            self._differs.add(f"{name} has {counted(count, 'frame')} that client {number} did not receive")
 
     def _not_read(self, line: str, recording: Recording, session: _Session, number: int) -> None:
         if recording.seal is None and recording.damage is None:

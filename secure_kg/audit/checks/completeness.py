@@ -3,15 +3,16 @@
 from typing import Any
 
 from protocols.holders.interface import PURPOSE as HOLDERS
-from protocols.session.conversation import Abandon
+from protocols.session.conversation import Abandon, Back, LeaveOut
 from protocols.sums.plain import ClearInput
 from protocols.sums.secagg.messages import MaskedInput
 from secure_kg.audit.view.evidence import Check
 from secure_kg.audit.view.findings import Evidence, Finding
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.messages import Goodbye, TrainRound, Welcome
+from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
-from secure_kg.federation.plan.strategies import STRATEGIES
+from secure_kg.foundation.words import counted
 
 
 class Completeness(Check):
@@ -22,28 +23,45 @@ class Completeness(Check):
         """`summary`: of a run that came to its end."""
         super().__init__(config, clients)
         self._summary = summary
-        self._shares = STRATEGIES[config.strategy].shared is not None
+        self._plan = RunPlan(config, clients)
+        self._rows = [block.purpose for block in self._plan.blocks]
         self._trained: set[int] = set()
         self._uploads: set[tuple[int, str]] = set()
         self._strangers = Evidence()
         self._farewell = False
         self._digest = b""
+        self._round = 0
+        self._since: dict[int, int] = {}
+        """By client that is left out: since which round."""
+        self._away = {
+            (number, int(one["client"]))
+            for one in (summary or {}).get("dropouts", ())
+            for number in range(one["round"], one.get("returned", config.rounds) + 1)
+        }
+        """Rounds that went on without a client, by the record and by what the run says of itself."""
 
     def begin_session(self) -> None:
         self._farewell = False
+        self._return(*self._since)
+        self._round = 0
 
     def observe(self, observation: Observation) -> None:
         if not 1 <= observation.peer <= self.clients:
             self._strangers.add(f"{observation.kind} {observation.direction}, party {observation.peer}")
+        self._round = max(self._round, observation.round)
         match observation.message:
             case Welcome(digest=digest):
                 self._digest = digest
+            case LeaveOut():
+                self._since.setdefault(observation.peer, observation.round)
+            case Back():
+                self._return(observation.peer)
             case TrainRound():
                 self._trained.add(observation.round)
             case MaskedInput(purpose=purpose) | ClearInput(purpose=purpose) | Abandon(purpose=purpose):
                 self._uploads.add((observation.round, purpose))
                 if isinstance(observation.message, Abandon) and purpose == HOLDERS:  # so ends the sum of rows
-                    self._uploads.add((observation.round, "rows"))
+                    self._uploads.update((observation.round, rows) for rows in self._rows)
             case Goodbye():
                 self._farewell = True
 
@@ -51,16 +69,28 @@ class Completeness(Check):
     def seen(self) -> int:
         return len(self._trained)
 
+    def _return(self, *clients: int) -> None:
+        for client in clients:
+            since = self._since.pop(client, self._round + 1)
+            self._away.update((number, client) for number in range(since, self._round + 1))
+
+    def _nobody_there(self, number: int) -> bool:
+        """Whether all clients that were drawn for a round were left out: there is nothing that could be recorded."""
+        return all((number, party) in self._away for party in self._plan.participants(number))
+
     def _missing(self) -> Evidence:
         """By what the run says of itself; of a run without an end, by the rounds that come after."""
+        self._return(*self._since)
         missing, complete = Evidence(), self._summary is not None
         last = int(self._summary["rounds"]) if self._summary is not None else max(self._trained, default=0)
         for number in range(1, last + 1):
+            if self._nobody_there(number):
+                continue
             if number not in self._trained:
                 missing.add(f"round {number} is not there")
-            elif self._shares and (number, "rows") not in self._uploads and (complete or number < last):
+            elif any((number, rows) not in self._uploads for rows in self._rows) and (complete or number < last):
                 missing.add(f"round {number}: nobody contributed rows")
-        every = self.config.eval_every
+        every = self.config.eval_every  # not the last round of a run that ended early or was resumed for more
         due = [number for number in range(1, last + 1) if number % every == 0]
         for number in due[:-1] if not complete else due:
             if (number, "valid") not in self._uploads:
@@ -118,4 +148,4 @@ class Completeness(Check):
         return found
 
     def looked_at(self) -> str:
-        return f"{len(self._trained):,} rounds, {len(self._uploads):,} kinds of uploads"
+        return f"{counted(len(self._trained), 'round')}, {counted(len(self._uploads), 'kind')} of uploads"

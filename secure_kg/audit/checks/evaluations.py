@@ -7,15 +7,15 @@ of one copy of the model, or nearly so: they are opened over one set of clients,
 
 import dataclasses
 
-from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.session.conversation import Back, LeaveOut
 from secure_kg.audit.view.evidence import Check
 from secure_kg.audit.view.findings import Evidence, Finding
 from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.messages import Evaluate, Finish, SaveCheckpoint, TrainRound, Welcome
-from secure_kg.federation.plan.sampling import participants
+from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.words import counted, named_clients
 
 METRICS = ("valid", "test")
 
@@ -61,7 +61,7 @@ class Evaluations(Check):
 
     def __init__(self, config: RunConfig, clients: int) -> None:
         super().__init__(config, clients)
-        self._parties = tuple(PartyId(number) for number in range(1, clients + 1))
+        self._plan = RunPlan(config, clients)
         self._session = self._asked = self._begun = self._done = 0
         self._digest = b""
         self._clients: dict[int, _Client] = {}
@@ -129,38 +129,29 @@ class Evaluations(Check):
 
     def _due(self, number: int) -> bool:
         """By the settings. A session that was resumed for more rounds had fewer before, and its last one was due."""
-        config = self.config
-        if 0 < number <= config.rounds and (number % config.eval_every == 0 or number == config.rounds):
+        if self._plan.evaluation_due(number):
             return True
-        return number > 0 and dataclasses.replace(config, rounds=number).digest() == self._digest
+        return number > 0 and dataclasses.replace(self.config, rounds=number).digest() == self._digest
 
     def _drawn(self, party: int, since: int, until: int) -> set[int]:
-        config = self.config
-        fraction, least = config.client_fraction, config.min_participants
-        rounds = range(since + 1, min(until, config.rounds) + 1)
-        return {
-            number
-            for number in rounds
-            if party in participants(self._parties, fraction, least, config.seed, RoundId(number))
-        }
+        rounds = range(since + 1, min(until, self.config.rounds) + 1)
+        return {number for number in rounds if party in self._plan.participants(number)}
 
     def _add(self, observation: Observation, what: str) -> None:
         self._on_demand.add(f"session {self._session}, round {observation.round}, client {observation.peer}: {what}")
 
     def opened(self, total: OpenedSum) -> None:
         if odd := self._untrained.opened(total):
-            named = ", ".join(str(party) for party in sorted(odd))
             self._on_demand.add(
                 f"session {self._session}, round {total.round}: results ({total.purpose}) were added up again without "
-                f"training in between, this time with or without clients {named}"
+                f"training in between, this time with or without {named_clients(odd)}"
             )
         if total.purpose == "test" and total.vector is not None and total.threshold:
             session, contributors = self._tested = self._tested or (self._session, total.contributors)
             if odd := contributors ^ total.contributors:
-                named = ", ".join(str(party) for party in sorted(odd))
                 self._on_demand.add(
                     f"session {self._session}, round {total.round}: test results were opened, as in session {session}, "
-                    f"this time with or without clients {named}"
+                    f"this time with or without {named_clients(odd)}"
                 )
 
     def findings(self) -> list[Finding]:
@@ -183,4 +174,4 @@ class Evaluations(Check):
         return self._asked
 
     def looked_at(self) -> str:
-        return f"{self._asked:,} requests for results"
+        return f"{counted(self._asked, 'request')} for results"

@@ -6,6 +6,7 @@ from secure_kg.audit.view.evidence import Check
 from secure_kg.audit.view.findings import Evidence, Finding
 from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.words import counted
 
 
 class FewHolders(Check):
@@ -63,4 +64,4 @@ class FewHolders(Check):
     def looked_at(self) -> str:
         if not self._sums:
             return "no sums of rows that the server could read"
-        return f"{self._sums:,} sums of rows, {self._rows:,} rows with contributors"
+        return f"{counted(self._sums, 'sum')} of rows, {counted(self._rows, 'row')} with contributors"

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from protocols.foundation import wire
-from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.session.conversation import Abandon, Abort, Back, LeaveOut
 from protocols.sums.secagg.messages import (
     AdvertiseKeys,
@@ -26,11 +25,11 @@ from protocols.sums.secagg.messages import (
 )
 from secure_kg.audit.view.evidence import Check
 from secure_kg.audit.view.findings import Evidence, Finding
-from secure_kg.audit.view.opening import UNION
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.messages import Goodbye
-from secure_kg.federation.plan.sampling import participants
+from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.words import counted
 
 _NEXT: Final[dict[type[wire.Message], type[wire.Message]]] = {
     AdvertiseKeys: KeyDirectory,
@@ -62,6 +61,7 @@ class GivingUp(Check):
 
     def __init__(self, config: RunConfig, clients: int) -> None:
         super().__init__(config, clients)
+        self._plan = RunPlan(config, clients)
         self._session = self._steps = 0
         self._owed: dict[int, tuple[Key, type[wire.Message]]] = {}
         """By client: in which sum it has said what, and was told nothing since."""
@@ -131,12 +131,7 @@ class GivingUp(Check):
         self._given_up.add(key)
 
     def _expected(self, key: Key) -> set[int]:
-        everybody = tuple(PartyId(number) for number in range(1, self.clients + 1))
-        if key[1] in ("valid", "test") or key[1].startswith(UNION):
-            return {int(party) for party in everybody}
-        config = self.config
-        drawn = participants(everybody, config.client_fraction, config.min_participants, config.seed, RoundId(key[0]))
-        return {int(party) for party in drawn}
+        return {int(party) for party in self._plan.expected(*key)}
 
     def _end(self, before: int | None = None) -> None:
         """Judge the sums of rounds that are over."""
@@ -188,4 +183,4 @@ class GivingUp(Check):
         return self._steps
 
     def looked_at(self) -> str:
-        return f"{self._steps:,} steps of sums"
+        return f"{counted(self._steps, 'step')} of sums"

@@ -16,8 +16,13 @@ from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.read import Observation
 from secure_kg.audit.view.snapshots import Snapshots
 from secure_kg.audit.view.table_again import TableAgain
-from secure_kg.federation.plan.messages import LentTable, SaveCheckpoint, SharedRows, Welcome
+from secure_kg.federation.plan.blocks import FIRST
+from secure_kg.federation.plan.messages import LentTable, SaveCheckpoint, SharedBlock, SharedRows, Welcome
+from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.words import counted
+
+_Tables = dict[str, TableAgain]
 
 
 class HonestTotals(Check):
@@ -27,9 +32,10 @@ class HonestTotals(Check):
     def __init__(self, config: RunConfig, clients: int) -> None:
         super().__init__(config, clients)
         self._session = self._sent = self._computed = 0
-        self._table: TableAgain | None = TableAgain()
-        """None: not known."""
-        self._saved = Snapshots(TableAgain())
+        self._tables: _Tables | None = {}
+        """By the purpose of their sums. None: not known."""
+        self._saved: Snapshots[_Tables] = Snapshots({})
+        self._rows = {block.purpose for block in RunPlan(config, clients).blocks}
         self._greeted = False
         self._totals: dict[tuple[int, str], tuple[str, frozenset[int]]] = {}
         """Of this session, by round and purpose: fingerprint and contributors of the sum."""
@@ -38,7 +44,7 @@ class HonestTotals(Check):
 
     def begin_session(self) -> None:
         self._session += 1
-        self._greeted, self._table, self._totals = False, TableAgain(), {}
+        self._greeted, self._tables, self._totals = False, {}, {}
         self._lending = Lending(self.clients)
 
     def opened(self, total: OpenedSum) -> None:
@@ -47,8 +53,10 @@ class HonestTotals(Check):
         self._computed += 1
         digest = frame_hash(np.ascontiguousarray(total.vector).tobytes())
         self._totals[total.round, total.purpose] = digest, total.contributors
-        if total.purpose == "rows" and total.layout is not None and self._table is not None:
-            self._table = self._table.after(total.round, total.layout.decode(total.vector))
+        if total.purpose in self._rows and total.layout is not None and self._tables is not None:
+            before = self._tables.get(total.purpose, TableAgain())
+            table = before.after(total.round, total.layout.decode(total.vector))
+            self._tables = {**self._tables, total.purpose: table}
 
     def observe(self, observation: Observation) -> None:
         if fault := self._lending.fault_of_request(observation):
@@ -62,15 +70,22 @@ class HonestTotals(Check):
                 known = self._lending.reached_its_receiver(observation, lent)
                 self._compare(observation, f"table of client {lent.by}", "" if known else "not what it has lent for it")
             case Welcome(rounds_done=done) if not self._greeted:
-                self._greeted, self._table = True, self._saved.go_on_from(done)
-            case SaveCheckpoint() if self._table is not None:
-                self._saved.save(observation.round, self._table)
+                self._greeted, self._tables = True, self._saved.go_on_from(done)
+            case SaveCheckpoint() if self._tables is not None:
+                self._saved.save(observation.round, self._tables)
             case SumTotal() as total:
                 self._compare(observation, f"sum of {total.purpose} of round {total.of_round}", self._fault(total))
             case SharedRows() as sent:
-                if self._table is None:
-                    self._table = TableAgain(sent.rows, sent.averaged)
-                self._compare(observation, "rows", self._table.fault(sent, observation.round, self.config.clip))
+                self._compare_table(observation, FIRST, sent)
+            case SharedBlock() as sent:
+                self._compare_table(observation, f"{FIRST}/{sent.block}", sent)
+
+    def _compare_table(self, observation: Observation, purpose: str, sent: SharedRows | SharedBlock) -> None:
+        """A table whose beginning is not known is taken as it is first sent."""
+        if self._tables is None:
+            self._tables = {purpose: TableAgain(sent.rows, sent.averaged)}
+        table = self._tables.get(purpose, TableAgain())
+        self._compare(observation, purpose, table.fault(sent, observation.round, self.config.clip))
 
     def _fault(self, total: SumTotal) -> str:
         expected = self._totals.get((total.of_round, total.purpose))
@@ -120,4 +135,4 @@ class HonestTotals(Check):
         return found
 
     def looked_at(self) -> str:
-        return f"{self._sent:,} tables and totals that were sent, {self._computed:,} sums computed"
+        return f"{counted(self._sent, 'message')} with tables or totals, {counted(self._computed, 'sum')} computed"

@@ -4,6 +4,7 @@ from secure_kg.audit.checks.against_receipts import AgainstReceipts
 from secure_kg.audit.view.findings import CheckResult, Evidence, Finding
 from secure_kg.audit.view.read import AuditedRun, Observation, Recording
 from secure_kg.audit.view.receipts import Receipts
+from secure_kg.foundation.words import counted
 
 
 class Integrity:
@@ -88,6 +89,6 @@ class Integrity:
 
     def result(self) -> CheckResult:
         compared, matched = self._receipts.compared, self._receipts.matched
-        receipts = f", {matched:,} frames compared with {compared} receipts" if compared else ""
-        looked = f"{len(self._run.recordings)} transcripts, {self._frames:,} frames{receipts}"
+        receipts = f", {counted(matched, 'frame')} compared with {counted(compared, 'receipt')}" if compared else ""
+        looked = f"{counted(len(self._run.recordings), 'transcript')}, {counted(self._frames, 'frame')}{receipts}"
         return CheckResult(self.id, self.question, self._frames, looked, tuple(self.findings()))

@@ -14,6 +14,7 @@ from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.messages import Welcome
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.words import counted
 
 
 class Keys(Check):
@@ -145,5 +146,7 @@ class Keys(Check):
         return self._keys
 
     def looked_at(self) -> str:
-        checked = f"; {self._verified:,} signatures checked against pinned identities" if self._verified else ""
-        return f"{self._keys:,} keys, {self._signatures:,} of them signed{checked}"
+        checked = (
+            f"; {counted(self._verified, 'signature')} checked against pinned identities" if self._verified else ""
+        )
+        return f"{counted(self._keys, 'key')}, {self._signatures:,} of them signed{checked}"

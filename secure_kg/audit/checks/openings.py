@@ -11,6 +11,7 @@ from secure_kg.audit.view.evidence import Check
 from secure_kg.audit.view.findings import Evidence, Finding
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.words import counted
 
 Key = tuple[int, int, str]
 """Session, round, purpose."""
@@ -70,7 +71,7 @@ class BothShares(Check):
         return self._answers
 
     def looked_at(self) -> str:
-        return f"{self._answers:,} answers in the unmasking step"
+        return f"{counted(self._answers, 'answer')} in the unmasking step"
 
 
 class LateVectors(Check):
@@ -139,4 +140,5 @@ class LateVectors(Check):
         return self._inputs
 
     def looked_at(self) -> str:
-        return f"{self._inputs:,} masked uploads, {sum(map(len, self._dropped.values())):,} dropouts in sums"
+        dropped = sum(map(len, self._dropped.values()))
+        return f"{counted(self._inputs, 'masked upload')}, {counted(dropped, 'dropout')} in sums"

@@ -16,6 +16,7 @@ from secure_kg.audit.view.findings import Evidence, Finding
 from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.words import counted, named_clients
 
 
 class Differences(Check):
@@ -53,8 +54,8 @@ class Differences(Check):
             evidence, threshold = Evidence(), self._thresholds[purpose]
             for isolation in isolating_differences(self._matrix(purpose), threshold):
                 terms = [_term(factor, sums[index][0]) for index, factor in enumerate(isolation.coefficients) if factor]
-                left = ", ".join(str(column + 1) for column in isolation.clients)
-                evidence.add(f"{' '.join(terms).removeprefix('+ ')}: clients {left}")
+                left = named_clients([column + 1 for column in isolation.clients])
+                evidence.add(f"{' '.join(terms).removeprefix('+ ')}: {left}")
             if evidence:
                 found.append(self._finding(purpose, evidence, threshold))
         return found
@@ -85,8 +86,11 @@ class Differences(Check):
     def looked_at(self) -> str:
         if not self._sums:
             return "no sums that the server could read"
-        told = [f"{len(sums)} sums of {purpose} (rank {self.rank(purpose)})" for purpose, sums in self._sums.items()]
-        return ", ".join(told) + f" over {self.clients} clients"
+        told = [
+            f"{counted(len(sums), 'sum')} of {purpose} (rank {self.rank(purpose)})"
+            for purpose, sums in self._sums.items()
+        ]
+        return ", ".join(told) + f" over {counted(self.clients, 'client')}"
 
 
 def participation_of(sums: Sequence[frozenset[int]], clients: int) -> Participation:

@@ -6,12 +6,13 @@ the same, too, if their states are, whatever the sum is called.
 """
 
 import dataclasses
-from collections.abc import Collection
 
 from secure_kg.audit.view.evidence import Check
 from secure_kg.audit.view.findings import Evidence, Finding
-from secure_kg.audit.view.opening import UNION, OpenedSum
+from secure_kg.audit.view.opening import OpenedSum
+from secure_kg.federation.plan.run_plan import UNION
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.words import counted, named_clients
 
 
 class RepeatedSums(Check):
@@ -47,10 +48,10 @@ class RepeatedSums(Check):
         """With the sum of the same round and purpose that was opened first."""
         where = f"round {total.round}, {total.purpose}: opened in session {session} and in session {self._session}"
         if odd := before.contributors ^ total.contributors:
-            self._wrong.add(f"{where}, once with and once without clients {_names(odd)}")
+            self._wrong.add(f"{where}, once with and once without {named_clients(odd)}")
         both = before.contributors & total.contributors
         if changed := {party for party in both if before.states.get(party) != total.states.get(party)}:
-            self._changed.add(f"{where}, with inputs of clients {_names(changed)} that depend on something else")
+            self._changed.add(f"{where}, with inputs of {named_clients(changed)} that depend on something else")
 
     def _compare_states(self, total: OpenedSum) -> None:
         """With sums of other names that hold the same inputs."""
@@ -94,8 +95,4 @@ class RepeatedSums(Check):
         return self._sums
 
     def looked_at(self) -> str:
-        return f"{self._sums:,} sums that were opened, {self._repeated:,} of them not for the first time"
-
-
-def _names(parties: Collection[int]) -> str:
-    return ", ".join(str(party) for party in sorted(parties))
+        return f"{counted(self._sums, 'opened sum')}, {self._repeated:,} of them not for the first time"

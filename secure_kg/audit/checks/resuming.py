@@ -9,12 +9,13 @@ from protocols.alignment.plain import ClearNames, ClearUnion
 from protocols.session.conversation import Back, LeaveOut
 from secure_kg.audit.view.evidence import Check
 from secure_kg.audit.view.findings import Evidence, Finding
-from secure_kg.audit.view.opening import UNION
 from secure_kg.audit.view.read import Observation
 from secure_kg.audit.view.snapshots import Snapshots
 from secure_kg.federation.plan.messages import Finish, SaveCheckpoint, Saved, TrainRound, Welcome
+from secure_kg.federation.plan.run_plan import UNION
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.plan.strategies import STRATEGIES
+from secure_kg.foundation.words import counted
 
 
 class Resuming(Check):
@@ -119,7 +120,7 @@ class Resuming(Check):
         return self._session
 
     def looked_at(self) -> str:
-        return f"{self._session:,} sessions"
+        return counted(self._session, "session")
 
 
 def _names(parties: set[int]) -> str:

@@ -16,6 +16,7 @@ from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.read import Observation
 from secure_kg.audit.view.statistics import ALARM, Words, difference, odd_p
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.words import counted
 
 
 class Reuse(Check):
@@ -102,7 +103,8 @@ class Reuse(Check):
         return len(self._first_seen)
 
     def looked_at(self) -> str:
-        return f"{self._pairs:,} pairs of successive uploads, {len(self._first_seen):,} keys, seeds and ciphertexts"
+        pairs, once = counted(self._pairs, "pair"), len(self._first_seen)
+        return f"{pairs} of successive uploads, {once:,} keys, seeds and ciphertexts"
 
 
 def _single_use(observation: Observation) -> list[tuple[str, bytes]]:

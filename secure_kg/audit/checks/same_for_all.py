@@ -14,6 +14,7 @@ from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.messages import Evaluate, LentTable, SharedRows, TrainRound, Verdict, Welcome
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.words import counted
 
 _BODY = 32
 """Bytes of a frame's header, which names the round in which something was sent again."""
@@ -106,7 +107,9 @@ class SameForAll(Check):
         return self._sent
 
     def looked_at(self) -> str:
-        return f"{self._sent:,} messages, {len(self._first):,} versions expected to be the same for all"
+        return (
+            f"{counted(self._sent, 'message')}, {counted(len(self._first), 'version')} expected to be the same for all"
+        )
 
 
 def _short(digest: str) -> str:

@@ -14,6 +14,7 @@ from secure_kg.audit.view.findings import Evidence, Finding
 from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.statistics import ALARM, Words, secrets_p
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.words import counted
 
 _SEED_BITS: Final = 256
 _SAME_BYTES: Final = 10
@@ -82,7 +83,9 @@ class Seeds(Check):
         return len(self._seeds)
 
     def looked_at(self) -> str:
-        return f"{len(self._seeds):,} seeds and {self._mask_keys:,} mask keys that the server was given"
+        return (
+            f"{counted(len(self._seeds), 'seed')} and {counted(self._mask_keys, 'mask key')} that the server was given"
+        )
 
 
 class Weights(Check):
@@ -136,7 +139,7 @@ class Weights(Check):
     def looked_at(self) -> str:
         if not self._tables:
             return "no private set union"
-        return f"{len(self._tables):,} tables, {sum(map(len, self._tables)):,} weights"
+        return f"{counted(len(self._tables), 'table')}, {counted(sum(map(len, self._tables)), 'weight')}"
 
 
 def _weights_of(total: OpenedSum) -> Words | None:

@@ -9,6 +9,7 @@ from secure_kg.audit.view.findings import Evidence, Finding
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.messages import TrainRound
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.words import counted, in_rounds
 
 _NOTABLE = 1.5
 _WARM_UP = 2
@@ -34,7 +35,7 @@ class Sizes(Check):
             if len(set(sizes.values())) < 2:
                 continue
             told = ", ".join(f"client {party} {size:,}" for party, size in sorted(sizes.items()))
-            line = f"round {number}, {kind} {purpose}: {told} bytes"
+            line = f"{in_rounds(number, number)}, {f'{kind} {purpose}'.rstrip()}: {told} bytes"
             (data if kind in ("MaskedInput", "ClearNames") else rest).add(line)
         found = []
         if data:
@@ -66,7 +67,8 @@ class Sizes(Check):
         return len(self._sizes)
 
     def looked_at(self) -> str:
-        return f"{sum(map(len, self._sizes.values())):,} messages of clients in {len(self._sizes):,} groups"
+        messages = sum(map(len, self._sizes.values()))
+        return f"{counted(messages, 'message')} of clients in {counted(len(self._sizes), 'group')}"
 
 
 class Times(Check):
@@ -109,4 +111,4 @@ class Times(Check):
         return len(self._seconds)
 
     def looked_at(self) -> str:
-        return f"{sum(map(len, self._seconds.values())):,} rounds of {len(self._seconds)} clients"
+        return f"{counted(sum(map(len, self._seconds.values())), 'answer')} of {counted(len(self._seconds), 'client')}"

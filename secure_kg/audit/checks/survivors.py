@@ -20,6 +20,7 @@ from secure_kg.audit.view.findings import Evidence, Finding
 from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.words import counted
 
 Key = tuple[int, str]
 """Round and purpose."""
@@ -140,7 +141,7 @@ class OneStory(Check):
         return self._lists
 
     def looked_at(self) -> str:
-        return f"{self._lists:,} lists of survivors"
+        return f"{counted(self._lists, 'list')} of survivors"
 
 
 def _names(parties: set[int]) -> str:

@@ -19,6 +19,7 @@ from secure_kg.audit.view.statistics import (
     uniform_p,
 )
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.words import counted
 
 _MOST_PAIRS: Final = 66
 """Of clients within one sum, all pairs of 12; of more clients the first of them are compared."""
@@ -111,4 +112,4 @@ class Uniformity(Check):
         return self._uploads
 
     def looked_at(self) -> str:
-        return f"{self._uploads:,} masked uploads, {self._tests:,} tests at p < {ALARM:g}"
+        return f"{counted(self._uploads, 'masked upload')}, {counted(self._tests, 'test')} at p < {ALARM:g}"

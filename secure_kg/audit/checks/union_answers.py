@@ -15,10 +15,12 @@ from protocols.foundation.errors import ProtocolError
 from protocols.transport.tap import frame_hash
 from secure_kg.audit.view.evidence import Check
 from secure_kg.audit.view.findings import Evidence, Finding
-from secure_kg.audit.view.opening import UNION, OpenedSum
+from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.messages import TrainRound
+from secure_kg.federation.plan.run_plan import UNION
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.words import counted, named_clients
 
 _Read = tuple[npt.NDArray[np.uint64] | None, TableLayout]
 """The tags [m, 2] of a table, None if it cannot be peeled; and how it is laid out."""
@@ -130,7 +132,7 @@ class UnionAnswers(Check):
         differ = len({survivors for _, survivors in self._attempts}) > 1
         evidence = Evidence()
         for name, survivors in self._attempts:
-            evidence.add(f"{name}: clients {', '.join(str(party) for party in sorted(survivors))}")
+            evidence.add(f"{name}: {named_clients(survivors)}")
         return [
             Finding(
                 "union-attempts",
@@ -155,4 +157,5 @@ class UnionAnswers(Check):
     def looked_at(self) -> str:
         if not self._answers:
             return "no private set union"
-        return f"{self._answers:,} answers to {len(self._attempts):,} attempts, {self._names:,} names"
+        answers, attempts = counted(self._answers, "answer"), counted(len(self._attempts), "attempt")
+        return f"{answers} to {attempts}, {counted(self._names, 'name')}"

@@ -14,9 +14,10 @@ from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.read import Observation
 from secure_kg.audit.view.snapshots import Snapshots
 from secure_kg.federation.plan.messages import Finish, SaveCheckpoint, Verdict, Welcome
-from secure_kg.federation.plan.metric_sum import metrics_of
+from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import DataError
+from secure_kg.foundation.words import counted
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class Verdicts(Check):
 
     def __init__(self, config: RunConfig, clients: int) -> None:
         super().__init__(config, clients)
+        self._metrics = RunPlan(config, clients).learner.metrics
         self._session = self._told = self._unchecked = 0
         self._best, self._saved = _Best(), Snapshots(_Best())
         self._greeted = False
@@ -51,7 +53,7 @@ class Verdicts(Check):
         if total.purpose != "valid" or total.vector is None or total.layout is None or total.given_up:
             return
         try:
-            self._results[total.round] = metrics_of(total.layout.decode(total.vector)).tail.metrics()["mrr"]
+            self._results[total.round] = self._metrics.of(total.layout.decode(total.vector)).headline
         except DataError:  # nobody has anything to rank; the server gives up the run
             return
 
@@ -129,7 +131,7 @@ class Verdicts(Check):
         if self.config.aggregation == "secret":
             return "no verdicts of the server: clients judge"
         unknown = f", {self._unchecked:,} of them on what is not in the record" if self._unchecked else ""
-        return f"{self._told:,} verdicts that were sent{unknown}"
+        return f"{counted(self._told, 'verdict')} sent{unknown}"
 
 
 def _called(improved: bool) -> str:

@@ -6,7 +6,8 @@ did. A sum that cannot be computed again is told with the reason.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +15,9 @@ import numpy.typing as npt
 from protocols.alignment.interface import Union, list_digest
 from protocols.alignment.plain import ClearUnion
 from protocols.alignment.psu import names as union_names
-from protocols.alignment.psu import vote as union_vote
 from protocols.alignment.psu.attempts import Attempt, UnionPlaces
 from protocols.foundation.errors import ProtocolError
-from protocols.foundation.identifiers import PartyId, RoundId, SessionId
-from protocols.holders.interface import PURPOSE as HOLDERS
-from protocols.holders.interface import CountTask
-from protocols.holders.secret import count_terms
+from protocols.foundation.identifiers import PartyId, SessionId
 from protocols.session.channels import setup_transcript
 from protocols.session.credentials import check_signed
 from protocols.session.group_key import SealedGroupKey, SealedGroupKeys
@@ -40,21 +37,15 @@ from protocols.sums.secagg.messages import (
 )
 from protocols.sums.secagg.replay import RecordedSum, Withheld, open_again, withheld
 from protocols.sums.secagg.terms import Advert, BoundTerms
-from protocols.sums.secagg.vectors import parameters_for
-from protocols.sums.secret.aggregation import secret_terms
-from protocols.sums.terms import Layout, SumTerms
 from secure_kg.audit.view.attending import Attending, goes_on
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.messages import Welcome
-from secure_kg.federation.plan.metric_sum import metric_layout
-from secure_kg.federation.plan.row_sum import row_layout
-from secure_kg.federation.plan.sampling import participants
+from secure_kg.federation.plan.run_plan import UNION, PlannedSum, PublicState, RunPlan
 from secure_kg.federation.plan.settings import RunConfig
-from secure_kg.federation.plan.strategies import STRATEGIES
+from secure_kg.foundation.errors import UserError
 
 Key = tuple[int, str]
 """Round and purpose of a sum."""
-UNION: str = "union/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +89,7 @@ class OpenedSum:
 
 @dataclass(slots=True)
 class _Running:
-    terms: SumTerms[Layout] | None
-    layout: SumLayout | None
-    attempt: Attempt | None
+    planned: PlannedSum
     problem: str = ""
     recorded: RecordedSum = field(default_factory=RecordedSum)
     clear: dict[int, npt.NDArray[np.unsignedinteger]] = field(default_factory=dict)
@@ -123,12 +112,9 @@ class Opening:
         `identities`: the clients' pinned ones, to check signatures by.
         """
         self._config, self._identities = config, identities
-        self._clients = tuple(PartyId(number) for number in range(1, clients + 1))
-        self._strategy = STRATEGIES[config.strategy]
-        self._session: SessionId | None = None
+        self._plan = RunPlan(config, clients)
+        self._public = PublicState(union=union)
         self._channels = self._greeting = b""
-        self._commitment = b""
-        self.union = union
         self._running: dict[Key, _Running] = {}
         self._added: set[Key] = set()
         """Sums in clear that are over: what comes afterwards is late."""
@@ -138,21 +124,29 @@ class Opening:
         message = observation.message
         match message:
             case Welcome():
-                self._session, self._greeting = SessionId(message.session), message.binding
-                self.union = self.union if message.aligned else None
+                self._greeting, session = message.binding, SessionId(message.session)
+                self._now(session=session, union=self.union if message.aligned else None)
             case ChannelDirectory():
-                if self._session is not None:
+                if self._public.session is not None:
                     keys = {PartyId(party): key for party, key in message.channel_keys.items()}
-                    self._channels = setup_transcript(self._session, keys, self._greeting)
+                    self._channels = setup_transcript(self._public.session, keys, self._greeting)
             case SealedGroupKeys() | SealedGroupKey():
-                self._commitment = message.commitment
+                self._now(commitment=message.commitment)
             case UnionPlaces():
                 self._take_union(message)
             case ClearUnion():
-                self.union = self.union or Union(len(message.tags), list_digest(message.tags))
+                self._now(union=self.union or Union(len(message.tags), list_digest(message.tags)))
         self._attending.observe(observation)
         settled = self._settle() if goes_on(observation) else []
         return [*settled, *self._take(observation)]
+
+    @property
+    def union(self) -> Union | None:
+        """The alignment that the session goes by, as far as it has come."""
+        return self._public.union
+
+    def _now(self, **news: Any) -> None:
+        self._public = replace(self._public, **news)
 
     def end(self) -> list[OpenedSum]:
         """Sums that were under way when the record ended."""
@@ -182,7 +176,7 @@ class Opening:
                 if key not in self._added and observation.peer not in self._attending.absent:
                     self._begin(key).clear[observation.peer] = message.vector
                 return done
-            case AdvertiseKeys():
+            case AdvertiseKeys() if key in self._running or observation.peer not in self._attending.absent:
                 self._begin(key).recorded.adverts.setdefault(party, message)
         running = self._running.get(key)
         if running is None:
@@ -217,69 +211,34 @@ class Opening:
     def _begin(self, key: Key) -> _Running:
         if key not in self._running:
             try:
-                self._running[key] = self._described(*key)
-            except (ProtocolError, ValueError) as problem:
-                self._running[key] = _Running(None, None, None, str(problem))
+                self._running[key] = _Running(self._plan.sum_of(*key, self._public))
+            except (ProtocolError, UserError, ValueError) as problem:
+                self._running[key] = _Running(PlannedSum(None), str(problem))
         return self._running[key]
 
-    def _described(self, number: int, purpose: str) -> _Running:
-        """The sum as every party reckons it for itself."""
-        config, union, round_id = self._config, self.union, RoundId(number)
-        chosen = participants(
-            self._clients, config.client_fraction, config.min_participants, config.seed, RoundId(number)
-        )
-        if purpose.startswith(UNION) and self._session is not None:
-            attempt_number = int(purpose.removeprefix(UNION))
-            attempt = Attempt.of(attempt_number, config.first_union_bound, self._session, self._commitment)
-            return _Running(attempt.terms(self._clients), None, attempt)
-        if purpose in ("valid", "test"):
-            layout = metric_layout(len(self._clients))
-            return self._of_numbers(SumTerms(round_id, purpose, self._clients, layout))
-        if union is None:
-            raise ProtocolError("the record does not say how large the union is")
-        if purpose == HOLDERS:
-            if config.aggregation == "plain":
-                return _Running(None, SumLayout(0, union.size, 1.0, 1, len(chosen), 32), None)
-            counting = CountTask(round_id, chosen, union.size, union.digest, config.least_holders)
-            return _Running(count_terms(counting), None, None)
-        if purpose == union_names.PURPOSE:
-            return _Running(union_names.names_terms(self._clients, union.size, union.digest), None, None)
-        if purpose == union_vote.PURPOSE:
-            return _Running(union_vote.vote_terms(self._clients, union.digest), None, None)
-        if purpose != "rows":
-            raise ProtocolError(f"a sum of '{purpose}', of which the protocols know nothing")
-        width = self._strategy.row_width(config.training.model, config.training.dim)
-        layout = row_layout(union.size, width, config.clip, len(self._clients), config.ring_bits)
-        return self._of_numbers(SumTerms(round_id, purpose, chosen, layout))
-
-    def _of_numbers(self, terms: SumTerms[SumLayout]) -> _Running:
-        return _Running(secret_terms(terms) if self._config.aggregation == "secret" else terms, terms.layout, None)
-
     def _take_union(self, places: UnionPlaces) -> None:
-        if places.size and self._session is not None and self.union is None:
-            attempt_number = int(places.purpose.removeprefix(UNION))
-            attempt = Attempt.of(attempt_number, self._config.first_union_bound, self._session, self._commitment)
-            self.union = Union(places.size, attempt.digest(places))
+        if places.size and self._public.session is not None and self.union is None:
+            attempt = self._plan.union_attempt(int(places.purpose.removeprefix(UNION)), self._public)
+            self._now(union=Union(places.size, attempt.digest(places)))
 
     def _finish(self, key: Key) -> OpenedSum:
         return self._opened(key, self._running.pop(key))
 
     def _opened(self, key: Key, running: _Running) -> OpenedSum:
-        recorded, terms, (number, purpose) = running.recorded, running.terms, key
+        recorded, terms, (number, purpose) = running.recorded, running.planned.terms, key
         given_up = key in self._attending.given_up
         if running.clear:
             self._added.add(key)
             total = sum(running.clear.values(), np.zeros_like(next(iter(running.clear.values()))))
-            return OpenedSum(number, purpose, frozenset(running.clear), 0, total, running.layout, given_up=given_up)
+            who, layout = frozenset(running.clear), running.planned.layout
+            return OpenedSum(number, purpose, who, 0, total, layout, given_up=given_up)
         who = frozenset(int(party) for party in recorded.contributors)
-        if terms is None or self._session is None:
+        if terms is None or self._public.session is None:
             return OpenedSum(number, purpose, who, 0, None, problem=running.problem or "no session", finished=False)
         config = self._config
-        parameters = parameters_for(
-            len(terms.participants), len(self._clients), config.threat_model, config.min_participants
-        )
-        bound = BoundTerms(self._session, self._channels, parameters, terms)
-        layout = running.layout if config.aggregation == "secagg" else None
+        parameters = self._plan.parameters(len(terms.participants))
+        bound = BoundTerms(self._public.session, self._channels, parameters, terms)
+        layout = running.planned.layout if config.aggregation == "secagg" else None
         kept_back = tuple(withheld(bound, recorded))
         try:
             opened = open_again(bound, recorded, config.adversary == "active")
@@ -300,7 +259,7 @@ class Opening:
             parameters.threshold,
             opened.vector,
             layout,
-            running.attempt,
+            running.planned.attempt,
             {int(party): seed for party, seed in opened.seeds.items()},
             {int(party): secret for party, secret in opened.mask_keys.items()},
             signatures=checked,

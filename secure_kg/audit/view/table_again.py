@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protocols.sums.interface import Total
-from secure_kg.federation.plan.messages import SharedRows
+from secure_kg.federation.plan.messages import SharedBlock, SharedRows
 from secure_kg.federation.plan.row_sum import Rows, mean_rows
 
 
@@ -28,7 +28,7 @@ class TableAgain:
             rows, averaged = np.zeros_like(means), np.zeros(len(some), dtype=np.uint32)
         return TableAgain(np.where(some[:, None], means, rows), np.where(some, np.uint32(number), averaged))
 
-    def fault(self, sent: SharedRows, number: int, clip: float) -> str:
+    def fault(self, sent: SharedRows | SharedBlock, number: int, clip: float) -> str:
         """What is wrong with a table that was sent in round `number`; empty if nothing is."""
         rows, averaged = self.rows, self.averaged
         if rows is None or averaged is None:

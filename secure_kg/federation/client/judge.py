@@ -3,32 +3,33 @@
 from pathlib import Path
 from typing import Any
 
+from secure_kg.evaluation.metrics import Metrics
 from secure_kg.federation.plan.early_stopping import EarlyStopping
 from secure_kg.federation.plan.messages import Judged
-from secure_kg.federation.plan.metric_sum import ClientMetrics
+from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.runs import federation_record
 
 
 class Judge:
     """Says which evaluation is the best so far, and keeps the figures in the client's own folder."""
 
-    def __init__(self, patience: int, folder: Path) -> None:
-        self._stopping = EarlyStopping(patience)
+    def __init__(self, plan: RunPlan, folder: Path) -> None:
+        self._stopping = EarlyStopping(plan.settings.patience)
         self._folder = folder
         self._evaluations = 0
         self._newest_mrr = -1.0
 
-    def read(self, round_id: int, metrics: ClientMetrics) -> Judged:
+    def read(self, round_id: int, metrics: Metrics) -> Judged:
         """Take note of an evaluation. Whether it is the best is settled by the server's `Verdict`: others saw more."""
         federation_record.append_evaluation(self._folder, round_id, metrics)
         self._evaluations += 1
-        self._newest_mrr = metrics.tail.metrics()["mrr"]
+        self._newest_mrr = metrics.headline
         return Judged(self._stopping.would_improve(self._newest_mrr), self._evaluations)
 
     def take_verdict(self, round_id: int, improved: bool) -> None:
         self._stopping.note(round_id, improved, self._newest_mrr)
 
-    def write_result(self, test: ClientMetrics, clients: int, rows_averaged: int) -> None:
+    def write_result(self, test: Metrics, clients: int, rows_averaged: int) -> None:
         best, seen = self._stopping.best_mrr, self._evaluations
         federation_record.write_result(self._folder, test, clients, best, rows_averaged, seen)
 

@@ -1,16 +1,16 @@
 """A client's own count of what it has done. What a server may ask for next follows from it, not from its word."""
 
-from collections.abc import Callable
 from typing import Any
 
-from secure_kg.federation.plan.settings import RunConfig
+from protocols.foundation.identifiers import PartyId
+from secure_kg.federation.plan.run_plan import RunPlan
 
 
 class OwnCount:
-    """`drawn`: whether this client takes part in a round, by its own reckoning."""
+    """`party`: this client."""
 
-    def __init__(self, config: RunConfig, drawn: Callable[[int], bool]) -> None:
-        self._config, self._drawn = config, drawn
+    def __init__(self, plan: RunPlan, party: PartyId) -> None:
+        self._plan, self._party = plan, party
         self.trained = 0
         """The last round in which this client trained."""
         self.refused = 0
@@ -20,16 +20,12 @@ class OwnCount:
         """Rounds of this run whose results it has helped to open, in earlier sessions: a checkpoint may be older."""
         self._finished = False
 
-    def evaluation_due(self, round_id: int) -> bool:
-        """By this client's own settings: asked at will, it would give the same figures over ever other clients."""
-        config = self._config
-        return round_id == config.rounds or (round_id % config.eval_every == 0 and round_id < config.rounds)
-
     def may_evaluate(self, round_id: int) -> bool:
         """One evaluation per trained round; a client that was drawn for no round since has nothing to train."""
         if round_id <= self._evaluated:
             return False
-        idle = not any(map(self._drawn, range(self._last(round_id) + 1, round_id + 1)))
+        since = range(self._last(round_id) + 1, round_id + 1)
+        idle = not any(self._party in self._plan.participants(number) for number in since)
         return self.fresh(round_id) or idle
 
     def fresh(self, round_id: int) -> bool:
@@ -45,14 +41,14 @@ class OwnCount:
 
     def judge(self, round_id: int) -> bool:
         """Whether a verdict on this round may be taken: one for each that is due."""
-        fits = self.evaluation_due(round_id) and round_id > self._judged
+        fits = self._plan.evaluation_due(round_id) and round_id > self._judged
         if fits:
             self._judged = round_id
         return fits
 
     def finish(self, round_id: int) -> bool:
         """Whether test figures may be given: once per session, after the last round or where training stopped."""
-        fits = not self._finished and round_id <= self._config.rounds + 1
+        fits = not self._finished and round_id <= self._plan.settings.rounds + 1
         self._finished = self._finished or fits
         return fits
 

@@ -14,30 +14,28 @@ from protocols.foundation.errors import PeerMisbehaved
 from protocols.holders.interface import Holders
 from protocols.sums.interface import Contribution, SumLayout, Total
 from protocols.sums.totals import SumTotal
-from secure_kg.federation.client.applied_table import AppliedTable, UpdateRule
+from secure_kg.federation.client.applied_table import AppliedTable, Rounds, UpdateRule
 from secure_kg.federation.client.first_rows import scaled_back
-from secure_kg.federation.plan.messages import SharedRows
+from secure_kg.federation.plan.blocks import Block
 from secure_kg.federation.plan.row_sum import Rows, mean_rows, row_contribution
-from secure_kg.federation.plan.schedule import AGREEING_ROUND
-from secure_kg.federation.plan.strategies import Shared
-from secure_kg.learning.trainer import LocalTrainer
+from secure_kg.federation.plan.run_plan import AGREEING_ROUND
+from secure_kg.learning.learner import Learner
 
 _PREFIX: Final = "shared/"
+"""In checkpoints, of the aligned block; others add their name."""
 
 
 class OwnRows:
-    """`table` of the model is shared; row i of it stands at `positions.own[i]` of the union."""
+    """Row i of the learner's `block` stands at `positions.own[i]` of the union."""
 
-    def __init__(
-        self, positions: Positions, table: Shared, span: float, trainer: LocalTrainer, layout: SumLayout
-    ) -> None:
-        """First rows are uniform in ±`span`. `layout`: of the sums of rows."""
-        self.positions, self._span, self.layout = positions, span, layout
+    def __init__(self, positions: Positions, block: Block, learner: Learner, layout: SumLayout) -> None:
+        """`layout`: of the block's sums."""
+        self.positions, self._block, self._learner, self.layout = positions, block, learner, layout
         # Means are rounded to single precision like these bounds, and rounding keeps the order.
-        largest, first = np.float32(layout.codec.largest_value), np.float32(span + layout.codec.unit)
-        self._rule = UpdateRule(float(largest), float(min(first, largest)), AGREEING_ROUND)
-        self._table: Shared = table
-        self._trainer = trainer
+        largest = first = np.float32(layout.codec.largest_value)
+        if block.aligned:
+            first = min(np.float32(block.span + layout.codec.unit), largest)
+        self._rule = UpdateRule(float(largest), float(first), AGREEING_ROUND)
         self._applied = AppliedTable(positions.union_size, layout.real_entries // positions.union_size)
         self._digest: bytes | None = None
 
@@ -59,18 +57,18 @@ class OwnRows:
 
     def start(self, rows: Rows) -> None:
         """The first rows [own, width], this client's own until the first mean."""
-        self._trainer.set_rows(self._table, rows)
+        self._learner.load_block(self._block.name, rows)
 
     def contribution(self, holders: Holders | None) -> Contribution:
         """The rows that enough clients hold; all if nobody has counted."""
-        rows, own = self._trainer.rows(self._table), self.positions.own
+        rows, own = self._learner.export_block(self._block.name), self.positions.own
         if holders is not None:
             rows, own = rows[holders.enough], own[holders.enough]
         return row_contribution(rows, own, self.positions.union_size)
 
-    def take(self, news: SharedRows, round_id: int) -> None:
+    def take(self, rows: Rows, averaged: Rounds, round_id: int) -> None:
         """A table of means that the server has computed. A row not averaged since stays as this client has it."""
-        self._accept(news.rows, news.averaged, round_id)
+        self._accept(rows, averaged, round_id)
 
     def take_lent(self, content: bytes, round_id: int) -> None:
         """The table as another client has applied it, for one that has missed sums."""
@@ -92,11 +90,16 @@ class OwnRows:
         averaged = np.where(some, np.uint32(news.of_round), self._applied.averaged)
         self._accept(rows, averaged, news.of_round)
 
+    @property
+    def lent_bytes(self) -> int:
+        """Length of `lend()`."""
+        return int(4 * (self._applied.rows.size + self._applied.averaged.size))
+
     def lend(self) -> bytes:
         """The table as this client has applied it."""
         return self._applied.to_bytes()
 
-    def _accept(self, rows: Rows, averaged: npt.NDArray[np.uint32], round_id: int) -> None:
+    def _accept(self, rows: Rows, averaged: Rounds, round_id: int) -> None:
         fresh = self._applied.accept(rows, averaged, round_id, self._rule)
         if not fresh.any():
             return
@@ -117,16 +120,21 @@ class OwnRows:
             return
         places = self.positions.own[chosen]
         rows, first = self._applied.rows[places], self._applied.averaged[places] == AGREEING_ROUND
-        mine = self._trainer.rows(self._table)
-        # Means of first rows shrink in the mean.
-        mine[chosen] = np.where(first[:, None], scaled_back(rows, self._span), rows)
-        self._trainer.set_rows(self._table, mine)
+        mine = self._learner.export_block(self._block.name)
+        if self._block.aligned:  # means of first rows shrink in the mean; a block that all begin alike does not
+            rows = np.where(first[:, None], scaled_back(rows, self._block.span), rows)
+        mine[chosen] = rows
+        self._learner.load_block(self._block.name, mine)
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """For a checkpoint."""
-        return self._applied.state(_PREFIX)
+        return self._applied.state(self._prefix)
 
     def load_state(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Go on from a checkpoint's table. Without it this client takes the whole table first, as a new one does."""
-        self._applied.load_state(arrays, _PREFIX)
+        self._applied.load_state(arrays, self._prefix)
         self._digest = None
+
+    @property
+    def _prefix(self) -> str:
+        return _PREFIX if self._block.aligned else f"{_PREFIX}{self._block.name}/"

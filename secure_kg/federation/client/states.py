@@ -11,7 +11,7 @@ from typing import Final
 from protocols.foundation.digests import digest
 from protocols.sums.secagg.openings import commit
 from secure_kg.data.graph import Part
-from secure_kg.learning.trainer import LocalTrainer
+from secure_kg.learning.learner import Learner
 
 _NOTHING: Final = b"nothing in round "
 
@@ -27,11 +27,12 @@ class States:
     def __repr__(self) -> str:
         return "States()"
 
-    def of_rows(self, trainer: LocalTrainer) -> bytes:
-        return commit(self._key, "rows", trainer.digest())
+    def of_rows(self, learner: Learner, purpose: str) -> bytes:
+        """Of a block's rows before a round is trained; `purpose`: of the block's sums."""
+        return commit(self._key, purpose, learner.digest())
 
-    def of_results(self, trainer: LocalTrainer, part: Part) -> bytes:
-        return commit(self._key, f"results/{part}", trainer.digest())
+    def of_results(self, learner: Learner, part: Part) -> bytes:
+        return commit(self._key, f"results/{part}", learner.digest())
 
     def of_nothing(self, kind: str, round_id: int) -> bytes:
         """Of an input of zeros."""

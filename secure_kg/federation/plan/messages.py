@@ -7,7 +7,7 @@ import numpy as np
 
 from protocols.foundation import wire
 from protocols.foundation.digests import digest
-from protocols.foundation.frame_sizes import LONGEST_NUMBER, array_bytes, binary_bytes, frame_bytes
+from protocols.foundation.frame_sizes import LONGEST_NUMBER, array_bytes, binary_bytes, frame_bytes, text_bytes
 from protocols.foundation.identifiers import SESSION_BYTES
 from protocols.session.channels import SEALED_OVERHEAD_BYTES
 
@@ -89,6 +89,22 @@ class SharedRows(wire.Message, frozen=True):
     averaged: np.ndarray[Any, Any]
 
     def __post_init__(self) -> None:
+        wire.require_array(self.rows, "<f4", ndim=2)
+        wire.require_array(self.averaged, "<u4", ndim=1)
+        wire.require(len(self.rows) == len(self.averaged), "rows and rounds of different number")
+        wire.require(bool(np.isfinite(self.rows).all()), "rows that are not finite")
+
+
+@wire.message(0x1018, wire.MAX_FRAME_BYTES)
+class SharedBlock(wire.Message, frozen=True):
+    """Server to client: a block that needs no alignment, as it is: `SharedRows` of one row under the block's name."""
+
+    block: str
+    rows: np.ndarray[Any, Any]
+    averaged: np.ndarray[Any, Any]
+
+    def __post_init__(self) -> None:
+        wire.require(0 < len(self.block) <= MAX_NAME, "a block without a proper name")
         wire.require_array(self.rows, "<f4", ndim=2)
         wire.require_array(self.averaged, "<u4", ndim=1)
         wire.require(len(self.rows) == len(self.averaged), "rows and rounds of different number")
@@ -180,6 +196,11 @@ class Goodbye(wire.Message, frozen=True):
 def shared_rows_bytes(rows: int, width: int) -> int:
     """The size of a `SharedRows` frame."""
     return frame_bytes(array_bytes(rows * width, 4, axes=2), array_bytes(rows, 4))
+
+
+def shared_block_bytes(name: str, rows: int, width: int) -> int:
+    """The size of a `SharedBlock` frame."""
+    return frame_bytes(text_bytes(name), array_bytes(rows * width, 4, axes=2), array_bytes(rows, 4))
 
 
 def lent_table_bytes(rows: int, width: int) -> int:

@@ -7,8 +7,6 @@ every client by itself, and all triples in one place, which gives up all privacy
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from secure_kg.models.shapes import entity_width, relation_width
-
 Shared = Literal["relation", "entity"]
 """A table of the model whose rows clients share, each row under the name of what it stands for."""
 
@@ -24,16 +22,8 @@ class Strategy:
     title: str
     shared: Shared | None
     pools: bool = False
-
-    def row_width(self, model: str, dim: int) -> int:
-        """Numbers per shared row."""
-        match self.shared:
-            case "relation":
-                return relation_width(model, dim)
-            case "entity":
-                return entity_width(model, dim)
-            case None:
-                return 0
+    learner: str = "kge"
+    """A name of `secure_kg.federation.plan.learners`."""
 
     @property
     def union_bound(self) -> int:

@@ -46,8 +46,18 @@ def server_keys(config: RunConfig, clients: Collection[PartyId], session: Server
     return ServerKeys.agree(session, VectorServer(len(clients), config.threat_model, config.min_participants))
 
 
-def sum_client(config: RunConfig, keys: ClientKeys | None) -> SumClient:
-    match config.aggregation, keys:
+def reads_sums(aggregation: str) -> bool:
+    """Whether the server reads the sums."""
+    return aggregation != "secret"
+
+
+def is_masked(aggregation: str) -> bool:
+    """Whether sums are masked, and so need enough participants."""
+    return aggregation != "plain"
+
+
+def sum_client(aggregation: str, keys: ClientKeys | None) -> SumClient:
+    match aggregation, keys:
         case "secagg", ClientKeys():
             return SecAggSumClient(keys.vectors)
         case "secret", ClientKeys():
@@ -55,13 +65,13 @@ def sum_client(config: RunConfig, keys: ClientKeys | None) -> SumClient:
     return PlainSumClient()
 
 
-def sum_server(config: RunConfig, keys: ServerKeys | None) -> SumServer[Result]:
-    match config.aggregation, keys:
+def sum_server(aggregation: str, keys: ServerKeys | None, min_participants: int) -> SumServer[Result]:
+    match aggregation, keys:
         case "secagg", ServerKeys():
             return SecAggSumServer(keys.vectors)
         case "secret", ServerKeys():
             return SecretSumServer(keys.vectors)
-    return PlainSumServer(config.min_participants)
+    return PlainSumServer(min_participants)
 
 
 def holder_client(config: RunConfig, keys: ClientKeys | None) -> HolderClient:
@@ -87,9 +97,8 @@ def align_as_client(
     """`state`: this client's commitment to its names."""
     if config.alignment == "plain" or keys is None:
         return plain_union.join(session, names)
-    terms, objection = UnionTerms(clients, config.first_union_bound), ""
-    if config.reveal_names:
-        objection = union_names.objection(names)
+    terms = UnionTerms(clients, config.first_union_bound)
+    objection = union_names.objection(names) if config.reveal_names else ""
     return private_union.join(session, keys, terms, names, objection, state)
 
 

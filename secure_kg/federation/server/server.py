@@ -16,13 +16,11 @@ from typing import Any, Final, TypeVar
 from protocols.alignment.interface import Union
 from protocols.alignment.psu import names as union_names
 from protocols.foundation import wire
-from protocols.foundation.errors import EncodingOverflow, ProtocolError, SumAbandoned
+from protocols.foundation.errors import ProtocolError, SumAbandoned
 from protocols.foundation.identifiers import SETUP, PartyId, RoundId, new_session
-from protocols.holders.interface import CountTask
 from protocols.session.patience import Patience
-from protocols.sums.interface import Collected, SumLayout
+from protocols.sums.interface import Collected
 from protocols.sums.secagg.keys import ServerKeys
-from protocols.sums.terms import SumTerms
 from protocols.sums.totals import SumTotal
 from protocols.transport.base import Transport
 from protocols.transport.tap import Tap
@@ -36,31 +34,25 @@ from secure_kg.federation.plan.messages import (
     Goodbye,
     Hello,
     Judged,
-    LendTable,
-    LentTable,
     Ready,
     SaveCheckpoint,
     Saved,
     TrainRound,
     Verdict,
     Welcome,
-    lent_table_bytes,
 )
-from secure_kg.federation.plan.metric_sum import metric_layout, metrics_of
-from secure_kg.federation.plan.row_sum import row_layout
-from secure_kg.federation.plan.sampling import participants
-from secure_kg.federation.plan.schedule import AGREEING_ROUND
+from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import SETUP_SECONDS, RunConfig
-from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.federation.server.gathering import Gathering
 from secure_kg.federation.server.ledger import Ledger
 from secure_kg.federation.server.pacing import Turns
-from secure_kg.federation.server.shared_table import ReadableTable, SealedTable, SharedTable
-from secure_kg.federation.server.summing import Summing
+from secure_kg.federation.server.set_up import check_feasible, rows_kept_local, setting
+from secure_kg.federation.server.shared_table import SharedTable
+from secure_kg.federation.server.shared_tables import SharedTables
+from secure_kg.federation.server.summing import RoundSum, Summing
 from secure_kg.foundation.errors import UserError
 from secure_kg.runs import checkpoint
 from secure_kg.runs.alignment_files import AlignedRun, load_aligned, save_aligned
-from secure_kg.runs.federation_record import evaluation_record
 from secure_kg.runs.outcome import ServerOutcome
 from secure_kg.runs.recording import seal_record, start_transcript
 from secure_kg.runs.run_folder import RunFolder, write_json
@@ -81,20 +73,18 @@ class FederationServer:
         """`turns`: when it may work (`pacing`); None: always."""
         self._config, self._transport, self._folder, self._report = config, transport, folder, report
         self._turns = turns if turns is not None else Turns()
-        self._strategy = STRATEGIES[config.strategy]
-        self._clients = tuple(transport.peers)
+        self._plan = RunPlan(config, len(transport.peers))
+        self._clients = self._plan.clients
         self._stopping = EarlyStopping(config.patience)
         self._keys: ServerKeys | None = None
-        self._table: SharedTable | None = None
         self._tap: Tap | None = None
-        self._has: dict[PartyId, int] = {}
-        """Up to which round each client has the shared rows."""
         self._best_with: set[PartyId] = set(self._clients)
         """Clients that were told to keep the best copy, if there is one: test results are of that copy."""
         self._idle: set[PartyId] = set()
         """Clients that were asked to train and have not, since their last evaluation: they would refuse another."""
         self._people = Gathering(config, transport, report)
         self._people.when_lost = self._forget
+        self._tables = SharedTables(self._people, (), None)
         self._ledger = Ledger(transport, self._clients, self._people.attendance)
 
     def run(self) -> ServerOutcome:
@@ -111,7 +101,7 @@ class FederationServer:
         return self._people.attendance.complete
 
     def _run(self) -> ServerOutcome:
-        self._check_feasible()
+        check_feasible(self._plan)
         last, aligned = self._last_session()
         patience = Patience(max(SETUP_SECONDS, self._config.deadline), _SETUP_GRACE)
         self._greet(last, aligned, patience)
@@ -123,7 +113,7 @@ class FederationServer:
             done += 1
             with self._turn("round", RoundId(done)):
                 self._round(RoundId(done))
-            if self._evaluation_due(done) or self._checkpoint_due(done):
+            if self._plan.evaluation_due(done) or self._checkpoint_due(done):
                 with self._turn("evaluation", RoundId(done)):
                     self._look_back(RoundId(done))
         with self._turn("results", RoundId(done)):
@@ -135,7 +125,7 @@ class FederationServer:
     def _last_session(self) -> tuple[checkpoint.Complete, AlignedRun | None]:
         """What a resumed run goes on from."""
         last, aligned = checkpoint.last_complete(self._folder.path), load_aligned(self._folder.server)
-        if last.round and self._strategy.shared is not None and aligned is None:
+        if last.round and self._plan.aligned_block is not None and aligned is None:
             raise UserError(f"{self._folder.server}: its alignment.json is missing; without it no row has its place")
         return last, aligned
 
@@ -144,38 +134,23 @@ class FederationServer:
         people = self._people
         if self._config.has_session:
             self._keys = twins.server_keys(self._config, self._clients, people.session.with_patience(patience))
-        self._sums = Summing(self._config, self._keys, people, self._ledger, self._report)
-        self._table = self._align(aligned, patience)
+        self._sums = Summing(self._plan, self._keys, people, self._ledger, self._report)
+        union = self._align(aligned, patience) if self._plan.aligned_block is not None else None
+        self._tables = SharedTables(people, self._plan.blocks, union)
         if last.round:
             self._restore(last.round)
-        self._report(self._setting())
+        self._report(setting(self._plan, self._table))
         self._ledger.setup_is_over()
 
-    def _check_feasible(self) -> None:
-        """Refuse at once what could only fail later."""
-        config, clients = self._config, len(self._clients)
-        if config.min_participants > clients:
-            raise UserError(f"--min-participants {config.min_participants}: there are only {clients} clients")
-        if self._strategy.shared and config.least_holders > (drawn := len(self._chosen(RoundId(1)))):
-            raise UserError(config.too_few_drawn(drawn))
-        try:
-            row_layout(1, 1, config.clip, clients, config.ring_bits)
-        except EncodingOverflow as problem:
-            raise UserError(f"--clip {config.clip:g}: {problem}") from None
-        if config.has_session:
-            config.sum_parameters(clients, clients)
-        if config.aggregation != "plain":
-            config.sum_parameters(len(self._chosen(RoundId(1))), clients)
-
-    def _chosen(self, round_id: RoundId) -> tuple[PartyId, ...]:
-        config = self._config
-        return participants(self._clients, config.client_fraction, config.min_participants, config.seed, round_id)
+    @property
+    def _table(self) -> SharedTable | None:
+        """Of the rows that stand under names."""
+        return self._tables.aligned
 
     def _forget(self, parties: Collection[PartyId]) -> None:
         """Clients that were away may have missed what was sent to them, and training too."""
-        for party in parties:
-            self._has.pop(party, None)
-            self._idle.add(party)
+        self._tables.forget(parties)
+        self._idle.update(parties)
 
     def _over(self, done: int) -> bool:
         return done >= self._config.rounds or self._stopping.exhausted
@@ -200,17 +175,13 @@ class FederationServer:
         if aligned is not None and (strangers := people.present - set(aligned.clients)):
             people.silent(strangers, "alignment")  # not there when the run began, so its rows have no place
 
-    def _align(self, aligned: AlignedRun | None, patience: Patience) -> SharedTable | None:
+    def _align(self, aligned: AlignedRun | None, patience: Patience) -> Union:
         """Line 1-2: the size of the union. The first rows are the clients' own affair."""
-        if self._strategy.shared is None:
-            return None
         union = aligned.union if aligned is not None else self._aligned_anew(patience)
         there = self._people.gather(Aligned, "alignment", patience)
         if aligned is None:
             save_aligned(self._folder.server, union, there)
-        training = self._config.training
-        width = self._strategy.row_width(training.model, training.dim)
-        return (SealedTable if self._config.aggregation == "secret" else ReadableTable)(union, width)
+        return union
 
     def _aligned_anew(self, patience: Patience) -> Union:
         session, keys, clients = self._people.session.with_patience(patience), self._keys, self._clients
@@ -224,66 +195,33 @@ class FederationServer:
         return union
 
     def _bring(self, parties: Collection[PartyId], round_id: RoundId) -> None:
-        """Send those of `parties` that are there what they lack of the shared rows."""
-        if self._table is None:
-            return
-        with self._transport.phase(round_id, "shared rows"):
-            lacking: dict[int, set[PartyId]] = {}
-            for party in set(parties) & self._people.present:
-                lacking.setdefault(self._has.get(party, 0), set()).add(party)
-                self._has[party] = self._table.newest
-            far_behind = set[PartyId]()
-            for since, those in sorted(lacking.items()):
-                if not self._table.reaches_back_to(since):
-                    far_behind |= those
-                    continue
-                for news in self._table.news_since(since):
-                    self._people.tell(those, news)
-            if far_behind:
-                self._people.conversation.admit(lent_table_bytes(self._table.union.size, self._table.width))
-            for party in sorted(far_behind):
-                self._lend_to(party, self._people.present - far_behind)
-
-    def _lend_to(self, party: PartyId, lenders: Collection[PartyId]) -> None:
-        """Have the table encrypted for a client that lacks more than is kept, by one that has applied all of it."""
-        people = self._people
-        for lender in sorted(lenders):
-            people.tell({lender}, LendTable(int(party)))
-            if lent := people.gather(LentTable, "shared rows", among={lender}):
-                people.tell({party}, lent[lender])
-                return
-        people.silent({party}, "shared rows")  # nobody has what it lacks
+        """Send those of `parties` that are present what they lack of the shared blocks."""
+        self._tables.bring(parties, round_id)
 
     def _round(self, round_id: RoundId) -> None:
         """Line 4-8."""
         people = self._people
-        people.round, chosen = round_id, self._chosen(round_id)
+        people.round, chosen = round_id, self._plan.participants(round_id)
         self._assemble()
         # Sums that nobody but clients can read are kept for a while only: all clients get them as they come.
-        self._bring(self._clients if isinstance(self._table, SealedTable) else chosen, round_id)
+        self._bring(self._clients if self._tables.any_sealed else chosen, round_id)
         self._idle.update(chosen)
         with self._transport.phase(round_id, "train"):
             self._people.tell(chosen, TrainRound())
         asked = people.present & set(chosen)
-        if self._table is not None:
-            result = self._add_up_rows(round_id, chosen, self._table)
-            if result is not None:
-                self._table.add(round_id, result)
+        if self._plan.blocks:
+            self._tables.add(round_id, self._add_up_blocks(round_id))
         self._idle -= asked & people.present
 
     def _look_back(self, round_id: RoundId) -> None:
         """Evaluation and checkpoint when due."""
-        if self._evaluation_due(round_id):
+        if self._plan.evaluation_due(round_id):
             self._evaluate(round_id)
         if self._checkpoint_due(round_id):
             self._checkpoint(round_id)
 
-    def _evaluation_due(self, done: int) -> bool:
-        return done % self._config.eval_every == 0 or done == self._config.rounds
-
     def _checkpoint_due(self, done: int) -> bool:
-        every = self._config.checkpoint_every
-        return every > 0 and (done % every == 0 or self._over(done))
+        return self._plan.checkpoint_due(done, over=self._over(done))
 
     def _assemble(self) -> None:
         try:
@@ -291,19 +229,20 @@ class FederationServer:
         except UserError as problem:
             raise UserError(f"{problem}; --resume {self._folder.path} continues from the last checkpoint") from None
 
-    def _add_up_rows(self, round_id: RoundId, chosen: tuple[PartyId, ...], table: SharedTable) -> twins.Result | None:
-        config, union = self._config, table.union
-        layout = row_layout(union.size, table.width, config.clip, len(self._clients), config.ring_bits)
-        terms = SumTerms(round_id, "rows", chosen, layout)
-        least, counting = config.least_holders, None
-        if least > 1:
-            counting = CountTask(round_id, chosen, union.size, union.digest, least)
-        if round_id == AGREEING_ROUND:  # no epochs: how quick it was must not become what a round is expected to take
-            return self._sums.add_up(terms, counting, self._people.fresh_patience())
-        return self._sums.add_up(terms, counting)
+    def _add_up_blocks(self, round_id: RoundId) -> dict[str, twins.Result]:
+        """The sums of a round, by purpose, as far as they were not abandoned."""
+        plan, sums = self._plan, list[RoundSum]()
+        for table in self._tables:
+            block, union = table.block, table.union
+            count = plan.count(round_id, block, union)
+            sums.append(RoundSum(plan.rows(round_id, block, union), count, block.aggregation))
+        # Without epochs: how quick such a round was must not become what a round is expected to take.
+        return self._sums.add_up(sums, None if plan.trains(round_id) else self._people.fresh_patience())
 
-    def _metric_terms(self, round_id: RoundId, purpose: str) -> SumTerms[SumLayout]:
-        return SumTerms(round_id, purpose, self._clients, metric_layout(len(self._clients)))
+    def _add_up_results(self, round_id: RoundId, part: str, among: Collection[PartyId]) -> twins.Result | None:
+        """The sum of results of the clients `among`; None if it had to be abandoned."""
+        task = RoundSum(self._plan.results(round_id, part), None, self._config.aggregation)
+        return self._sums.add_up([task], among=among).get(part)
 
     def _evaluate(self, round_id: RoundId) -> None:
         self._assemble()
@@ -311,17 +250,16 @@ class FederationServer:
         asked = self._people.present - self._idle
         with self._transport.phase(round_id, "evaluate"):
             self._people.tell(asked, Evaluate())
-        result = self._sums.add_up(self._metric_terms(round_id, "valid"), among=asked)
+        result = self._add_up_results(round_id, "valid", asked)
         figures: dict[str, Any] = {}
         match result:
             case None:
                 return
             case Collected():
-                metrics, clients = metrics_of(result.total), len(result.contributors)
-                mrr = metrics.tail.metrics()["mrr"]
-                improved = self._stopping.judge(round_id, mrr)
-                figures = evaluation_record(metrics)
-                told = f"loss {metrics.loss:8.4f}  valid MRR {mrr:.4f}"
+                metrics, clients = self._plan.learner.metrics.of(result.total), len(result.contributors)
+                improved = self._stopping.judge(round_id, metrics.headline)
+                figures = metrics.evaluation()
+                told = f"loss {metrics.loss:8.4f}  valid {metrics.headline_name} {metrics.headline:.4f}"
             case SumTotal():
                 improved, clients = self._judged_by_clients(round_id, result), len(result.contributors)
                 told = "results are for clients to read"
@@ -353,7 +291,7 @@ class FederationServer:
             self._people.tell([PartyId(party) for party in result.contributors], result)
 
     def _checkpoint(self, round_id: RoundId) -> None:
-        if isinstance(self._table, SealedTable):
+        if self._tables.any_sealed:
             self._bring(self._clients, round_id)  # no later session could read what they lack
         with self._transport.phase(round_id, "checkpoint"):
             self._people.tell(self._clients, SaveCheckpoint())
@@ -364,30 +302,25 @@ class FederationServer:
                 "best_with": sorted(int(party) for party in self._best_with),
                 **self._ledger.record(),
             }
-            table = self._table
-            arrays = {"rows": table.rows, "averaged": table.averaged} if isinstance(table, ReadableTable) else {}
-            checkpoint.save_part(self._folder.server, round_id, arrays, record)
+            checkpoint.save_part(self._folder.server, round_id, self._tables.state(), record)
             saved = self._people.gather(Saved, "checkpoint")
         checkpoint.mark_complete(self._folder.path, round_id, saved)
 
     def _restore(self, done: int) -> None:
         arrays, record = checkpoint.load_part(self._folder.server, done)
-        if isinstance(self._table, ReadableTable):
-            self._table.restore(arrays.get("rows"), arrays.get("averaged"))
-        if isinstance(self._table, SealedTable):
-            self._table.forget_before(done)
-            self._has = {PartyId(party): done for party in checkpoint.last_complete(self._folder.path).saved_by}
+        saved_by = checkpoint.last_complete(self._folder.path).saved_by
+        self._tables.restore(arrays, done, saved_by)
         self._stopping.best_mrr = record["best_mrr"]
         self._stopping.best_round = record["best_round"]
         self._stopping.checks_since_best = record["checks_since_best"]
         kept = {PartyId(party) for party in record.get("best_with", self._clients)}
-        self._best_with = kept & {PartyId(party) for party in checkpoint.last_complete(self._folder.path).saved_by}
+        self._best_with = kept & {PartyId(party) for party in saved_by}
         self._ledger.restore(record, done)
         self._folder.forget_metrics_after(done)
         self._report(f"continuing after round {done}")
 
     def _finish(self, done: RoundId) -> ServerOutcome:
-        last = RoundId(done + 1)  # results are a step of their own, so that no mask of a training round is used again
+        last = self._plan.results_round(done)
         self._people.round = last
         self._assemble()
         self._bring(self._clients, last)
@@ -397,7 +330,7 @@ class FederationServer:
         with self._transport.phase(last, "finish"):
             self._people.tell(asked, Finish(best, wanted=True))
             self._people.tell(self._people.present - asked, Finish(best, wanted=False))
-        result = self._sums.add_up(self._metric_terms(last, "test"), among=asked)
+        result = self._add_up_results(last, "test", asked)
         if result is None and not self._sums.refused:
             raise UserError(f"no test result: {self._ledger.last_reason}")
         if result is not None:
@@ -412,10 +345,10 @@ class FederationServer:
             rounds=done,
             best_round=self._stopping.best_round,
             valid_mrr=self._stopping.best_mrr if readable else None,
-            test=metrics_of(result.total) if isinstance(result, Collected) else None,
+            test=self._plan.learner.metrics.of(result.total) if isinstance(result, Collected) else None,
             test_clients=len(result.contributors) if result is not None else 0,
             union_size=table.union.size if table is not None else 0,
-            rows_kept_local=None if isinstance(table, SealedTable) else _never_averaged(table),
+            rows_kept_local=rows_kept_local(table),
             dropouts=ledger.dropouts,
             abandoned_sums=ledger.abandoned_sums,
             elapsed=ledger.elapsed,
@@ -426,19 +359,3 @@ class FederationServer:
             bytes_down=ledger.bytes("sent"),
             transcript=seal_record(self._tap, self._tap.seal()) if self._tap is not None else None,
         )
-
-    def _setting(self) -> str:
-        table, config = self._table, self._config
-        if self._strategy.pools and config.clients == 1:
-            return f"{self._strategy.title}: one graph, nothing to pool"
-        if self._strategy.pools:
-            return f"{self._strategy.title}: the triples of {config.clients} clients in one place, without any privacy"
-        rows = f"{table.union.size} shared {self._strategy.shared} rows" if table is not None else "nothing shared"
-        aligned = f", alignment {config.alignment}" if table is not None else ""
-        return (
-            f"{self._strategy.title}: {len(self._clients)} clients, {rows}{aligned}, aggregation {config.aggregation}"
-        )
-
-
-def _never_averaged(table: SharedTable | None) -> int:
-    return table.never_averaged if isinstance(table, ReadableTable) else 0

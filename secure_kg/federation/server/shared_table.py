@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections import deque
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ from protocols.foundation import wire
 from protocols.foundation.identifiers import RoundId
 from protocols.sums.interface import Collected
 from protocols.sums.totals import SumTotal
-from secure_kg.federation.plan.messages import SharedRows
+from secure_kg.federation.plan.blocks import Block
 from secure_kg.federation.plan.row_sum import Rows, mean_rows
 from secure_kg.federation.plan.twins import Result
 from secure_kg.foundation.errors import UserError
@@ -24,8 +24,8 @@ MOST_KEPT: Final = 32
 class SharedTable(ABC):
     """What has become of the shared rows so far."""
 
-    def __init__(self, union: Union, width: int) -> None:
-        self.union, self.width = union, width
+    def __init__(self, block: Block, union: Union) -> None:
+        self.block, self.union = block, union
         self.newest = 0
         """The round of the last sum that went in."""
 
@@ -45,9 +45,9 @@ class SharedTable(ABC):
 class ReadableTable(SharedTable):
     """Under plain and pairwise-masked sums: the means, and when each row was last averaged (0: never)."""
 
-    def __init__(self, union: Union, width: int) -> None:
-        super().__init__(union, width)
-        self.rows: Rows = np.zeros((union.size, width), dtype=np.float32)
+    def __init__(self, block: Block, union: Union) -> None:
+        super().__init__(block, union)
+        self.rows: Rows = np.zeros((union.size, block.width), dtype=np.float32)
         self.averaged: npt.NDArray[np.uint32] = np.zeros(union.size, dtype=np.uint32)
 
     def add(self, round_id: RoundId, result: Result) -> None:
@@ -59,24 +59,34 @@ class ReadableTable(SharedTable):
         self.newest = int(round_id)
 
     def news_since(self, round_id: int) -> list[wire.Message]:
-        return [SharedRows(self.rows, self.averaged)] if self.newest > round_id else []
+        return [self.block.message(self.rows, self.averaged)] if self.newest > round_id else []
 
     @property
     def never_averaged(self) -> int:
         return int((self.averaged == 0).sum())
 
-    def restore(self, rows: Rows | None, averaged: npt.NDArray[np.uint32] | None) -> None:
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """For a checkpoint."""
+        return {f"{self._prefix}rows": self.rows, f"{self._prefix}averaged": self.averaged}
+
+    def load_state(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Go on from a checkpoint's table."""
+        rows, averaged = arrays.get(f"{self._prefix}rows"), arrays.get(f"{self._prefix}averaged")
         if rows is None or averaged is None or rows.shape != self.rows.shape or averaged.shape != self.averaged.shape:
             raise UserError("the checkpoint does not fit this federation: the clients' data have changed")
         self.rows, self.averaged = rows, averaged
         self.newest = int(averaged.max(initial=0))
 
+    @property
+    def _prefix(self) -> str:
+        return "" if self.block.aligned else f"{self.block.name}/"
+
 
 class SealedTable(SharedTable):
     """Under secret sums: the sums as they are, for clients to read. None of them outlives the session's key."""
 
-    def __init__(self, union: Union, width: int) -> None:
-        super().__init__(union, width)
+    def __init__(self, block: Block, union: Union) -> None:
+        super().__init__(block, union)
         self._sums: deque[SumTotal] = deque()
         self._forgotten = 0
         """The last round whose sum is no longer kept."""

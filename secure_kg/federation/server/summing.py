@@ -1,7 +1,7 @@
 """The server's part in the sums of a run: with whoever is there, and given up where that is too few."""
 
-from collections.abc import Callable, Collection
-from typing import Final
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, NamedTuple
 
 from protocols.foundation.errors import SumAbandoned, SumRefused
 from protocols.foundation.identifiers import PartyId
@@ -13,7 +13,7 @@ from protocols.sums.interface import SumLayout
 from protocols.sums.secagg.keys import ServerKeys
 from protocols.sums.terms import SumTerms
 from secure_kg.federation.plan import twins
-from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.server.gathering import Gathering
 from secure_kg.federation.server.ledger import Ledger
 from secure_kg.foundation.errors import UserError
@@ -22,60 +22,74 @@ _MOST_ABANDONED: Final = 10
 """So many sums given up one after the other end the job: it would run on without learning anything."""
 
 
+class RoundSum(NamedTuple):
+    """One sum, the count of holders that comes before it, and how it is made."""
+
+    terms: SumTerms[SumLayout]
+    counting: CountTask | None
+    aggregation: str
+
+
 class Summing:
     """`keys`: those of the run, where its protocols need any."""
 
     def __init__(
         self,
-        config: RunConfig,
+        plan: RunPlan,
         keys: ServerKeys | None,
         people: Gathering,
         ledger: Ledger,
         report: Callable[[str], None],
     ) -> None:
+        config = plan.settings
         self._config, self._people, self._ledger, self._report = config, people, ledger, report
-        self._sums = ledger.sums = twins.sum_server(config, keys)
+        names = dict.fromkeys([config.aggregation, *(block.aggregation for block in plan.blocks)])
+        self._sums = {name: twins.sum_server(name, keys, config.min_participants) for name in names}
+        ledger.sums = list(self._sums.values())
         self._holders = twins.holder_server(config, keys)
         self.refused = False
         """Whether a client did not help to open the last sum that was given up."""
 
     def add_up(
-        self,
-        terms: SumTerms[SumLayout],
-        counting: CountTask | None = None,
-        patience: Patience | None = None,
-        among: Collection[PartyId] | None = None,
-    ) -> twins.Result | None:
-        """One sum over those of its participants who are there (and `among` these); None if it had to be given up.
+        self, sums: Sequence[RoundSum], patience: Patience | None = None, among: Collection[PartyId] | None = None
+    ) -> dict[str, twins.Result]:
+        """Sums over those of their participants who are present (and `among` these), by purpose.
 
-        `counting`: the count of holders that comes first. Keys for both are agreed on before either. `patience`: of
-        this sum alone, if how long its steps take says nothing about other sums.
+        Keys of all of them are agreed on before the first is collected. If one has to be abandoned, so are those after
+        it. `patience`: of these sums alone, if how long their steps take says nothing about other sums.
         """
-        session, purpose = self._people.session, HOLDERS
+        session = self._people.session
         if patience is not None:
             session = session.with_patience(patience)
         asked = session if among is None else session.among(among)
+        results, at = dict[str, twins.Result](), (sums[0].terms, HOLDERS)
         try:
-            if counting is not None:
-                self._holders.prepare(session, counting)
-            purpose = terms.purpose
-            self._sums.prepare(asked, terms)
-            if counting is not None:
-                purpose = HOLDERS
-                self._holders.collect(session, counting)
-                purpose = terms.purpose
-            result = self._sums.collect(asked, terms)
+            for terms, counting, aggregation in sums:
+                if counting is not None:
+                    at = terms, HOLDERS
+                    self._holders.prepare(session, counting)
+                at = terms, terms.purpose
+                self._sums[aggregation].prepare(asked, terms)
+            for terms, counting, aggregation in sums:
+                if counting is not None:
+                    at = terms, HOLDERS
+                    self._holders.collect(session, counting)
+                at = terms, terms.purpose
+                results[terms.purpose] = self._sums[aggregation].collect(asked, terms)
         except SumAbandoned as problem:
-            self._give_up(terms, purpose, problem)
-            return None
+            rest = [one.terms.purpose for one in sums if one.terms.purpose not in (*results, at[0].purpose)]
+            self._give_up(*at, problem, rest)
+            return results
         self._ledger.abandoned_in_a_row = 0
-        return result
+        return results
 
-    def _give_up(self, terms: SumTerms[SumLayout], purpose: str, problem: SumAbandoned) -> None:
+    def _give_up(self, terms: SumTerms[SumLayout], purpose: str, problem: SumAbandoned, rest: Sequence[str]) -> None:
+        """`rest`: other sums of the same round, for which clients may be waiting already."""
         self.refused = isinstance(problem, SumRefused)
         self._ledger.abandon(int(terms.round), purpose, str(problem))
         self._report(f"round {terms.round}: the sum of {purpose} was given up: {problem}")
-        self._people.tell(terms.participants, Abandon(purpose, str(problem)[:MAX_REASON]))
+        for ended in (purpose, *rest):
+            self._people.tell(terms.participants, Abandon(ended, str(problem)[:MAX_REASON]))
         # A resumed job may have to give up the sums it repeats, those of training and of evaluation.
         given_up = self._ledger.abandoned_in_a_row
         if given_up >= _MOST_ABANDONED + 2 * self._config.checkpoint_every:

@@ -17,7 +17,7 @@ from secure_kg.attacks.static_perturbation import (
 )
 from secure_kg.data.graph import ClientGraph
 from secure_kg.federation.plan.settings import RunConfig
-from secure_kg.learning.trainer import LocalTrainer
+from secure_kg.learning.kge import KgeLearner
 from tests.support.federation_in_threads import nations, run_federation, small_config
 from tests.support.transcripts import seen_by_server
 
@@ -29,17 +29,17 @@ def secret_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Any], lis
     """A run under secret aggregation: the rows its victim trained, round by round, and what the server got of them."""
     trained = []
 
-    def remember(graph: ClientGraph, settings: RunConfig, number: int) -> LocalTrainer:
-        trainer = LocalTrainer(graph, settings.training, torch.device("cpu"), settings.seed, number)
-        train = trainer.train_round
+    def remember(graph: ClientGraph, settings: RunConfig, number: int) -> KgeLearner:
+        trainer = KgeLearner(graph, settings.training, torch.device("cpu"), settings.seed, number)
+        train = trainer.train
 
         def and_remember(round: int) -> Any:
             stats = train(round)
             if number == VICTIM:
-                trained.append(trainer.rows("relation").astype(np.float64))
+                trained.append(trainer.export_block("relation").astype(np.float64))
             return stats
 
-        trainer.train_round = and_remember  # type: ignore[method-assign]
+        trainer.train = and_remember  # type: ignore[method-assign]
         return trainer
 
     path = tmp_path_factory.mktemp("secret") / "run"

@@ -28,7 +28,7 @@ from secure_kg.data.graph import ClientGraph
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.server import server
 from secure_kg.foundation.errors import UserError
-from secure_kg.learning.trainer import LocalTrainer
+from secure_kg.learning.kge import KgeLearner
 from tests.support.audited_runs import audited, audited_config, ids, transcript_of
 from tests.support.dying_clients import VICTIM, dying_after
 from tests.support.federation_in_threads import Vanished, nations, run_federation
@@ -66,19 +66,19 @@ def copy(secagg_run: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(secagg_run, tmp_path / "run"))
 
 
-def trainers(at: int, act: Callable[[int], None]) -> Callable[[ClientGraph, RunConfig, int], LocalTrainer]:
+def trainers(at: int, act: Callable[[int], None]) -> Callable[[ClientGraph, RunConfig, int], KgeLearner]:
     """Trainers that do something else in round `at`."""
 
-    def make(graph: ClientGraph, config: RunConfig, number: int) -> LocalTrainer:
-        trainer = LocalTrainer(graph, config.training, torch.device("cpu"), config.seed, number)
-        train = trainer.train_round
+    def make(graph: ClientGraph, config: RunConfig, number: int) -> KgeLearner:
+        trainer = KgeLearner(graph, config.training, torch.device("cpu"), config.seed, number)
+        train = trainer.train
 
         def other(round_id: int) -> Any:
             if round_id == at:
                 act(number)
             return train(round_id)
 
-        trainer.train_round = other  # type: ignore[method-assign]
+        trainer.train = other  # type: ignore[method-assign]
         return trainer
 
     return make
@@ -230,7 +230,7 @@ def test_a_server_that_is_killed_between_sending_and_recording_is_not_accused(co
     killed_at(copy, goodbyes + 2, 3)
     found = audited(copy)
     assert of_integrity(found, "high") == set()
-    assert "lacks 1 frames that client 3 received" in told_of(found, "messages-not-recorded")
+    assert "lacks 1 frame that client 3 received" in told_of(found, "messages-not-recorded")
 
 
 def test_a_run_that_is_killed_and_resumed_is_not_accused(broken_run: Path, tmp_path: Path) -> None:
@@ -362,7 +362,7 @@ def test_messages_that_are_not_recorded_need_a_reason(copy: Path) -> None:
     rewritten(path, [*marks[:-2], sent], final=False)
     found = audited(copy)
     assert of_integrity(found, "high") == {"transcript-differs"}
-    assert "lacks 1 frames that client 2 sent" in told_of(found, "transcript-differs")
+    assert "lacks 1 frame that client 2 sent" in told_of(found, "transcript-differs")
 
 
 # --- signatures -----------------------------------------------------------------------------------------------------

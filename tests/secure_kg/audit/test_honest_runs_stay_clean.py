@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 import torch
 
-from protocols.foundation.identifiers import RoundId
+from protocols.foundation.identifiers import PartyId, RoundId
 from secure_kg.audit.audit import Audit
 from secure_kg.audit.view.read import Observation
 from secure_kg.data.graph import ClientGraph
+from secure_kg.federation.plan.sampling import participants
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.server import server
 from secure_kg.foundation.errors import TrainingDiverged
-from secure_kg.learning.trainer import LocalTrainer, TrainStats
+from secure_kg.learning.kge import KgeLearner
+from secure_kg.learning.learner import TrainStats
 from tests.support.audited_runs import (
     audited,
     audited_config,
@@ -38,19 +40,19 @@ def _short_setup(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_SETUP_GRACE", 3.0)
 
 
-def trainers(at: int, act: Callable[[int], None]) -> Callable[[ClientGraph, RunConfig, int], LocalTrainer]:
+def trainers(at: int, act: Callable[[int], None]) -> Callable[[ClientGraph, RunConfig, int], KgeLearner]:
     """Trainers that do something before they train round `at`."""
 
-    def make(graph: ClientGraph, config: RunConfig, number: int) -> LocalTrainer:
-        trainer = LocalTrainer(graph, config.training, torch.device("cpu"), config.seed, number)
-        train = trainer.train_round
+    def make(graph: ClientGraph, config: RunConfig, number: int) -> KgeLearner:
+        trainer = KgeLearner(graph, config.training, torch.device("cpu"), config.seed, number)
+        train = trainer.train
 
         def act_and_train(round_id: RoundId) -> TrainStats:
             if round_id == at:
                 act(number)
             return train(round_id)
 
-        trainer.train_round = act_and_train  # type: ignore[assignment,method-assign]
+        trainer.train = act_and_train  # type: ignore[assignment,method-assign]
         return trainer
 
     return make
@@ -73,7 +75,7 @@ def check(found: Audit, name: str) -> str:
 def test_a_run_that_was_resumed_for_more_rounds(two_sessions: Path) -> None:
     found = audited(two_sessions)
     assert ids(found, "high", "medium") == set()
-    assert check(found, "verdicts") == "16 verdicts that were sent"
+    assert check(found, "verdicts") == "16 verdicts sent"
     assert check(found, "goes-on-from-checkpoint") == "2 sessions"
 
 
@@ -117,6 +119,24 @@ def test_a_client_that_dies(tmp_path: Path, aggregation: str, messages: int) -> 
         assert found == set()
 
 
+@pytest.mark.parametrize("aggregation", ["secagg", "secret"])
+def test_a_round_in_which_all_drawn_clients_are_slow(tmp_path: Path, aggregation: str) -> None:
+    """Nobody is left who could be told that its sums were given up, and what comes late begins no new sum."""
+    changes: dict[str, Any] = {"client_fraction": 0.4, "max_corrupt": 0.0, "max_dropout": 0.4, "patience": 9}
+    config = audited_config(5, rounds=4, eval_every=2, deadline=2 * GRACE, aggregation=aggregation, **changes)
+    drawn = participants([PartyId(number) for number in range(1, 6)], 0.4, 2, config.seed, RoundId(3))
+
+    def dawdle(number: int) -> None:
+        time.sleep(4 * GRACE if number in drawn else 0)
+
+    run = run_federation(config, nations(5), tmp_path / "run", trainer_of=trainers(3, dawdle))
+    assert run.outcome is not None
+    assert {(one["client"], one["round"]) for one in run.outcome.dropouts} == {(int(party), 3) for party in drawn}
+    found = audited(tmp_path / "run")
+    assert ids(found, "high") == set()
+    assert len({(total.round, total.purpose) for total in found.sums.sums}) == len(found.sums.sums)
+
+
 @pytest.mark.parametrize("fraction", [0.5, 0.8])
 def test_clients_that_are_drawn_in_turns(tmp_path: Path, fraction: float) -> None:
     """Some are evaluated twice without having been drawn in between."""
@@ -132,7 +152,7 @@ def test_a_run_that_stops_early(tmp_path: Path) -> None:
     run = recorded_run(tmp_path / "run", rounds=9, eval_every=1, patience=2, training=still)
     found = audited(run)
     assert ids(found, "high", "medium") == set()
-    assert check(found, "verdicts") == "12 verdicts that were sent"
+    assert check(found, "verdicts") == "12 verdicts sent"
 
 
 def test_a_resumed_run_under_secret_sums(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from secure_kg.audit.view.opening import OpenedSum, Opening
 from secure_kg.audit.view.read import open_run
+from secure_kg.evaluation.ranking_metrics import RankingMetrics
 from secure_kg.federation.plan.messages import SharedRows
-from secure_kg.federation.plan.metric_sum import metrics_of
 from secure_kg.federation.plan.row_sum import mean_rows
 from secure_kg.federation.server import server
 from secure_kg.runs.run_folder import read_json
@@ -44,7 +44,7 @@ def test_every_sum_is_computed_again_and_is_what_the_server_went_on_with(secagg_
     assert test.layout is not None
     assert test.vector is not None
     assert (
-        metrics_of(test.layout.decode(test.vector)).tail.metrics()["mrr"]
+        RankingMetrics.of(test.layout.decode(test.vector)).tail.metrics()["mrr"]
         == read_json(secagg_run / "summary.json")["mrr"]
     )
 

@@ -16,15 +16,15 @@ from secure_kg.audit.checks.union_answers import UnionAnswers
 from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.read import Observation
 from secure_kg.audit.view.table_again import TableAgain
+from secure_kg.evaluation.ranking_metrics import RankingMetrics
 from secure_kg.federation.plan.messages import SharedRows, TrainRound
-from secure_kg.federation.plan.metric_sum import metric_layout
 from tests.support.audited_runs import audited_config
 
 ALL, BUT_ONE = frozenset({1, 2, 3, 4}), frozenset({1, 2, 3})
 
 
 def results(number: int, purpose: str, contributors: frozenset[int]) -> OpenedSum:
-    layout = metric_layout(4)
+    layout = RankingMetrics.layout(4)
     return OpenedSum(number, purpose, contributors, 3, np.zeros(layout.entries, dtype=np.uint64), layout)
 
 
@@ -74,7 +74,7 @@ def test_a_sum_opened_again_over_other_clients() -> None:
     repeated.opened(dataclasses.replace(rows, contributors=BUT_ONE))
     assert found(repeated) == {"same-sum-over-other-clients": "high"}
     (finding,) = repeated.findings()
-    assert "once with and once without clients 4" in finding.evidence[0]
+    assert "once with and once without client 4" in finding.evidence[0]
 
 
 @pytest.mark.parametrize(("second", "severity"), [(ALL, "info"), (BUT_ONE, "medium")])

@@ -115,7 +115,7 @@ def test_weights_that_are_not_uniform_are_found(name: str, check: Weights, monke
     monkeypatch.setattr(union_table, "_weights", draw)
     check.opened(union_sum(count))
     assert [finding.id for finding in check.findings()] == ["union-weights-not-uniform"]
-    assert check.looked_at() == f"1 tables, {count:,} weights"
+    assert check.looked_at() == f"1 table, {count:,} weights"
 
 
 @pytest.mark.parametrize("count", [1, 3, 40, 400, 4000])

@@ -1,6 +1,7 @@
 """Secure runs have no findings of weight, plain ones have many, and each thing done wrong is found by its own check."""
 
 import dataclasses
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -38,6 +39,15 @@ def test_a_secure_run_has_no_finding_of_weight(name: str, request: pytest.Fixtur
         if name == "secret_run" and check.id in ("few-holders", "differences-of-sums", "verdicts"):
             expected = "nothing to check"  # the server reads no sum
         assert check.status == expected, check
+
+
+@pytest.mark.parametrize("name", ["secagg_run", "plain_run", "two_sessions"])
+def test_one_thing_is_not_told_as_several(name: str, request: pytest.FixtureRequest) -> None:
+    found = audited(request.getfixturevalue(name))
+    told = [check.looked_at for check in found.checks]
+    told += [line for one in found.findings for line in (one.title, *one.evidence)]
+    wrong = re.compile(r"(?<![\d.,])1 (?!has|was|is)\w+s\b|clients \d+(?!,|\d| to| and)|rounds (\d+) to \1\b")
+    assert [line for line in told if wrong.search(line)] == []
 
 
 def test_a_plain_run_shows_everything(plain_run: Path) -> None:

@@ -17,7 +17,8 @@ from secure_kg.data.graph import ClientGraph
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.server import server
 from secure_kg.foundation.errors import TrainingDiverged, UserError
-from secure_kg.learning.trainer import LocalTrainer, TrainStats
+from secure_kg.learning.kge import KgeLearner
+from secure_kg.learning.learner import TrainStats
 from secure_kg.runs import checkpoint
 from secure_kg.runs.client_folder import read_openings
 from tests.support.dying_clients import VICTIM, DyingTransport, dying_after
@@ -107,7 +108,7 @@ def test_the_first_client_is_replaced_if_it_draws_no_group_key(tmp_path: Path, a
 def test_plain_and_secure_go_on_alike(tmp_path: Path) -> None:
     """A client that dies while training leaves the same federation behind, with masks and without."""
 
-    def mortal(graph: ClientGraph, config: RunConfig, number: int) -> LocalTrainer:
+    def mortal(graph: ClientGraph, config: RunConfig, number: int) -> KgeLearner:
         return _trainer_that(graph, config, number, at=2, act=_vanish if number == VICTIM else None)
 
     rows = {}
@@ -124,7 +125,7 @@ def test_plain_and_secure_go_on_alike(tmp_path: Path) -> None:
 def test_a_slow_client_comes_back(tmp_path: Path) -> None:
     """It misses round 3, and its rows of that round are used by nobody; later it takes part and is evaluated again."""
 
-    def dawdling(graph: ClientGraph, config: RunConfig, number: int) -> LocalTrainer:
+    def dawdling(graph: ClientGraph, config: RunConfig, number: int) -> KgeLearner:
         if number == VICTIM:
             return _trainer_that(graph, config, number, at=3, act=lambda: time.sleep(2.5 * GRACE))
         return _trainer_that(graph, config, number, at=None, act=lambda: time.sleep(GRACE / 4))
@@ -144,7 +145,7 @@ def test_a_slow_client_comes_back(tmp_path: Path) -> None:
 
 
 def test_too_few_left_ends_the_job_with_a_line_and_a_checkpoint(tmp_path: Path) -> None:
-    def mortal(graph: ClientGraph, config: RunConfig, number: int) -> LocalTrainer:
+    def mortal(graph: ClientGraph, config: RunConfig, number: int) -> KgeLearner:
         return _trainer_that(graph, config, number, at=3, act=_vanish if number in (1, 2) else None)
 
     config = quick(rounds=6, deadline=1.0)
@@ -161,7 +162,7 @@ def test_a_sum_with_too_few_survivors_is_given_up_and_nothing_else(tmp_path: Pat
     config = quick(rounds=4, eval_every=4)
     slow = 3 * GRACE
 
-    def dawdling(graph: ClientGraph, settings: RunConfig, number: int) -> LocalTrainer:
+    def dawdling(graph: ClientGraph, settings: RunConfig, number: int) -> KgeLearner:
         return _trainer_that(graph, settings, number, at=2, act=(lambda: time.sleep(slow)) if number <= 2 else None)
 
     run = run_federation(config, nations(4), tmp_path / "run", trainer_of=dawdling)
@@ -195,7 +196,7 @@ def test_a_resumed_round_is_not_summed_over_other_clients(tmp_path: Path) -> Non
     The first run breaks off after the sum of round 3; the resumed one begins again after round 2, without client 2.
     """
 
-    def stopping(graph: ClientGraph, config: RunConfig, number: int) -> LocalTrainer:
+    def stopping(graph: ClientGraph, config: RunConfig, number: int) -> KgeLearner:
         return _trainer_that(graph, config, number, at=4, act=_diverge)
 
     first = run_federation(quick(rounds=6), nations(4), tmp_path / "run", trainer_of=stopping)
@@ -203,7 +204,7 @@ def test_a_resumed_round_is_not_summed_over_other_clients(tmp_path: Path) -> Non
     assert checkpoint.last_complete(tmp_path / "run").round == 2
     assert _opened(tmp_path / "run/clients/1")[3, "rows"] == {1, 2, 3, 4}
 
-    def mortal(graph: ClientGraph, config: RunConfig, number: int) -> LocalTrainer:
+    def mortal(graph: ClientGraph, config: RunConfig, number: int) -> KgeLearner:
         return _trainer_that(graph, config, number, at=3, act=_vanish if number == VICTIM else None)
 
     resumed = run_federation(quick(rounds=6), nations(4), tmp_path / "run", resume=True, trainer_of=mortal)
@@ -217,7 +218,7 @@ def test_a_resumed_round_is_not_summed_over_other_clients(tmp_path: Path) -> Non
 
 
 def test_a_resumed_round_over_the_same_clients_is_summed_again(tmp_path: Path) -> None:
-    def stopping(graph: ClientGraph, config: RunConfig, number: int) -> LocalTrainer:
+    def stopping(graph: ClientGraph, config: RunConfig, number: int) -> KgeLearner:
         return _trainer_that(graph, config, number, at=4, act=_diverge)
 
     run_federation(quick(rounds=6), nations(4), tmp_path / "run", trainer_of=stopping)
@@ -272,15 +273,15 @@ def _vanish() -> None:
 
 def _trainer_that(
     graph: ClientGraph, config: RunConfig, number: int, *, at: int | None, act: Callable[[], None] | None
-) -> LocalTrainer:
+) -> KgeLearner:
     """A trainer that does something before it trains round `at`, or before every round."""
-    trainer = LocalTrainer(graph, config.training, torch.device("cpu"), config.seed, number)
-    train = trainer.train_round
+    trainer = KgeLearner(graph, config.training, torch.device("cpu"), config.seed, number)
+    train = trainer.train
 
     def act_and_train(round_id: RoundId) -> TrainStats:
         if act is not None and at in (None, round_id):
             act()
         return train(round_id)
 
-    trainer.train_round = act_and_train  # type: ignore[assignment,method-assign]
+    trainer.train = act_and_train  # type: ignore[assignment,method-assign]
     return trainer

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from protocols.foundation.errors import SumAbandoned
-from protocols.foundation.identifiers import RoundId
-from secure_kg.federation.client.client import FederationClient
+from protocols.foundation.identifiers import PartyId, RoundId
+from secure_kg.federation.client import shared_blocks
+from secure_kg.federation.client.context import ClientContext
 from secure_kg.federation.client.own_rows import OwnRows
 from secure_kg.federation.plan.settings import RunConfig
-from secure_kg.federation.server import shared_table
-from secure_kg.federation.server.server import FederationServer
+from secure_kg.federation.server.server import FederationServer, shared_table
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.runs.run_folder import RunFolder
 from secure_kg.runs.summary import summarise
@@ -31,14 +31,14 @@ def quick(**changes: Any) -> RunConfig:
 def applied(monkeypatch: pytest.MonkeyPatch) -> dict[int, OwnRows]:
     """The rows of every client, as they are after a run."""
     kept: dict[int, OwnRows] = {}
-    original = FederationClient._align
+    original = shared_blocks.join
 
-    def keep(self: FederationClient) -> None:
-        original(self)
-        if self._rows is not None:
-            kept[int(self._transport.party)] = self._rows
+    def keep(context: ClientContext, *more: Any) -> shared_blocks.SharedBlocks:
+        blocks = original(context, *more)
+        kept.update({int(context.party): rows for rows in context.shared})
+        return blocks
 
-    monkeypatch.setattr(FederationClient, "_align", keep)
+    monkeypatch.setattr(shared_blocks, "join", keep)
     return kept
 
 
@@ -68,7 +68,7 @@ def test_a_client_that_was_away_for_longer_than_sums_are_kept_is_lent_the_table(
 
     def forgetful(self: FederationServer, round_id: RoundId) -> None:
         if round_id == 5:
-            self._has.pop(VICTIM, None)  # type: ignore[call-overload]
+            self._tables.forget([PartyId(VICTIM)])
         original(self, round_id)
 
     monkeypatch.setattr(FederationServer, "_round", forgetful)
@@ -147,14 +147,14 @@ def test_after_a_dropout_at_an_evaluation_the_next_trained_round_is_evaluated_ag
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Client 2 refuses to open the sum of round 2 as if it had opened it before; in round 4 all are evaluated."""
-    original = FederationClient._contribute
+    original = ClientContext.contribute
 
-    def refusing(self: FederationClient, task: Any, *more: Any) -> Any:
-        if self._transport.party == VICTIM and (task.round, task.purpose) == (2, "valid"):
-            self._sums.contribute(self._step(), task, *more[:1], _never)
-        return original(self, task, *more)
+    def refusing(self: ClientContext, aggregation: str, task: Any, *more: Any) -> Any:
+        if self.party == VICTIM and (task.round, task.purpose) == (2, "valid"):
+            return original(self, aggregation, task, *more[:1], _never)
+        return original(self, aggregation, task, *more)
 
-    monkeypatch.setattr(FederationClient, "_contribute", refusing)
+    monkeypatch.setattr(ClientContext, "contribute", refusing)
     run = run_federation(quick(), nations(4), tmp_path / "run")
     (lost,) = run.done().abandoned_sums
     assert (lost["round"], lost["purpose"]) == (2, "valid")

@@ -9,10 +9,10 @@ import pytest
 
 from launch.results import show_results
 from launch.trainer import load_graph
+from secure_kg.evaluation.metric_names import METRICS
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import DataError
 from secure_kg.report.page import run_report
-from secure_kg.runs.metric_names import METRICS
 from secure_kg.runs.run_folder import RunFolder
 from secure_kg.runs.split_record import blemish_note, blemishes, leak_warning, leaky_split
 from secure_kg.runs.summary import comparable, summarise

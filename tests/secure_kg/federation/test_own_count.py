@@ -2,13 +2,19 @@
 
 import pytest
 
+from protocols.foundation.identifiers import PartyId
 from secure_kg.federation.client.own_count import OwnCount
+from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 
 
 def count(drawn: set[int] | None = None) -> OwnCount:
     """Of 20 rounds with an evaluation in every fifth; drawn for all rounds or for some."""
-    return OwnCount(RunConfig(rounds=20, eval_every=5), lambda number: drawn is None or number in drawn)
+    plan = RunPlan(RunConfig(rounds=20, eval_every=5), clients=3)
+    if drawn is not None:
+        drawings = {number: (PartyId(1),) if number in drawn else (PartyId(2),) for number in range(30)}
+        plan.participants = drawings.__getitem__  # type: ignore[method-assign]
+    return OwnCount(plan, PartyId(1))
 
 
 def test_one_evaluation_per_trained_round() -> None:
@@ -34,9 +40,9 @@ def test_a_client_that_was_drawn_for_no_round_has_nothing_to_train() -> None:
     assert mine.may_evaluate(15)
 
 
-@pytest.mark.parametrize(("number", "due"), [(5, True), (7, False), (20, True), (25, False), (0, True)])
+@pytest.mark.parametrize(("number", "due"), [(5, True), (7, False), (20, True), (25, False), (0, False)])
 def test_evaluations_are_due_by_the_own_settings(number: int, due: bool) -> None:
-    assert count().evaluation_due(number) == due
+    assert RunPlan(RunConfig(rounds=20, eval_every=5), clients=3).evaluation_due(number) == due
 
 
 def test_one_verdict_for_each_evaluation_and_none_for_others() -> None:

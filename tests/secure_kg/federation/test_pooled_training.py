@@ -13,8 +13,9 @@ from secure_kg.data.pooling import pool
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.pooled import run_pooled
 from secure_kg.foundation.errors import TrainingDiverged, UserError
+from secure_kg.learning.kge import KgeLearner
+from secure_kg.learning.learner import TrainStats
 from secure_kg.learning.pooled import PooledTrainer
-from secure_kg.learning.trainer import LocalTrainer, TrainStats
 from secure_kg.report.page import run_report
 from secure_kg.runs.outcome import ServerOutcome
 from secure_kg.runs.run_folder import RunFolder
@@ -43,18 +44,18 @@ def test_a_client_is_evaluated_as_if_it_had_the_pools_rows_itself(model: str) ->
     config = entire(3)
     training = type(config.training)(model=model, dim=8, negatives=14, lr=0.01)
     trainer = PooledTrainer(pool(nations(3)), training, CPU, 0)
-    trainer.train_round(1)
-    rows = {table: trainer.rows(table) for table in ("entity", "relation")}
+    trainer.train(1)
+    rows = {table: trainer.export_block(table) for table in ("entity", "relation")}
     for side in ("tail", "head"):
-        total = trainer.evaluate("valid", side)
+        total = trainer.rank("valid", side)
         for position, member in enumerate(trainer.pool.members):
-            alone = LocalTrainer(member.graph, training, CPU, 0, 7)
+            alone = KgeLearner(member.graph, training, CPU, 0, 7)
             for table, names, known in (
                 ("entity", member.graph.entities, trainer.graph.entities),
                 ("relation", member.graph.relations, trainer.graph.relations),
             ):
-                alone.set_rows(table, rows[table][[known.index(name) for name in names]])
-            assert alone.evaluate("valid", side) == trainer.last("valid", side)[position]
+                alone.load_block(table, rows[table][[known.index(name) for name in names]])
+            assert alone.rank("valid", side) == trainer.last("valid", side)[position]
         assert total.count == sum(len(member.graph.valid) for member in trainer.pool.members)
 
 
@@ -75,7 +76,7 @@ def test_the_run_has_the_files_and_figures_of_every_run(tmp_path: Path) -> None:
     assert "the server learned" not in page
     for number, member in enumerate(trainer.pool.members, start=1):
         saved = load_file(folder.client(number) / "model.safetensors")
-        assert np.array_equal(saved["entity"], trainer.rows("entity")[member.entities])
+        assert np.array_equal(saved["entity"], trainer.export_block("entity")[member.entities])
     sizes = json.loads((folder.pool / "pool.json").read_text())
     assert sizes["train_triples"] == sum(client["train_triples"] for client in summary["clients"])
     assert sizes["repeated_train_triples"] == sizes["test_triples_trained_elsewhere"] == 0
@@ -91,14 +92,14 @@ def test_interrupted_and_resumed_gives_the_same_result(tmp_path: Path, monkeypat
     config = entire(2, rounds=6)
     whole = run(config, tmp_path / "whole", trainer_of(config))
     broken = trainer_of(config)
-    train = broken.train_round
+    train = broken.train
 
     def until_round_5(number: int) -> TrainStats:
         if number == 5:
             raise Interrupted("enough")
         return train(number)
 
-    monkeypatch.setattr(broken, "train_round", until_round_5)
+    monkeypatch.setattr(broken, "train", until_round_5)
     with pytest.raises(Interrupted, match="enough"):
         run(config, tmp_path / "broken", broken)
     resumed = run(config, tmp_path / "broken", trainer_of(config), resume=True)

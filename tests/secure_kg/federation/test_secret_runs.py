@@ -16,14 +16,14 @@ from protocols.sums.secagg.messages import MaskedInput
 from protocols.sums.secret.aggregation import SecretSumClient, open_total, secret_terms
 from protocols.sums.totals import SumTotal
 from secure_kg.data.graph import ClientGraph
+from secure_kg.evaluation.ranking_metrics import RankingMetrics
 from secure_kg.evaluation.sums import RankingSums
 from secure_kg.federation.plan.messages import Done, Finish, SharedRows
-from secure_kg.federation.plan.metric_sum import ClientMetrics
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.server.server import FederationServer
 from secure_kg.foundation.errors import UserError
 from secure_kg.learning.config import TrainingConfig
-from secure_kg.learning.trainer import LocalTrainer
+from secure_kg.learning.kge import KgeLearner
 from secure_kg.runs.federation_record import append_evaluation, write_result
 from secure_kg.runs.run_folder import RunFolder
 from secure_kg.runs.summary import summarise
@@ -137,16 +137,16 @@ def test_a_broken_run_resumes_to_the_same_result(tmp_path: Path, fraction: float
     unbroken = run_federation(config, graphs, tmp_path / "unbroken")
     unbroken.done()
 
-    def break_off(graph: ClientGraph, settings: RunConfig, number: int) -> LocalTrainer:
-        trainer = LocalTrainer(graph, settings.training, torch.device("cpu"), settings.seed, number)
-        train = trainer.train_round
+    def break_off(graph: ClientGraph, settings: RunConfig, number: int) -> KgeLearner:
+        trainer = KgeLearner(graph, settings.training, torch.device("cpu"), settings.seed, number)
+        train = trainer.train
 
         def until(round: int) -> Any:
             if round > 4:
                 raise UserError("power cut")
             return train(round)
 
-        trainer.train_round = until  # type: ignore[method-assign]
+        trainer.train = until  # type: ignore[method-assign]
         return trainer
 
     run_federation(config, graphs, tmp_path / "broken", trainer_of=break_off)
@@ -171,7 +171,7 @@ def test_stops_early_by_the_clients_word(tmp_path: Path) -> None:
 
 def test_the_result_is_that_of_the_client_that_has_seen_most(tmp_path: Path) -> None:
     """One that was away when the best evaluation was made does not know it."""
-    metrics = ClientMetrics(RankingSums(2, 1.0, 0, 1, 2), RankingSums(4, 1.0, 0, 1, 2))
+    metrics = RankingMetrics(RankingSums(2, 1.0, 0, 1, 2), RankingSums(4, 1.0, 0, 1, 2))
     for number, evaluations, best, averaged in ((1, 3, -1.0, 7), (2, 9, 0.25, 8), (3, 9, 0.25, 8)):
         folder = tmp_path / f"clients/{number}"
         folder.mkdir(parents=True)

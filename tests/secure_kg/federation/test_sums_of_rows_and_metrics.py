@@ -9,8 +9,8 @@ from protocols.alignment.interface import Union
 from protocols.foundation.errors import EncodingOverflow
 from protocols.foundation.identifiers import RoundId
 from protocols.sums.interface import Collected, Total
+from secure_kg.evaluation.ranking_metrics import RankingMetrics
 from secure_kg.evaluation.sums import RankingSums
-from secure_kg.federation.plan.metric_sum import ClientMetrics, metric_contribution, metric_layout, metrics_of
 from secure_kg.federation.plan.row_sum import row_contribution, row_layout
 from secure_kg.federation.server.shared_table import ReadableTable
 
@@ -41,15 +41,15 @@ def sums() -> st.SearchStrategy[RankingSums]:
     return st.builds(RankingSums, count, st.floats(0, 1e6), count, count, count)
 
 
-@given(st.lists(st.builds(ClientMetrics, sums(), sums(), st.floats(0, 1e6), st.integers(0, 10**7)), min_size=1))
-def test_metrics_survive_the_sum(parts: list[ClientMetrics]) -> None:
-    layout = metric_layout(len(parts))
-    contributions = [metric_contribution(part) for part in parts]
+@given(st.lists(st.builds(RankingMetrics, sums(), sums(), st.floats(0, 1e6), st.integers(0, 10**7)), min_size=1))
+def test_metrics_survive_the_sum(parts: list[RankingMetrics]) -> None:
+    layout = RankingMetrics.layout(len(parts))
+    contributions = [part.contribution() for part in parts]
     encoded = [layout.codec.encode(contribution.real) for contribution in contributions]
     assert all(code.clipped == 0 for code in encoded)
     ring_sum = np.sum([code.vector for code in encoded], axis=0, dtype=np.uint64)
     total = Total(layout.codec.decode(ring_sum), np.sum([each.counts for each in contributions], axis=0))
-    result = metrics_of(total)
+    result = RankingMetrics.of(total)
     assert result.tail.count == sum(part.tail.count for part in parts)
     assert result.both.hits10 == sum(part.both.hits10 for part in parts)
     assert result.loss_triples == sum(part.loss_triples for part in parts)

@@ -32,7 +32,7 @@ from secure_kg.federation.plan.sampling import participants
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.server import server
 from secure_kg.foundation.errors import UserError
-from secure_kg.learning.trainer import LocalTrainer
+from secure_kg.learning.kge import KgeLearner
 from secure_kg.models.shapes import initial_range
 from secure_kg.runs.alignment_files import (
     AlignedRun,
@@ -64,7 +64,7 @@ def test_every_choice_of_protocols_gives_the_same_rows(
     assert run.done().union_size == expected.done().union_size == len(names)
     for number, trainer in expected.trainers.items():
         for table in ("relation", "entity"):
-            np.testing.assert_array_equal(trainer.rows(table), run.trainers[number].rows(table))  # type: ignore[arg-type]
+            np.testing.assert_array_equal(trainer.export_block(table), run.trainers[number].export_block(table))  # type: ignore[arg-type]
 
 
 def test_a_private_alignment_shows_the_server_no_name_and_no_set_size(tmp_path: Path) -> None:
@@ -281,15 +281,15 @@ def test_nobody_else_can_compute_a_clients_first_rows(tmp_path: Path) -> None:
     assert private_seed(other, 0) != seed
     started: dict[int, np.ndarray[Any, Any]] = {}
 
-    def remember(graph: ClientGraph, settings: RunConfig, number: int) -> LocalTrainer:
-        trainer = LocalTrainer(graph, settings.training, torch.device("cpu"), settings.seed, number)
-        put = trainer.set_rows
+    def remember(graph: ClientGraph, settings: RunConfig, number: int) -> KgeLearner:
+        trainer = KgeLearner(graph, settings.training, torch.device("cpu"), settings.seed, number)
+        put = trainer.load_block
 
         def remember_and_put(table: Any, rows: Any) -> None:
             started.setdefault(number, rows.copy())
             put(table, rows)
 
-        trainer.set_rows = remember_and_put  # type: ignore[method-assign]
+        trainer.load_block = remember_and_put  # type: ignore[method-assign]
         return trainer
 
     run_federation(small_config(rounds=1), graphs, tmp_path / "run", trainer_of=remember).done()
@@ -298,7 +298,7 @@ def test_nobody_else_can_compute_a_clients_first_rows(tmp_path: Path) -> None:
         started[number][[graphs[number - 1].relations.index(name) for name in common]] for number in (1, 2)
     )
     assert abs(np.corrcoef(first.reshape(-1), second.reshape(-1))[0, 1]) < 5 / np.sqrt(first.size)
-    public = LocalTrainer(graphs[0], small_config().training, torch.device("cpu"), 0, 1).rows("relation")
+    public = KgeLearner(graphs[0], small_config().training, torch.device("cpu"), 0, 1).rows("relation")
     assert not np.array_equal(started[1], public)  # what the run's public seed gives
 
 

@@ -27,7 +27,7 @@ from secure_kg.federation.plan.row_sum import row_layout
 from secure_kg.federation.plan.sampling import participants
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import TrainingDiverged, UserError
-from secure_kg.learning.trainer import LocalTrainer
+from secure_kg.learning.kge import KgeLearner
 from secure_kg.models.shapes import initial_range
 from secure_kg.runs.checkpoint import load_arrays
 from tests.support.federation_in_threads import nations, relation_rows, run_federation, small_config
@@ -51,16 +51,16 @@ def test_the_mean_is_that_of_the_clients_own_values_within_half_a_unit(tmp_path:
     """What fixed point costs: the rows that clients trained, averaged in floats, against what they were sent."""
     trained: dict[int, np.ndarray[Any, Any]] = {}
 
-    def remember(graph: ClientGraph, settings: RunConfig, number: int) -> LocalTrainer:
-        trainer = LocalTrainer(graph, settings.training, torch.device("cpu"), settings.seed, number)
-        train = trainer.train_round
+    def remember(graph: ClientGraph, settings: RunConfig, number: int) -> KgeLearner:
+        trainer = KgeLearner(graph, settings.training, torch.device("cpu"), settings.seed, number)
+        train = trainer.train
 
         def and_remember(round: int) -> Any:
             stats = train(round)
-            trained[number] = trainer.rows("relation").astype(np.float64)
+            trained[number] = trainer.export_block("relation").astype(np.float64)
             return stats
 
-        trainer.train_round = and_remember  # type: ignore[method-assign]
+        trainer.train = and_remember  # type: ignore[method-assign]
         return trainer
 
     graphs = nations(2)
@@ -176,16 +176,16 @@ def test_a_broken_run_resumes_to_the_same_result(tmp_path: Path, fraction: float
     config = small_config(rounds=6, client_fraction=fraction, max_corrupt=0.0)
     unbroken = run_federation(config, graphs, tmp_path / "unbroken")
 
-    def break_off(graph: ClientGraph, settings: RunConfig, number: int) -> LocalTrainer:
-        trainer = LocalTrainer(graph, settings.training, torch.device("cpu"), settings.seed, number)
-        train = trainer.train_round
+    def break_off(graph: ClientGraph, settings: RunConfig, number: int) -> KgeLearner:
+        trainer = KgeLearner(graph, settings.training, torch.device("cpu"), settings.seed, number)
+        train = trainer.train
 
         def until(round: int) -> Any:
             if round > stop_after:
                 raise UserError("power cut")
             return train(round)
 
-        trainer.train_round = until  # type: ignore[method-assign]
+        trainer.train = until  # type: ignore[method-assign]
         return trainer
 
     broken = run_federation(config, graphs, tmp_path / "broken", trainer_of=break_off)
@@ -296,9 +296,9 @@ def test_the_first_round_makes_first_rows_common_and_trains_nothing(
 ) -> None:
     graphs, trained = nations(3), []
 
-    def watch(graph: ClientGraph, settings: RunConfig, number: int) -> LocalTrainer:
-        trainer = LocalTrainer(graph, settings.training, torch.device("cpu"), settings.seed, number)
-        trainer.train_round = trained.append  # type: ignore[method-assign, assignment]
+    def watch(graph: ClientGraph, settings: RunConfig, number: int) -> KgeLearner:
+        trainer = KgeLearner(graph, settings.training, torch.device("cpu"), settings.seed, number)
+        trainer.train = trained.append  # type: ignore[method-assign, assignment]
         return trainer
 
     config = small_config(rounds=1, eval_every=1, strategy=strategy, aggregation=aggregation)
@@ -325,15 +325,15 @@ def test_the_first_round_makes_first_rows_common_and_trains_nothing(
 def test_a_first_round_without_epochs_does_not_make_the_server_impatient(tmp_path: Path) -> None:
     """What takes no time in the first round takes long in the second, for everybody: nobody may be left out for it."""
 
-    def slow(graph: ClientGraph, settings: RunConfig, number: int) -> LocalTrainer:
-        trainer = LocalTrainer(graph, settings.training, torch.device("cpu"), settings.seed, number)
-        train = trainer.train_round
+    def slow(graph: ClientGraph, settings: RunConfig, number: int) -> KgeLearner:
+        trainer = KgeLearner(graph, settings.training, torch.device("cpu"), settings.seed, number)
+        train = trainer.train
 
         def and_sleep(round: int) -> Any:
             time.sleep(3.0)
             return train(round)
 
-        trainer.train_round = and_sleep  # type: ignore[method-assign]
+        trainer.train = and_sleep  # type: ignore[method-assign]
         return trainer
 
     config = small_config(rounds=2, eval_every=2, grace=0.5)

@@ -14,7 +14,7 @@ from secure_kg.fusion.fit import FusionSettings, differences, fit, fusion_loss
 from secure_kg.fusion.fusing import fuse, saved_model
 from secure_kg.fusion.scores import FEDERATED_ALONE, SINGLE_ALONE, FusedScorer, ScorePair, Weights, rank_each
 from secure_kg.learning.config import TrainingConfig
-from secure_kg.learning.trainer import LocalTrainer
+from secure_kg.learning.kge import KgeLearner
 from secure_kg.models.base import EmbeddingModel, ModelSize
 from secure_kg.models.registry import build_model
 
@@ -30,9 +30,9 @@ def graph() -> ClientGraph:
 def trained(graph: ClientGraph, rounds: int, seed: int, model: str = "TransE") -> EmbeddingModel:
     torch.set_num_threads(1)
     config = TrainingConfig(model=model, dim=8, negatives=14, margin=4.0, lr=0.02, batch_size=128, local_epochs=1)
-    trainer = LocalTrainer(graph, config, CPU, seed, 1)
+    trainer = KgeLearner(graph, config, CPU, seed, 1)
     for number in range(1, rounds + 1):
-        trainer.train_round(number)
+        trainer.train(number)
     return trainer.model
 
 

@@ -138,6 +138,22 @@ def test_undeclared_entries_are_counted_and_marked() -> None:
     assert "unheard-of" in text
 
 
+def test_why_no_attack_was_tried_is_a_sentence() -> None:
+    text = Page(audit_page({**empty_record(), "attacks_not_tried": "Without --truth there is nothing."})).text
+    assert "No attack was tried. Without --truth there is nothing." in text
+    assert ".." not in text
+
+
+def test_one_of_a_kind_is_told_as_one() -> None:
+    record = full_record()
+    record["findings"] = [finding("odd", "high")]
+    record["settings"] = {**record["settings"], "clients": 1}
+    text = Page(audit_page(record)).text
+    assert "1finding, high" in text
+    assert "0findings, low" in text
+    assert "1client" in text.replace("1clients", "")
+
+
 def test_shares_of_received_bytes_leave_out_what_was_sent() -> None:
     record = full_record()
     record["ledger"] = [

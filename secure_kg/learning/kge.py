@@ -1,41 +1,31 @@
-"""A client's local training: its model, its optimiser, and the rows it exchanges."""
+"""The learner of knowledge-graph embeddings: its model, its optimiser, and the rows it exchanges."""
 
 import hashlib
-from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from secure_kg.data.graph import ClientGraph, Part, Side
+from secure_kg.data.soundness import faults
 from secure_kg.evaluation.ranking import FilteredRanking, Sides
+from secure_kg.evaluation.ranking_metrics import RankingMetrics
 from secure_kg.evaluation.sums import RankingSums
 from secure_kg.foundation.errors import TrainingDiverged
 from secure_kg.foundation.seeds import generator, torch_seed
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.device import to_device
+from secure_kg.learning.learner import Learner, Rows, Settings, TrainStats
 from secure_kg.learning.loss import loss_and_gradients
 from secure_kg.learning.negatives import NegativeSampler
 from secure_kg.models.base import ModelSize
 from secure_kg.models.registry import build_model
 
-__all__ = ["LocalTrainer", "RankingSums", "Table", "TrainStats", "TrainingConfig"]
-
-Table = Literal["entity", "relation"]
+_BLOCKS: Final = ("entity", "relation")
 
 
-@dataclass(frozen=True, slots=True)
-class TrainStats:
-    """One round of local training: mean loss per triple, triples seen (with repetition), optimiser steps."""
-
-    loss: float
-    triples: int
-    steps: int
-
-
-class LocalTrainer:
+class KgeLearner(Learner):
     """Trains on one client's graph (FedR, algorithm 1, lines 9-11)."""
 
     def __init__(
@@ -54,7 +44,7 @@ class LocalTrainer:
         self._negatives = NegativeSampler(graph, config.negatives, config.share_negatives, device)
         self._ranking = FilteredRanking(graph, device, config.eval_megabytes)
 
-    def train_round(self, round: int) -> TrainStats:
+    def train(self, round: int) -> TrainStats:
         """`local_epochs` passes over the train part; raises `TrainingDiverged` if anything stops being finite."""
         # From the round's number alone, so that a resumed run has the same rate.
         self._optimiser.param_groups[0]["lr"] = self.config.lr * self.config.lr_decay ** max(0, round - 1)
@@ -106,26 +96,48 @@ class LocalTrainer:
             _gradient_of(parameter).index_fill_(0, rows, 0.0)
         return loss
 
-    def rows(self, table: Table) -> npt.NDArray[np.float32]:
-        """A copy of a table [n, width], in local ids."""
-        return self._parameter(table).detach().cpu().numpy().copy()
+    def block_names(self, block: str) -> tuple[str, ...]:
+        """Entities or relations, in the order of local ids."""
+        return self.graph.relations if block == "relation" else self.graph.entities
 
-    def set_rows(self, table: Table, rows: npt.NDArray[np.float32]) -> None:
+    def export_block(self, block: str) -> Rows:
+        """A copy of a table [n, width], in local ids."""
+        return self._parameter(block).detach().cpu().numpy().copy()
+
+    def load_block(self, block: str, rows: Rows) -> None:
         """Replace a table by rows [n, width] that arrived from outside.
 
         Adam's moments stay. FedR's code starts a new Adam every round; on UMLS (5 clients, 5 seeds) keeping the
         moments, dropping those of the shared table and dropping all of them rank tails alike within the noise of the
         seeds, and keeping is the one that needs no rule about when to drop.
         """
-        parameter = self._parameter(table)
+        parameter = self._parameter(block)
         if rows.shape != tuple(parameter.shape):
-            raise ValueError(f"{table} rows must have shape {tuple(parameter.shape)}, not {rows.shape}")
+            raise ValueError(f"{block} rows must have shape {tuple(parameter.shape)}, not {rows.shape}")
         with torch.no_grad():
             parameter.copy_(torch.from_numpy(np.ascontiguousarray(rows, dtype=np.float32)))
 
-    def evaluate(self, part: Part, sides: Sides = "tail") -> RankingSums:
+    def rank(self, part: Part, sides: Sides = "tail") -> RankingSums:
         """Filtered ranking of one part of the graph."""
         return self._ranking.rank(self.model, self.graph.part(part), sides)
+
+    def evaluate(self, part: Part, trained: TrainStats | None = None) -> RankingMetrics:
+        tail = self.rank(part, "tail")
+        both = tail + self.rank(part, "head")
+        if trained is None:
+            return RankingMetrics(tail, both)
+        return RankingMetrics(tail, both, loss_sum=trained.loss * trained.triples, loss_triples=trained.triples)
+
+    def about(self) -> dict[str, Any]:
+        graph = self.graph
+        return {
+            "split_faults": faults(graph).counts(),
+            "entities": len(graph.entities),
+            "relations": len(graph.relations),
+            "train_triples": len(graph.train),
+            "valid_triples": len(graph.valid),
+            "test_triples": len(graph.test),
+        }
 
     def parameters_state(self) -> dict[str, Tensor]:
         """Copies of both tables, on the CPU: enough to evaluate, and to go back to the best round."""
@@ -165,11 +177,18 @@ class LocalTrainer:
             if saved:  # nothing before the first step
                 self._optimiser.state[parameter] = {k: v.to(self._device, copy=True) for k, v in saved.items()}
 
-    def _parameter(self, table: Table) -> torch.nn.Parameter:
-        return {"entity": self.model.entity, "relation": self.model.relation}[table]
+    def _parameter(self, block: str) -> torch.nn.Parameter:
+        if block not in _BLOCKS:
+            raise ValueError(f"a model of embeddings has no block '{block}'")
+        return self.model.relation if block == "relation" else self.model.entity
 
 
 def _gradient_of(parameter: torch.nn.Parameter) -> Tensor:
     if parameter.grad is None:
         raise RuntimeError("the optimiser's gradients are kept")
     return parameter.grad
+
+
+def make_learner(settings: Settings, graph: ClientGraph, client: int, device: torch.device) -> KgeLearner:
+    """A client's learner, by the settings of its run."""
+    return KgeLearner(graph, settings.training, device, settings.seed, client)

@@ -1,0 +1,92 @@
+"""One shared block at a client: its part in the block's sums, and what it takes of their results.
+
+FedR, algorithm 1, "Client executes", lines 9 to 13, for each block. Keys of a round's sums are agreed on before the
+local epochs. Holders are counted after them, right before the rows leave: the less time between the two, the fewer
+clients drop out in between.
+"""
+
+import dataclasses
+
+from protocols.alignment.interface import Positions, Union
+from protocols.foundation import wire
+from protocols.foundation.errors import PeerMisbehaved, UnexpectedMessage
+from protocols.foundation.identifiers import RoundId
+from protocols.holders.interface import CountTask, Holders
+from protocols.sums.interface import SumLayout
+from protocols.sums.terms import SumTerms
+from protocols.sums.totals import SumTotal, sum_total_bytes
+from secure_kg.federation.client.context import ClientContext
+from secure_kg.federation.client.own_rows import OwnRows
+from secure_kg.federation.plan.blocks import Block
+from secure_kg.federation.plan.messages import SharedBlock, SharedRows
+
+
+class BlockExchange:
+    """`positions`: of this client's rows among the shared ones."""
+
+    def __init__(self, context: ClientContext, block: Block, positions: Positions) -> None:
+        self._context, self.block = context, block
+        self.union = Union(positions.union_size, positions.digest)
+        _require_carriable(self.block, positions.union_size, context.plan.settings.ring_bits)
+        layout = context.plan.row_layout(self.block, positions.union_size)
+        self.rows = OwnRows(positions, self.block, context.learner, layout)
+        self._running: tuple[SumTerms[SumLayout], CountTask | None] | None = None
+        total = sum_total_bytes(self.block.purpose, layout.entries, layout.group.element_bytes, context.plan.clients)
+        # The largest messages that the server has reason to send, also to one that was away: rows, or sums of them.
+        table = self.block.message_bytes(positions.union_size)
+        context.conversation.admit(max(total, table))
+        context.shared.append(self.rows)
+
+    def prepare(self, round_id: RoundId) -> None:
+        """Begin a round at the applied rows, and agree on the keys of its sums."""
+        self.rows.begin_round()
+        context, plan = self._context, self._context.plan
+        state = context.states.of_nothing(self.block.purpose, round_id)
+        if len(self.rows.positions.own):
+            state = context.states.of_rows(context.learner, self.block.purpose)
+        public = plan.rows(round_id, self.block, self.union)
+        terms = dataclasses.replace(public, model=context.model, state=state)
+        count = plan.count(round_id, self.block, self.union)
+        if count is not None:
+            context.holders.prepare(context.step(), count)
+        context.prepare(self.block.aggregation, terms)
+        self._running = terms, count
+
+    def contribute(self) -> None:
+        """Add the rows that enough clients hold to the sum that was prepared."""
+        if self._running is None:
+            raise RuntimeError("prepare() comes first")
+        (terms, count), self._running = self._running, None
+        context, holders = self._context, None
+        if count is not None:
+            holders = self._count(count)
+        may_open = holders.may_open if holders is not None else None
+        contribution = self.rows.contribution(holders)
+        context.losses.note(context.contribute(self.block.aggregation, terms, contribution, may_open))
+
+    def _count(self, count: CountTask) -> Holders:
+        context = self._context
+        return context.holders.count(context.step(), count, self.rows.positions.own)
+
+    def take(self, round_id: RoundId, message: wire.Message) -> None:
+        """News of the shared rows, in the one form that this block's sums have."""
+        context, reader = self._context, self._context.reader(self.block.aggregation)
+        match message:
+            case SharedRows() | SharedBlock() if reader is None:
+                self.rows.take(message.rows, message.averaged, round_id)
+            case SumTotal() if reader is not None and 0 < message.of_round <= round_id:
+                opened = reader.open(context.plan.rows(message.of_round, self.block, self.union), message)
+                self.rows.take_sum(message, opened, context.plan.least_contributors(self.block))
+            case _:
+                raise UnexpectedMessage(f"the server sent {type(message).__name__}, which these sums have no use for")
+
+    @property
+    def read_by_clients_only(self) -> bool:
+        """Whether the server cannot read this block's sums."""
+        return self._context.reader(self.block.aggregation) is not None
+
+
+def _require_carriable(block: Block, rows: int, ring_bits: int) -> None:
+    """A union that no message could carry is not a union: a false size must not make this client allocate it."""
+    if rows * (block.width + 1) * ring_bits // 8 > wire.MAX_FRAME_BYTES:
+        raise PeerMisbehaved(f"the server announces a union of {rows} names, too many for one sum")

@@ -1,0 +1,99 @@
+"""A client's results in the federation's sums: validation results when due, test results at the end.
+
+What a client tells of its results follows from its own count (`own_count`) and never from the server's word: one
+evaluation per trained round, and test results of its copy of the best round once per session.
+"""
+
+import dataclasses
+
+import torch
+
+from protocols.foundation.digests import digest
+from protocols.foundation.identifiers import SERVER, RoundId
+from protocols.session.conversation import Abandon
+from protocols.sums.interface import SumLayout
+from protocols.sums.secret.aggregation import SecretSumClient
+from protocols.sums.terms import SumTerms
+from protocols.sums.totals import SumTotal
+from secure_kg.data.graph import Part
+from secure_kg.evaluation.metrics import Metrics
+from secure_kg.federation.client.context import ClientContext
+from secure_kg.federation.client.judge import Judge
+from secure_kg.federation.client.own_count import OwnCount
+from secure_kg.learning.learner import TrainStats
+
+
+class ResultExchange:
+    """`last`: the client's last training. `best`: its copy of the best round's parameters."""
+
+    def __init__(self, context: ClientContext, count: OwnCount) -> None:
+        self._context, self._count = context, count
+        self.judge = Judge(context.plan, context.folder)
+        self.last = TrainStats(0.0, 0, 0)
+        self.best: dict[str, torch.Tensor] = {}
+        self.best_round = 0
+
+    @property
+    def _aggregation(self) -> str:
+        return self._context.plan.settings.aggregation
+
+    def evaluate(self, round_id: RoundId) -> None:
+        """Validation results into their sum, if they are due by this client's own count."""
+        context, count = self._context, self._count
+        if not count.may_evaluate(round_id):
+            count.refused += 1
+            reason = "this client has not trained since its last evaluation"
+            context.conversation.send(SERVER, Abandon("valid", reason), round_id)
+            return
+        fresh = count.fresh(round_id)
+        terms = self._terms(round_id, "valid", fresh=fresh)
+        count.evaluated(round_id)
+        context.prepare(self._aggregation, terms)
+        # A loss that was told before is not told again: over other clients it would be the same secret once more.
+        metrics = self.measure("valid", self.last if fresh else None)
+        context.contribute(self._aggregation, terms, metrics.contribution())
+        if (reader := context.reader(self._aggregation)) is not None:
+            federation, _ = self._read(reader, terms)
+            context.conversation.send(SERVER, self.judge.read(round_id, federation), round_id)
+
+    def take_verdict(self, round_id: RoundId, improved: bool) -> None:
+        """Keep a copy of the parameters if the evaluation was the best so far."""
+        if improved:
+            self.best, self.best_round = self._context.learner.parameters_state(), int(round_id)
+        self.judge.take_verdict(round_id, improved)
+
+    def measure(self, part: Part, trained: TrainStats | None = None) -> Metrics:
+        """This client's own results. `trained`: training whose loss is to be told, too."""
+        with self._context.watch.measure("evaluate"):
+            return self._context.learner.evaluate(part, trained)
+
+    def sum_test(self, round_id: RoundId, best_round: int, metrics: Metrics) -> None:
+        """Test results into their sum, which is bound to the round of the best copy: all are of the same one."""
+        context = self._context
+        if best_round != self.best_round:
+            reason = f"this client's best copy is of round {self.best_round}"
+            context.conversation.send(SERVER, Abandon("test", reason), round_id)
+            return
+        terms = self._terms(round_id, "test", fresh=True, best=best_round)
+        context.prepare(self._aggregation, terms)
+        context.contribute(self._aggregation, terms, metrics.contribution())
+        if (reader := context.reader(self._aggregation)) is not None:
+            test, clients = self._read(reader, terms)
+            averaged = context.shared[0].averaged_in_union if context.shared else 0
+            self.judge.write_result(test, clients, averaged)
+
+    def _terms(self, round_id: RoundId, part: Part, *, fresh: bool, best: int = 0) -> SumTerms[SumLayout]:
+        """The sum of results on `part`, of the parameters as they are now: `fresh`, or of the copy of round `best`."""
+        context = self._context
+        if not len(context.learner.graph.part(part)) and not (fresh and self.last.triples):
+            state = context.states.of_nothing(f"results/{part}", round_id)
+        else:
+            state = context.states.of_results(context.learner, part)
+        model = digest(context.model, best.to_bytes(8, "little"))
+        return dataclasses.replace(context.plan.results(round_id, part), model=model, state=state)
+
+    def _read(self, reader: SecretSumClient, terms: SumTerms[SumLayout]) -> tuple[Metrics, int]:
+        """The federation's results, which the server has added up for the clients, and of how many clients they are."""
+        context = self._context
+        total = context.step().receive(SumTotal, *terms.key)
+        return context.plan.learner.metrics.of(reader.open(terms, total)), len(total.contributors)

@@ -1,0 +1,136 @@
+"""All shared blocks of a run at a client: joining them, and routing what the server sends to the block it is of."""
+
+from protocols.alignment.interface import Positions
+from protocols.alignment.psu import names as union_names
+from protocols.alignment.psu.vote import AlignmentRefused
+from protocols.foundation import wire
+from protocols.foundation.errors import PeerMisbehaved, ProtocolError, SumAbandoned, UnexpectedMessage
+from protocols.foundation.identifiers import SERVER, SETUP, PartyId, RoundId
+from protocols.sums.totals import SumTotal
+from secure_kg.federation.client.block_exchange import BlockExchange
+from secure_kg.federation.client.context import ClientContext
+from secure_kg.federation.client.first_rows import first_rows, private_seed
+from secure_kg.federation.plan import twins
+from secure_kg.federation.plan.blocks import Block
+from secure_kg.federation.plan.messages import Aligned, LentTable, SharedBlock, SharedRows, lent_table_bytes
+from secure_kg.runs.alignment_files import keep_objection, load_positions, save_positions
+
+
+def join(context: ClientContext, aligned: bytes, run: str) -> "SharedBlocks":
+    """Algorithm 1, lines 1 and 2: the places of this client's rows among the shared ones, and the rows to start from.
+
+    `aligned`: digest of the alignment that the run has already; empty if it has none yet. `run`: its name here.
+    """
+    exchanges = []
+    for block in context.plan.blocks:
+        if not block.aligned:
+            exchanges.append(BlockExchange(context, block, Positions.fixed(block.fixed_union)))
+            continue
+        names = context.learner.block_names(block.name)
+        if aligned:
+            positions = load_positions(context.folder, aligned, names)
+        else:
+            positions = _align(context, names, run)
+            save_positions(context.folder, positions, names)
+        exchanges.append(_with_first_rows(context, block, positions, names))
+    if context.plan.aligned_block is not None:
+        context.conversation.send(SERVER, Aligned(), SETUP)
+    return SharedBlocks(context, exchanges)
+
+
+def _with_first_rows(
+    context: ClientContext, block: Block, positions: Positions, names: tuple[str, ...]
+) -> BlockExchange:
+    exchange = BlockExchange(context, block, positions)
+    seed = private_seed(context.learner.graph, context.plan.settings.seed)
+    exchange.rows.start(first_rows(names, seed, block.width, block.span))
+    return exchange
+
+
+def _align(context: ClientContext, names: tuple[str, ...], run: str) -> Positions:
+    config, keys, clients = context.plan.settings, context.keys, context.plan.clients
+    session, state = context.step(), context.states.of_names(names, run)
+    try:
+        positions = twins.align_as_client(config, session, keys, clients, names, state)
+        if config.reveal_names and keys is not None:
+            union_names.reveal(context.step(), keys.vectors, clients, positions, names)
+    except AlignmentRefused as problem:
+        keep_objection(context.folder, problem.objection)
+        raise
+    except SumAbandoned as problem:
+        raise ProtocolError(f"the names could not be aligned: {problem}") from None
+    return positions
+
+
+class SharedBlocks:
+    """The exchanges of all shared blocks, in the plan's order."""
+
+    def __init__(self, context: ClientContext, exchanges: list[BlockExchange]) -> None:
+        self._context, self._exchanges = context, exchanges
+        self._lent: set[tuple[int, int]] = set()
+        if sealed := self._sealed:
+            sizes = [lent_table_bytes(one.union.size, one.block.width) for one in sealed]
+            context.conversation.admit(sum(sizes))
+
+    @property
+    def any(self) -> bool:
+        return bool(self._exchanges)
+
+    @property
+    def _sealed(self) -> list[BlockExchange]:
+        """Blocks whose sums only clients can read."""
+        return [one for one in self._exchanges if one.read_by_clients_only]
+
+    def prepare(self, round_id: RoundId) -> None:
+        """Agree on the keys of a round's sums."""
+        for one in self._exchanges:
+            one.prepare(round_id)
+
+    def contribute(self) -> None:
+        """Add this client's blocks to the sums that were prepared."""
+        for one in self._exchanges:
+            one.contribute()
+
+    def take(self, round_id: RoundId, message: wire.Message) -> None:
+        """News of the shared blocks."""
+        if isinstance(message, LentTable):
+            self._take_lent(round_id, message)
+            return
+        exchange = next((one for one in self._exchanges if _is_of(message, one.block)), None)
+        if exchange is None:
+            raise UnexpectedMessage(f"the server sent {type(message).__name__} of a block that is not shared")
+        exchange.take(round_id, message)
+
+    def lend(self, round_id: RoundId, to: PartyId) -> None:
+        """Encrypt the shared rows for a client that has missed sums. A false table would differ in its digest."""
+        context = self._context
+        if not self._sealed or context.keys is None or (to, round_id) in self._lent:
+            raise UnexpectedMessage(f"the server asks for the table for client {to} in round {round_id}")
+        self._lent.add((to, round_id))  # the key of a second one would be the same
+        content = b"".join(one.rows.lend() for one in self._sealed)
+        sealed = context.keys.vectors.session.seal_for(to, f"table/{round_id}", content)
+        context.conversation.send(SERVER, LentTable(int(context.party), sealed), round_id)
+
+    def _take_lent(self, round_id: RoundId, message: LentTable) -> None:
+        context = self._context
+        if not self._sealed or context.keys is None:
+            raise UnexpectedMessage("the server sent LentTable, which these sums have no use for")
+        session = context.keys.vectors.session
+        content = session.open_from(PartyId(message.by), f"table/{round_id}", message.sealed)
+        lengths = [one.rows.lent_bytes for one in self._sealed]
+        if len(content) != sum(lengths):
+            raise PeerMisbehaved("a table of another shape than the union")
+        for one, length in zip(self._sealed, lengths, strict=True):
+            one.rows.take_lent(content[:length], round_id)
+            content = content[length:]
+
+
+def _is_of(message: wire.Message, block: Block) -> bool:
+    match message:
+        case SharedRows():
+            return block.aligned
+        case SharedBlock():
+            return not block.aligned and message.block == block.name
+        case SumTotal():
+            return message.purpose == block.purpose
+    return False

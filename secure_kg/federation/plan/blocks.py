@@ -1,0 +1,59 @@
+"""Blocks: the parts of a learner's parameters that clients share, each summed and averaged by itself.
+
+A block is a table of rows. Aligned rows stand each under a name that several clients may hold (an entity, a relation):
+their positions come from an alignment, and a row is averaged over its holders. A block that is not aligned is one row
+under a fixed name, the same at every client (a dense tensor, flattened): it is averaged over all participants.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from protocols.alignment.interface import Union
+from protocols.foundation.digests import digest
+from secure_kg.federation.plan.messages import SharedBlock, SharedRows, shared_block_bytes, shared_rows_bytes
+from secure_kg.federation.plan.row_sum import Rows
+
+Rounds = npt.NDArray[np.uint32]
+"""[rows]: the round in which each row was last averaged; 0: never."""
+
+FIRST: Final = "rows"
+"""Purpose of the sum of a run's aligned block. Other blocks add their name behind a slash."""
+_FIXED: Final = b"secure-kg/fixed block/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One shared block. Public: every party derives it from the run's settings."""
+
+    name: str
+    """The learner's own name for it."""
+    width: int
+    """Numbers per row."""
+    aggregation: str
+    """How its sums are made: a name of the registry."""
+    aligned: bool = True
+    span: float = 0.0
+    """First rows are uniform in ±span, if the block is aligned: their means are scaled back to that size."""
+
+    @property
+    def purpose(self) -> str:
+        """Names its sums."""
+        return FIRST if self.aligned else f"{FIRST}/{self.name}"
+
+    def message(self, rows: Rows, averaged: Rounds) -> SharedRows | SharedBlock:
+        """The block as the server sends it where it can read its sums."""
+        return SharedRows(rows, averaged) if self.aligned else SharedBlock(self.name, rows, averaged)
+
+    def message_bytes(self, rows: int) -> int:
+        """The size of that message for a table of so many rows."""
+        return (
+            shared_rows_bytes(rows, self.width) if self.aligned else shared_block_bytes(self.name, rows, self.width)
+        )
+
+    @property
+    def fixed_union(self) -> Union:
+        """What an alignment would have found for a block that needs none: one row, the same for all."""
+        return Union(1, digest(_FIXED, self.name.encode(), self.width.to_bytes(8, "little")))

@@ -1,0 +1,55 @@
+"""Kinds of learners, as data that every party can read without loading a model.
+
+A kind says which blocks it shares under a strategy, how its results are summed, and where clients find the class that
+trains. The server's process never imports that class, and so loads no model code.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from secure_kg.evaluation.metrics import Metrics
+from secure_kg.evaluation.ranking_metrics import RankingMetrics
+from secure_kg.federation.plan.blocks import Block
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.plan.strategies import Strategy
+from secure_kg.models.shapes import entity_width, initial_range, relation_width
+
+if TYPE_CHECKING:
+    from secure_kg.learning.learner import Learner
+
+
+@dataclass(frozen=True, slots=True)
+class LearnerKind:
+    """One kind of learner."""
+
+    name: str
+    blocks: Callable[[RunConfig, Strategy], tuple[Block, ...]]
+    """The blocks that clients share, in the order of their sums. At most one of them is aligned."""
+    metrics: type[Metrics]
+    factory: str
+    """`module:function` that makes a client's learner; imported by clients only."""
+
+    def make(self, *arguments: Any) -> "Learner":
+        """A client's learner. See `secure_kg.learning.learner.Factory` for the arguments."""
+        module, _, name = self.factory.partition(":")
+        learner: Learner = getattr(import_module(module), name)(*arguments)
+        return learner
+
+
+def _embedding_blocks(settings: RunConfig, strategy: Strategy) -> tuple[Block, ...]:
+    """FedR shares the rows of relations, FedE those of entities."""
+    training = settings.training
+    widths = {"relation": relation_width, "entity": entity_width}
+    if strategy.shared is None:
+        return ()
+    width = widths[strategy.shared](training.model, training.dim)
+    span = initial_range(training.margin, training.dim)
+    return (Block(strategy.shared, width, settings.aggregation, aligned=True, span=span),)
+
+
+LEARNERS: Final[dict[str, LearnerKind]] = {
+    kind.name: kind
+    for kind in (LearnerKind("kge", _embedding_blocks, RankingMetrics, "secure_kg.learning.kge:make_learner"),)
+}

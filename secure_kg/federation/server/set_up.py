@@ -1,0 +1,48 @@
+"""Checks before a run begins, and what its server says of it."""
+
+from protocols.foundation.errors import EncodingOverflow
+from protocols.sums.interface import SumLayout
+from secure_kg.federation.plan.run_plan import AGREEING_ROUND, RunPlan
+from secure_kg.federation.plan.twins import is_masked
+from secure_kg.federation.server.shared_table import ReadableTable, SealedTable, SharedTable
+from secure_kg.foundation.errors import UserError
+
+
+def check_feasible(plan: RunPlan) -> None:
+    """Refuse at once what could only fail later."""
+    config, clients = plan.settings, len(plan.clients)
+    drawn = len(plan.participants(AGREEING_ROUND))
+    if config.min_participants > clients:
+        raise UserError(f"--min-participants {config.min_participants}: there are only {clients} clients")
+    if plan.aligned_block is not None and config.least_holders > drawn:
+        raise UserError(config.too_few_drawn(drawn))
+    try:
+        SumLayout(1, 1, config.clip, 1, clients, config.ring_bits)
+    except EncodingOverflow as problem:
+        raise UserError(f"--clip {config.clip:g}: {problem}") from None
+    if config.has_session:
+        plan.parameters(clients)
+    if is_masked(config.aggregation):
+        plan.parameters(drawn)
+
+
+def setting(plan: RunPlan, table: SharedTable | None) -> str:
+    """One line on what is run."""
+    config, strategy = plan.settings, plan.strategy
+    if strategy.pools and config.clients == 1:
+        return f"{strategy.title}: one graph, nothing to pool"
+    if strategy.pools:
+        return f"{strategy.title}: the triples of {config.clients} clients in one place, without any privacy"
+    rows = f"{table.union.size} shared {table.block.name} rows" if table is not None else "nothing shared"
+    aligned = f", alignment {config.alignment}" if table is not None else ""
+    return f"{strategy.title}: {len(plan.clients)} clients, {rows}{aligned}, aggregation {config.aggregation}"
+
+
+def rows_kept_local(table: SharedTable | None) -> int | None:
+    """How many rows of the union were averaged in no round; None if the server cannot tell."""
+    match table:
+        case SealedTable():
+            return None
+        case ReadableTable():
+            return table.never_averaged
+    return 0

@@ -1,0 +1,20 @@
+"""Numbers and clients as people write them."""
+
+from collections.abc import Collection
+
+
+def counted(number: int, noun: str) -> str:
+    """1 finding, 2 findings."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def named_clients(parties: Collection[int]) -> str:
+    """Client 3; clients 1, 4."""
+    return f"client{'' if len(parties) == 1 else 's'} {', '.join(str(party) for party in sorted(parties))}"
+
+
+def in_rounds(first: int, last: int) -> str:
+    """Round 3; rounds 2 to 6; set-up, which is round 0."""
+    if first == last:
+        return f"round {first}" if first else "set-up"
+    return f"rounds {first} to {last}" if first else f"set-up to round {last}"

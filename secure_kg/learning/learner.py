@@ -1,0 +1,96 @@
+"""The interface of a client's learner: it trains, exports and loads blocks of its parameters, and evaluates itself.
+
+A federation knows nothing else of what is learned. Which blocks are shared, and how their sums and those of results are
+laid out, is public and stands in `secure_kg.federation.plan.learners`.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from secure_kg.data.graph import ClientGraph, Part
+from secure_kg.evaluation.metrics import Metrics
+from secure_kg.learning.config import TrainingConfig
+
+Rows = npt.NDArray[np.float32]
+"""Rows of a block [n, width]."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainStats:
+    """One round of local training: mean loss per example, examples seen (with repetition), optimiser steps."""
+
+    loss: float
+    triples: int
+    steps: int
+
+
+class Learner(ABC):
+    """One client's local model and its training data."""
+
+    graph: ClientGraph
+
+    @abstractmethod
+    def train(self, round: int) -> TrainStats:
+        """Local epochs of one round. Randomness comes from the round's number, so that a resumed round repeats it."""
+
+    @abstractmethod
+    def block_names(self, block: str) -> tuple[str, ...]:
+        """Names of the rows of an aligned block, in the order of `export_block`."""
+
+    @abstractmethod
+    def export_block(self, block: str) -> Rows:
+        """A copy of a block [n, width]; n is 1 for a block that is not aligned."""
+
+    @abstractmethod
+    def load_block(self, block: str, rows: Rows) -> None:
+        """Replace a block by rows [n, width] that arrived from outside."""
+
+    @abstractmethod
+    def evaluate(self, part: Part, trained: TrainStats | None = None) -> Metrics:
+        """Results on one part of the data. `trained`: training whose loss is to be told, too."""
+
+    @abstractmethod
+    def digest(self) -> bytes:
+        """SHA-256 of all parameters: the same if and only if the parameters are."""
+
+    @abstractmethod
+    def parameters_state(self) -> dict[str, Tensor]:
+        """Copies of all parameters, on the CPU: enough to evaluate, and to go back to the best round."""
+
+    @abstractmethod
+    def load_parameters(self, state: dict[str, Tensor]) -> None:
+        """Take all parameters back from `parameters_state`."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Tensor]:
+        """Parameters and optimiser state, flat, contiguous and on the CPU: training goes on from it bit for bit."""
+
+    @abstractmethod
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Continue where `state` was taken."""
+
+    @abstractmethod
+    def about(self) -> dict[str, Any]:
+        """Sizes of the client's data, for its own result file."""
+
+
+class Settings(Protocol):
+    """What a learner is told of its run."""
+
+    @property
+    def training(self) -> TrainingConfig: ...
+
+    @property
+    def seed(self) -> int: ...
+
+
+class Factory(Protocol):
+    """Makes a client's learner; `LearnerKind.factory` names one."""
+
+    def __call__(self, settings: Settings, graph: ClientGraph, client: int, device: torch.device) -> Learner: ...
