@@ -192,7 +192,7 @@ def test_results_are_given_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     def twice(self: FederationServer, done: RoundId) -> Any:
         self._people.round = RoundId(done + 1)
         self._people.tell(self._clients, Finish(self._stopping.best_round, wanted=True))
-        self._sums.add_up(self._metric_terms(RoundId(done + 1), "test"))
+        self._sums.add_up(self._metric_task(RoundId(done + 1), "test"))
         self._people.gather(Done, "results")
         return original(self, RoundId(done + 1))
 
