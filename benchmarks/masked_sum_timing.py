@@ -24,7 +24,7 @@ from protocols.sums.interface import Contribution, SumLayout
 from protocols.sums.secagg.client import Ready, SecAggClient
 from protocols.sums.secagg.params import SumParameters, ThreatModel
 from protocols.sums.secagg.server import Step
-from protocols.sums.secagg.simulation import PURPOSE, ROUND, Inputs, SimulationResult, simulate
+from protocols.sums.secagg.simulation import PURPOSE, ROUND, Inputs, Scenario, SimulationResult, simulate
 from protocols.sums.secagg.terms import BoundTerms
 from protocols.sums.terms import SumTerms, VectorLayout
 from secure_kg.foundation.console import say
@@ -99,16 +99,9 @@ class MeasuredSum:
         # Long enough to be measured, short next to the sum.
         self._streams = max(1, min(100, (1 << 26) // self._plain.nbytes))
         self._bare: list[float] = []
-        self.result: SimulationResult = simulate(
-            options.clients,
-            options.dim,
-            model=model,
-            group=group,
-            dropped=drop_out(options.clients, options.dropout, options.seed),
-            inputs=self._input,
-            parameters=parameters,
-            progress=self._progress,
-        )
+        dropped = drop_out(options.clients, options.dropout, options.seed)
+        scenario = Scenario(options.clients, VectorLayout(group, options.dim), model, dropped, parameters)
+        self.result: SimulationResult = simulate(scenario, self._input, self._progress)
         self._measure_bare()
         self.exact = bool(np.array_equal(self.result.total, self._plain))
         close = self.result.steps[-1].server_close_seconds
