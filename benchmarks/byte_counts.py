@@ -83,9 +83,9 @@ class Uploads:
         return byte_counts.secret_count(self.rows, party, self.neighbours, least, self.signed).bytes_up()
 
     def _sum(self, purpose: str, layout: SumLayout) -> dict[str, int]:
-        entries, entry_bytes = layout.entries, layout.ring.element_bytes
-        entries += AGGREGATIONS[self.aggregation].extra_entries(layout)
-        if not AGGREGATIONS[self.aggregation].needs_keys:
+        protocol = AGGREGATIONS[self.aggregation]
+        entries, entry_bytes = layout.entries + protocol.extra_entries(layout), layout.group.element_bytes
+        if not protocol.needs_keys:
             return byte_counts.clear_input(purpose, entries, entry_bytes)
         party = PartyId(self.party)
         sums = MaskedSum(purpose, entries, entry_bytes, party, self.neighbours, signed=self.signed, guarded=True)

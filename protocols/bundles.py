@@ -7,44 +7,22 @@ know whether a sum hides something asks the bundle; nothing branches on a protoc
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from protocols.alignment.interface import Positions, Union
-from protocols.foundation.deadline import Deadline
 from protocols.foundation.disclosure import Disclosure
 from protocols.foundation.errors import UnknownProtocol
 from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import CountTask, HolderClient, HolderServer
-from protocols.session.conversation import Conversation
-from protocols.session.group_key import GroupKey
-from protocols.session.patience import Patience
-from protocols.session.turns import Silent
-from protocols.sums.interface import Collected, SumClient, SumLayout, SumServer, SumTask
-from protocols.sums.secagg.vectors import VectorClient, VectorServer, VectorTask
+from protocols.session.client_session import ClientSession
+from protocols.session.server_session import ServerSession
+from protocols.sums.interface import Collected, SumClient, SumLayout, SumServer
+from protocols.sums.secagg.keys import ClientKeys, ServerKeys
+from protocols.sums.terms import Layout, SumTerms
 from protocols.sums.totals import SumTotal
 
 Result: TypeAlias = Collected | SumTotal
 """What the server gets of a sum: the numbers, or something for the clients to read."""
-
-
-class ClientKeys(Protocol):
-    """A client's keys of a session: channels to the other clients, and the key that all of them have."""
-
-    @property
-    def vectors(self) -> VectorClient: ...
-
-    @property
-    def key(self) -> GroupKey: ...
-
-
-class ServerKeys(Protocol):
-    """The server's side of the same."""
-
-    @property
-    def vectors(self) -> VectorServer: ...
-
-    @property
-    def commitment(self) -> bytes: ...
 
 
 class ServerReads(Enum):
@@ -62,7 +40,7 @@ class HolderCount:
     client: Callable[[ClientKeys | None], HolderClient]
     server: Callable[[ServerKeys | None, int], HolderServer]
     """The number: of how few contributors a count is given up."""
-    masked_task: Callable[[CountTask], VectorTask] | None
+    masked_terms: Callable[[CountTask], SumTerms[Layout]] | None
     """The count as a masked sum; None: it is made in clear."""
     disclosure: Disclosure
 
@@ -81,7 +59,7 @@ class Aggregation:
     """Whether clients need channels to each other, and so a threshold of survivors."""
     stands_against_active: bool
     """Whether it holds against a server that breaks the protocol."""
-    vector_task: Callable[[SumTask], VectorTask]
+    masked_terms: Callable[[SumTerms[SumLayout]], SumTerms[Layout]]
     """The sum as one of ring vectors: numbers, and whatever is appended to them."""
     extra_entries: Callable[[SumLayout], int] = lambda layout: 0
     """How many entries clients append to their numbers."""
@@ -115,12 +93,10 @@ class Alignment:
     """How clients find out which of their rows are the same."""
 
     name: str
-    join: Callable[[ClientKeys | None, Conversation, AlignmentTerms, Collection[str], bytes, Deadline], Positions]
-    """The client's side: keys, conversation, terms, its names, its commitment to them, deadline."""
-    serve: Callable[
-        [ServerKeys | None, Conversation, AlignmentTerms, Collection[PartyId], Patience, Silent], Union
-    ]
-    """The server's side: keys, conversation, terms, who is present, patience, and whom to tell of dropouts."""
+    join: Callable[[ClientSession, ClientKeys | None, AlignmentTerms, Collection[str], bytes], Positions]
+    """The client's side: session, keys, terms, its names, its commitment to them."""
+    serve: Callable[[ServerSession, ServerKeys | None, AlignmentTerms], Union]
+    """The server's side: session, keys, terms."""
     server_reads_names: bool
     """Whether the server reads every client's names."""
     needs_keys: bool

@@ -12,29 +12,26 @@ from protocols.alignment.interface import Positions, Union
 from protocols.alignment.plain import PLAIN_UNION
 from protocols.alignment.psu import names as union_names
 from protocols.alignment.psu import union as private_union
+from protocols.alignment.psu.attempts import UnionTerms
 from protocols.alignment.psu.disclosure import PRIVATE_UNION, UNION_NAMES
 from protocols.bundles import (
     Aggregation,
     Alignment,
     AlignmentTerms,
-    ClientKeys,
     HolderCount,
     Registry,
-    ServerKeys,
     ServerReads,
 )
-from protocols.foundation.deadline import Deadline
-from protocols.foundation.identifiers import PartyId
 from protocols.holders import secret as secret_count
 from protocols.holders.disclosure import PLAIN_COUNT, SECRET_COUNT
 from protocols.holders.plain import PlainHolderClient, PlainHolderServer
-from protocols.session.conversation import Conversation
-from protocols.session.patience import Patience
-from protocols.session.turns import Silent
+from protocols.session.client_session import ClientSession
+from protocols.session.server_session import ServerSession
 from protocols.sums.plain import PLAIN_SUMS, PlainSumClient, PlainSumServer
 from protocols.sums.secagg.disclosure import MASKED_SUMS
-from protocols.sums.secagg.sums import SecAggSumClient, SecAggSumServer, vector_task
-from protocols.sums.secret.aggregation import SecretSumClient, SecretSumServer, secret_vector_task
+from protocols.sums.secagg.keys import ClientKeys, ServerKeys
+from protocols.sums.secagg.sums import SecAggSumClient, SecAggSumServer
+from protocols.sums.secret.aggregation import SecretSumClient, SecretSumServer, secret_terms
 from protocols.sums.secret.check import checks_of, possible_entries
 from protocols.sums.secret.disclosure import SECRET_SUMS
 
@@ -62,13 +59,13 @@ def _secret_holder_client(keys: ClientKeys | None) -> secret_count.SecretHolderC
 SECRETLY_COUNTED: Final = HolderCount(
     client=_secret_holder_client,
     server=lambda keys, least: secret_count.SecretHolderServer(_needed(keys).vectors),
-    masked_task=secret_count.vector_task,
+    masked_terms=secret_count.count_terms,
     disclosure=SECRET_COUNT,
 )
 PLAINLY_COUNTED: Final = HolderCount(
     client=lambda keys: PlainHolderClient(),
     server=lambda keys, least: PlainHolderServer(least),
-    masked_task=None,
+    masked_terms=None,
     disclosure=PLAIN_COUNT,
 )
 
@@ -81,7 +78,7 @@ AGGREGATIONS.register(
         server_reads=ServerReads.TOTALS,
         needs_keys=True,
         stands_against_active=True,
-        vector_task=vector_task,
+        masked_terms=lambda terms: terms,
         disclosure=MASKED_SUMS,
     )
 )
@@ -94,7 +91,7 @@ AGGREGATIONS.register(
         server_reads=ServerReads.NOTHING,
         needs_keys=True,
         stands_against_active=True,
-        vector_task=secret_vector_task,
+        masked_terms=secret_terms,
         extra_entries=checks_of,
         possible_entries=possible_entries,
         disclosure=SECRET_SUMS,
@@ -109,38 +106,25 @@ AGGREGATIONS.register(
         server_reads=ServerReads.CONTRIBUTIONS,
         needs_keys=False,
         stands_against_active=False,
-        vector_task=vector_task,
+        masked_terms=lambda terms: terms,
         disclosure=PLAIN_SUMS,
     )
 )
 
 
 def _join_privately(
+    session: ClientSession,
     keys: ClientKeys | None,
-    conversation: Conversation,
     terms: AlignmentTerms,
     names: Collection[str],
     state: bytes,
-    deadline: Deadline,
 ) -> Positions:
-    own, objection = _needed(keys), union_names.objection(names) if terms.reveal_names else ""
-    return private_union.join(
-        conversation, own.vectors, own.key, names, terms.clients, terms.bound, deadline, objection, state
-    )
+    objection = union_names.objection(names) if terms.reveal_names else ""
+    return private_union.join(session, _needed(keys), UnionTerms(terms.clients, terms.bound), names, objection, state)
 
 
-def _serve_privately(
-    keys: ServerKeys | None,
-    conversation: Conversation,
-    terms: AlignmentTerms,
-    present: Collection[PartyId],
-    patience: Patience,
-    silent: Silent,
-) -> Union:
-    own = _needed(keys)
-    return private_union.serve(
-        conversation, own.vectors, own.commitment, terms.clients, present, terms.bound, patience, silent
-    )
+def _serve_privately(session: ServerSession, keys: ServerKeys | None, terms: AlignmentTerms) -> Union:
+    return private_union.serve(session, _needed(keys), UnionTerms(terms.clients, terms.bound))
 
 
 ALIGNMENTS.register(
@@ -157,8 +141,8 @@ ALIGNMENTS.register(
 ALIGNMENTS.register(
     Alignment(
         name="plain",
-        join=lambda keys, talk, terms, names, state, deadline: plain_union.join(talk, names, deadline),
-        serve=lambda keys, talk, terms, present, patience, silent: plain_union.serve(talk, present, patience, silent),
+        join=lambda session, keys, terms, names, state: plain_union.join(session, names),
+        serve=lambda session, keys, terms: plain_union.serve(session),
         server_reads_names=True,
         needs_keys=False,
         disclosure=PLAIN_UNION,

@@ -19,13 +19,11 @@ import numpy as np
 
 from protocols.alignment.interface import Positions, Union, list_digest
 from protocols.foundation import wire
-from protocols.foundation.deadline import Deadline
 from protocols.foundation.disclosure import Disclosure, Field, Learned, Subject
 from protocols.foundation.errors import PeerMisbehaved
-from protocols.foundation.identifiers import SERVER, SETUP, PartyId
-from protocols.session.conversation import Conversation
-from protocols.session.patience import Patience
-from protocols.session.turns import Silent
+from protocols.foundation.identifiers import SETUP
+from protocols.session.client_session import ClientSession
+from protocols.session.server_session import ServerSession
 
 TAG_BYTES: Final = 16
 _DOMAIN: Final = b"secure-kg/plain union/1/"
@@ -60,29 +58,26 @@ def tag_of(name: str) -> bytes:
     return hashlib.sha256(_DOMAIN + name.encode()).digest()[:TAG_BYTES]
 
 
-def join(conversation: Conversation, names: Collection[str], deadline: Deadline) -> Positions:
+def join(session: ClientSession, names: Collection[str]) -> Positions:
     """The client's side."""
-    conversation.admit(wire.MAX_FRAME_BYTES)  # how many names the others have, nobody knows beforehand
-    with conversation.transport.phase(SETUP, "union"):
-        conversation.send(SERVER, ClearNames(list(names)), SETUP)
-        answer = conversation.receive(SERVER, ClearUnion, SETUP, deadline)
+    session.conversation.admit(wire.MAX_FRAME_BYTES)  # how many names the others have, nobody knows beforehand
+    with session.phase(SETUP, "union"):
+        session.send(ClearNames(list(names)), SETUP)
+        answer = session.receive(ClearUnion, SETUP)
     return Positions.in_list(answer.tags, [tag_of(name) for name in names])
 
 
-def serve(conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent) -> Union:
+def serve(session: ServerSession) -> Union:
     """The server's side: the union of those who answered."""
     step = "union"
-    conversation.admit(MAX_NAMES_BYTES)
-    with conversation.transport.phase(SETUP, step):
-        lists = dict(conversation.gather_each(present, ClearNames, SETUP, patience, step))
-        if missing := set(present) - lists.keys():
-            silent(missing, step)
+    session.conversation.admit(MAX_NAMES_BYTES)
+    with session.phase(SETUP, step):
+        lists = session.gather(ClearNames, SETUP, step)
         union = {name for answer in lists.values() for name in answer.names}
         if not union:
             raise PeerMisbehaved("no client has any name to align")
         tags = np.frombuffer(b"".join(map(tag_of, sorted(union))), dtype=np.uint8).reshape(-1, TAG_BYTES)
-        if lost := conversation.broadcast(lists.keys(), ClearUnion(tags), SETUP):
-            silent(lost, step)
+        session.broadcast(lists.keys(), ClearUnion(tags), SETUP, step)
     return Union(len(union), list_digest(tags))
 
 

@@ -18,7 +18,8 @@ from protocols.foundation.frame_sizes import (
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.primitives.group import GroupVector
 from protocols.session.conversation import MAX_PURPOSE
-from protocols.sums.interface import SumTask, Total
+from protocols.sums.interface import SumLayout, Total
+from protocols.sums.terms import SumTerms
 
 
 @wire.message(0x0141, wire.MAX_FRAME_BYTES)
@@ -50,7 +51,7 @@ class TotalReader(ABC):
     """A client's part in sums that clients alone can read; beside `SumClient`."""
 
     @abstractmethod
-    def open(self, task: SumTask, total: SumTotal) -> Total:
+    def open(self, terms: SumTerms[SumLayout], total: SumTotal) -> Total:
         """What the contributors' numbers add up to."""
 
 

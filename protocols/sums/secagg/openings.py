@@ -46,7 +46,7 @@ class Opening:
     states: Mapping[PartyId, bytes] = field(default_factory=dict)
     """The survivors' commitments. Empty ones guard nothing: such an input is fresh each time."""
     model: bytes = b""
-    """Digest of what all of them have applied (`Terms.model`)."""
+    """Digest of what all of them have applied (`SumTerms.model`)."""
     run: str = ""
     """In which run, by the client's own count: rounds of different runs have nothing in common."""
 

@@ -11,7 +11,8 @@ import torch
 from protocols.foundation.digests import digest
 from protocols.foundation.identifiers import SERVER, RoundId
 from protocols.session.conversation import Abandon
-from protocols.sums.interface import SumTask
+from protocols.sums.interface import SumLayout
+from protocols.sums.terms import SumTerms
 from protocols.sums.totals import SumTotal, TotalReader
 from secure_kg.data.graph import Part
 from secure_kg.evaluation.metrics import Metrics
@@ -44,14 +45,14 @@ class ResultExchange:
             context.conversation.send(SERVER, Abandon("valid", reason), round_id)
             return
         fresh = count.fresh(round_id)
-        task = self._task(round_id, "valid", fresh=fresh)
+        terms = self._terms(round_id, "valid", fresh=fresh)
         count.evaluated(round_id)
-        context.prepare(self._aggregation, task)
+        context.prepare(self._aggregation, terms)
         # A loss that was told before is not told again: over other clients it would be the same secret once more.
         metrics = self.measure("valid", self.last if fresh else None)
-        context.contribute(self._aggregation, task, metrics.contribution())
+        context.contribute(self._aggregation, terms, metrics.contribution())
         if (reader := context.reader(self._aggregation)) is not None:
-            federation, _ = self._read(reader, task)
+            federation, _ = self._read(reader, terms)
             context.conversation.send(SERVER, self.judge.read(round_id, federation), round_id)
 
     def take_verdict(self, round_id: RoundId, improved: bool) -> None:
@@ -72,15 +73,15 @@ class ResultExchange:
             reason = f"this client's best copy is of round {self.best_round}"
             context.conversation.send(SERVER, Abandon("test", reason), round_id)
             return
-        task = self._task(round_id, "test", fresh=True, best=best_round)
-        context.prepare(self._aggregation, task)
-        context.contribute(self._aggregation, task, metrics.contribution())
+        terms = self._terms(round_id, "test", fresh=True, best=best_round)
+        context.prepare(self._aggregation, terms)
+        context.contribute(self._aggregation, terms, metrics.contribution())
         if (reader := context.reader(self._aggregation)) is not None:
-            test, clients = self._read(reader, task)
+            test, clients = self._read(reader, terms)
             averaged = context.shared[0].averaged_in_union if context.shared else 0
             self.judge.write_result(test, clients, averaged)
 
-    def _task(self, round_id: RoundId, part: Part, *, fresh: bool, best: int = 0) -> SumTask:
+    def _terms(self, round_id: RoundId, part: Part, *, fresh: bool, best: int = 0) -> SumTerms[SumLayout]:
         """The sum of results on `part`, of the parameters as they are now: `fresh`, or of the copy of round `best`."""
         context = self._context
         if not len(context.learner.graph.part(part)) and not (fresh and self.last.triples):
@@ -90,8 +91,8 @@ class ResultExchange:
         model = digest(context.model, best.to_bytes(8, "little"))
         return dataclasses.replace(context.plan.results(round_id, part), model=model, state=state)
 
-    def _read(self, reader: TotalReader, task: SumTask) -> tuple[Metrics, int]:
+    def _read(self, reader: TotalReader, terms: SumTerms[SumLayout]) -> tuple[Metrics, int]:
         """The federation's results, which the server has added up for the clients, and of how many clients they are."""
         context = self._context
-        total = context.conversation.receive(SERVER, SumTotal, task.round, context.deadline(), task.purpose)
-        return context.plan.metrics.of(reader.open(task, total)), len(total.contributors)
+        total = context.step().receive(SumTotal, *terms.key)
+        return context.plan.metrics.of(reader.open(terms, total)), len(total.contributors)

@@ -1,110 +1,72 @@
 """Protocols of a run: the bundles that its configuration names (`protocols.registry`), with the keys of its session."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from protocols.alignment.interface import Positions, Union
 from protocols.bundles import AlignmentTerms
 from protocols.bundles import Result as Result
-from protocols.foundation.deadline import Deadline
 from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import HolderClient, HolderServer
 from protocols.registry import AGGREGATIONS
-from protocols.session import group_key
-from protocols.session.conversation import Conversation
+from protocols.session.client_session import ClientSession
 from protocols.session.credentials import Credentials
-from protocols.session.group_key import GroupKey
-from protocols.session.patience import Patience
-from protocols.session.turns import Silent
+from protocols.session.server_session import ServerSession
 from protocols.sums.interface import SumClient, SumServer
+from protocols.sums.secagg.keys import ClientKeys, ServerKeys
 from protocols.sums.secagg.openings import Openings
 from protocols.sums.secagg.vectors import VectorClient, VectorServer
 from secure_kg.federation.plan.settings import RunConfig
 
 
-@dataclass(frozen=True, slots=True)
-class ClientSession:
-    """Channels to the other clients, and the key that all of them have."""
-
-    vectors: VectorClient
-    key: GroupKey
-
-    @classmethod
-    def open(
-        cls,
-        config: RunConfig,
-        clients: Collection[PartyId],
-        credentials: Credentials | None,
-        openings: Openings,
-        conversation: Conversation,
-        deadline: Deadline,
-    ) -> "ClientSession":
-        vectors = VectorClient(clients, config.threat_model, config.min_participants, credentials, openings)
-        vectors.setup(conversation, deadline)
-        return cls(vectors, group_key.join(conversation, vectors.session, deadline))
+def client_keys(
+    config: RunConfig,
+    clients: Collection[PartyId],
+    credentials: Credentials | None,
+    openings: Openings,
+    session: ClientSession,
+) -> ClientKeys:
+    """Agree on the keys of the run with the other clients."""
+    vectors = VectorClient(clients, config.threat_model, config.min_participants, credentials, openings)
+    return ClientKeys.agree(session, vectors)
 
 
-@dataclass(frozen=True, slots=True)
-class ServerSession:
+def server_keys(config: RunConfig, clients: Collection[PartyId], session: ServerSession) -> ServerKeys:
     """The server's side of the same."""
-
-    vectors: VectorServer
-    commitment: bytes
-
-    @classmethod
-    def open(
-        cls,
-        config: RunConfig,
-        clients: Collection[PartyId],
-        conversation: Conversation,
-        present: Collection[PartyId],
-        patience: Patience,
-        silent: Silent,
-    ) -> "ServerSession":
-        vectors = VectorServer(len(clients), config.threat_model, config.min_participants)
-        vectors.setup(conversation, present, patience, silent)
-        return cls(vectors, group_key.serve(conversation, present, patience, silent))
+    return ServerKeys.agree(session, VectorServer(len(clients), config.threat_model, config.min_participants))
 
 
-def sum_client(aggregation: str, session: ClientSession | None) -> SumClient:
-    return AGGREGATIONS[aggregation].client(session)
+def sum_client(aggregation: str, keys: ClientKeys | None) -> SumClient:
+    return AGGREGATIONS[aggregation].client(keys)
 
 
-def sum_server(aggregation: str, session: ServerSession | None, min_participants: int) -> SumServer[Result]:
-    return AGGREGATIONS[aggregation].server(session, min_participants)
+def sum_server(aggregation: str, keys: ServerKeys | None, min_participants: int) -> SumServer[Result]:
+    return AGGREGATIONS[aggregation].server(keys, min_participants)
 
 
-def holder_client(config: RunConfig, session: ClientSession | None) -> HolderClient:
-    return config.sum_protocol.count.client(session)
+def holder_client(config: RunConfig, keys: ClientKeys | None) -> HolderClient:
+    return config.sum_protocol.count.client(keys)
 
 
-def holder_server(config: RunConfig, session: ServerSession | None) -> HolderServer:
-    return config.sum_protocol.count.server(session, config.min_participants)
+def holder_server(config: RunConfig, keys: ServerKeys | None) -> HolderServer:
+    return config.sum_protocol.count.server(keys, config.min_participants)
 
 
 def align_as_client(
     config: RunConfig,
-    session: ClientSession | None,
-    conversation: Conversation,
-    names: Collection[str],
+    session: ClientSession,
+    keys: ClientKeys | None,
     clients: tuple[PartyId, ...],
+    names: Collection[str],
     state: bytes,
-    deadline: Deadline,
 ) -> Positions:
     """`state`: this client's commitment to its names."""
-    return config.alignment_protocol.join(session, conversation, _terms(config, clients), names, state, deadline)
+    return config.alignment_protocol.join(session, keys, _terms(config, clients), names, state)
 
 
 def align_as_server(
-    config: RunConfig,
-    session: ServerSession | None,
-    conversation: Conversation,
-    clients: tuple[PartyId, ...],
-    present: Collection[PartyId],
-    patience: Patience,
-    silent: Silent,
+    config: RunConfig, session: ServerSession, keys: ServerKeys | None, clients: tuple[PartyId, ...]
 ) -> Union:
-    return config.alignment_protocol.serve(session, conversation, _terms(config, clients), present, patience, silent)
+    return config.alignment_protocol.serve(session, keys, _terms(config, clients))
 
 
 def _terms(config: RunConfig, clients: tuple[PartyId, ...]) -> AlignmentTerms:

@@ -20,6 +20,7 @@ from protocols.foundation.errors import ProtocolError, SumAbandoned
 from protocols.foundation.identifiers import SETUP, PartyId, RoundId, new_session
 from protocols.session.patience import Patience
 from protocols.sums.interface import Collected
+from protocols.sums.secagg.keys import ServerKeys
 from protocols.sums.totals import SumTotal
 from protocols.transport.base import Transport
 from protocols.transport.tap import Tap
@@ -75,7 +76,7 @@ class FederationServer:
         self._plan = RunPlan(config, len(transport.peers))
         self._clients = self._plan.clients
         self._stopping = EarlyStopping(config.patience)
-        self._session: twins.ServerSession | None = None
+        self._keys: ServerKeys | None = None
         self._tap: Tap | None = None
         self._best_with: set[PartyId] = set(self._clients)
         """Clients that were told to keep the best copy, if there is one: test results are of that copy."""
@@ -132,10 +133,8 @@ class FederationServer:
         """Keys and alignment."""
         people = self._people
         if self._config.has_session:
-            self._session = twins.ServerSession.open(
-                self._config, self._clients, people.conversation, people.present, patience, people.silent
-            )
-        self._sums = Summing(self._plan, self._session, people, self._ledger, self._report)
+            self._keys = twins.server_keys(self._config, self._clients, people.session.with_patience(patience))
+        self._sums = Summing(self._plan, self._keys, people, self._ledger, self._report)
         union = self._align(aligned, patience) if self._plan.aligned_block is not None else None
         self._tables = SharedTables(people, self._plan.blocks, union)
         if last.round:
@@ -185,13 +184,11 @@ class FederationServer:
         return union
 
     def _aligned_anew(self, patience: Patience) -> Union:
-        people, clients = self._people, self._clients
-        talk, present = people.conversation, people.present
+        session, keys, clients = self._people.session.with_patience(patience), self._keys, self._clients
         try:
-            union = twins.align_as_server(self._config, self._session, talk, clients, present, patience, people.silent)
-            if self._config.reveal_names and self._session is not None:
-                vectors = self._session.vectors
-                names = union_names.learn(talk, vectors, union, clients, present, patience, people.silent)
+            union = twins.align_as_server(self._config, session, keys, clients)
+            if self._config.reveal_names and keys is not None:
+                names = union_names.learn(session, keys.vectors, clients, union)
                 write_json(self._folder.server / "names.json", {"names": names})
         except SumAbandoned as problem:
             raise UserError(f"the names could not be aligned: {problem}") from None

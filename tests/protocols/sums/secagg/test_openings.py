@@ -20,7 +20,7 @@ from protocols.sums.secagg.server import Step
 from protocols.sums.secagg.sums import SecAggSumClient
 from protocols.sums.secagg.vectors import VectorClient
 from tests.support import sum_conversations as sums
-from tests.support.in_threads import Part, converse, soon
+from tests.support.in_threads import Part, at_once, at_server, converse
 from tests.support.secagg_sessions import PURPOSE, Federation, Sum, Watched, complete, everyone, parties
 from tests.support.sum_conversations import (
     ACTIVE,
@@ -378,24 +378,24 @@ def test_the_session_goes_on_after_a_sum_that_must_not_be_opened(twin: Twin) -> 
 
     def serve(conversation: Conversation) -> Collected:
         server, silent = remember.server(CLIENTS), Silences()
-        server.setup(conversation, CLIENTS, Foreseen(), silent)
-        server.prepare(conversation, TASK, CLIENTS, Foreseen(), silent)
+        server.setup(at_server(conversation, CLIENTS, Foreseen(), silent))
+        server.prepare(at_server(conversation, CLIENTS, Foreseen(), silent), TASK)
         with pytest.raises(SumAbandoned, match=REFUSAL):
-            server.collect(conversation, TASK, Foreseen(), silent)
-        server.prepare(conversation, second, CLIENTS, Foreseen(), silent)
-        collected = server.collect(conversation, second, Foreseen(), silent)
+            server.collect(at_server(conversation, None, Foreseen(), silent), TASK)
+        server.prepare(at_server(conversation, CLIENTS, Foreseen(), silent), second)
+        collected = server.collect(at_server(conversation, None, Foreseen(), silent), second)
         assert conversation.late_messages == len(CLIENTS) - 1
         return collected
 
     def take_part(conversation: Conversation) -> Any:
         me = conversation.transport.party
         client = remember.client(CLIENTS, me)
-        client.setup(conversation, soon())
-        client.prepare(conversation, TASK, soon())
+        client.setup(at_once(conversation))
+        client.prepare(at_once(conversation), TASK)
         with pytest.raises(SumAbandoned, match=REFUSAL):
-            client.contribute(conversation, TASK, INPUTS[me], soon())
-        client.prepare(conversation, second, soon())
-        client.contribute(conversation, second, INPUTS[me], soon())
+            client.contribute(at_once(conversation), TASK, INPUTS[me])
+        client.prepare(at_once(conversation), second)
+        client.contribute(at_once(conversation), second, INPUTS[me])
 
     collected = converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))[SERVER]
     assert is_sum_of(collected, LAYOUT, INPUTS, CLIENTS)
@@ -408,22 +408,22 @@ def test_after_a_refusal_the_next_sum_of_the_same_round_is_exact() -> None:
 
     def serve(conversation: Conversation) -> Collected:
         server, silent = remember.server(CLIENTS), Silences()
-        server.setup(conversation, CLIENTS, Foreseen(), silent)
-        server.prepare(conversation, TASK, CLIENTS, Foreseen(), silent)
+        server.setup(at_server(conversation, CLIENTS, Foreseen(), silent))
+        server.prepare(at_server(conversation, CLIENTS, Foreseen(), silent), TASK)
         with pytest.raises(SumAbandoned, match=REFUSAL):
-            server.collect(conversation, TASK, Foreseen(), silent)
-        server.prepare(conversation, second, CLIENTS, Foreseen(), silent)
-        return server.collect(conversation, second, Foreseen(), silent)
+            server.collect(at_server(conversation, None, Foreseen(), silent), TASK)
+        server.prepare(at_server(conversation, CLIENTS, Foreseen(), silent), second)
+        return server.collect(at_server(conversation, None, Foreseen(), silent), second)
 
     def take_part(conversation: Conversation) -> None:
         me = conversation.transport.party
         client = remember.client(CLIENTS, me)
-        client.setup(conversation, soon())
-        client.prepare(conversation, TASK, soon())
+        client.setup(at_once(conversation))
+        client.prepare(at_once(conversation), TASK)
         with contextlib.suppress(SumAbandoned):
-            client.contribute(conversation, TASK, INPUTS[me], soon())
-        client.prepare(conversation, second, soon())
-        client.contribute(conversation, second, INPUTS[me], soon())
+            client.contribute(at_once(conversation), TASK, INPUTS[me])
+        client.prepare(at_once(conversation), second)
+        client.contribute(at_once(conversation), second, INPUTS[me])
 
     collected = converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))[SERVER]
     assert is_sum_of(collected, LAYOUT, INPUTS, CLIENTS)
