@@ -25,7 +25,7 @@ from protocols.sums.interface import SumClient, SumLayout
 from protocols.sums.secagg.messages import STATE_BYTES
 from protocols.sums.secagg.openings import Openings
 from protocols.sums.terms import SumTerms
-from protocols.sums.totals import SumTotal
+from protocols.sums.totals import SumTotal, TotalReader
 from protocols.transport.in_process import InProcessNetwork
 from protocols.transport.traffic import Traffic
 from secure_kg.federation.plan import twins

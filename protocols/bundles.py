@@ -59,7 +59,7 @@ class Aggregation:
     """Whether clients need channels to each other, and so a threshold of survivors."""
     stands_against_active: bool
     """Whether it holds against a server that breaks the protocol."""
-    masked_terms: Callable[[SumTerms[SumLayout]], SumTerms[Layout]]
+    masked_terms: Callable[[SumTerms[SumLayout]], SumTerms[Layout]] = lambda terms: terms
     """The sum as one of ring vectors: numbers, and whatever is appended to them."""
     extra_entries: Callable[[SumLayout], int] = lambda layout: 0
     """How many entries clients append to their numbers."""

@@ -78,7 +78,6 @@ AGGREGATIONS.register(
         server_reads=ServerReads.TOTALS,
         needs_keys=True,
         stands_against_active=True,
-        masked_terms=lambda terms: terms,
         disclosure=MASKED_SUMS,
     )
 )
@@ -106,7 +105,6 @@ AGGREGATIONS.register(
         server_reads=ServerReads.CONTRIBUTIONS,
         needs_keys=False,
         stands_against_active=False,
-        masked_terms=lambda terms: terms,
         disclosure=PLAIN_SUMS,
     )
 )

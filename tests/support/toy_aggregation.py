@@ -7,7 +7,6 @@ from protocols.bundles import Aggregation, ServerReads
 from protocols.foundation.disclosure import Disclosure, Learned, Subject
 from protocols.registry import AGGREGATIONS, PLAINLY_COUNTED
 from protocols.sums.plain import PLAIN_INPUT, PlainSumClient, PlainSumServer
-from protocols.sums.secagg.sums import vector_task
 
 
 class ToySumClient(PlainSumClient):
@@ -26,7 +25,6 @@ TOY = Aggregation(
     server_reads=ServerReads.CONTRIBUTIONS,
     needs_keys=False,
     stands_against_active=False,
-    vector_task=vector_task,
     disclosure=Disclosure(
         title="sums by megaphone",
         place="tests/support/toy_aggregation",
