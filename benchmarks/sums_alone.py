@@ -88,7 +88,7 @@ class _Held:
         config, keys, before = self._config, None, 0.0
         talk = Conversation(self._network.endpoint(SERVER), self._session)
         session = ServerSession(talk, set(self.parties), Patience.fixed(_SECONDS), _nobody)
-        if config.aggregation != "plain":
+        if config.sum_protocol.needs_keys:
             keys = twins.server_keys(config, self.parties, session)
         sums = twins.sum_server(config.aggregation, keys, config.min_participants)
         holders = twins.holder_server(config, keys)
@@ -108,7 +108,7 @@ class _Held:
         config, keys, spent = self._config, None, 0.0
         talk = Conversation(self._network.endpoint(number), self._session)
         session = ClientSession(talk, Deadline.after(_SECONDS))
-        if config.aggregation != "plain":
+        if config.sum_protocol.needs_keys:
             keys = twins.client_keys(config, self.parties, None, Openings(), session)
         sums, holders = twins.sum_client(config.aggregation, keys), twins.holder_client(config, keys)
         for round_id in self._rounds:

@@ -267,12 +267,9 @@ class FederationServer:
             self._people.tell(self._clients, Verdict(improved))
         if improved:
             self._best_with = set(self._people.present)
-        ledger = self._ledger
-        record = {"round": round_id, "seconds": round(ledger.elapsed, 3), **figures, "clients": clients}
-        up, down = (sum(ledger.bytes(direction).values()) for direction in ("received", "sent"))
-        self._folder.append_metrics({**record, "bytes_up": up, "bytes_down": down})
+        self._folder.append_metrics(self._ledger.evaluation(round_id, figures, clients))
         mark = "  best so far" if improved else ""
-        self._report(f"round {round_id:4d}/{self._config.rounds}  {told}  {ledger.elapsed:6.1f} s{mark}")
+        self._report(f"round {round_id:4d}/{self._config.rounds}  {told}  {self._ledger.elapsed:6.1f} s{mark}")
 
     def _judged_by_clients(self, round_id: RoundId, result: SumTotal) -> bool:
         """Whether the evaluation is the best so far, from the client that has seen most evaluations."""
@@ -295,13 +292,8 @@ class FederationServer:
             self._bring(self._clients, round_id)  # no later session could read what they lack
         with self._transport.phase(round_id, "checkpoint"):
             self._people.tell(self._clients, SaveCheckpoint())
-            record = {
-                "best_mrr": self._stopping.best_mrr,
-                "best_round": self._stopping.best_round,
-                "checks_since_best": self._stopping.checks_since_best,
-                "best_with": sorted(int(party) for party in self._best_with),
-                **self._ledger.record(),
-            }
+            best_with = {"best_with": sorted(int(party) for party in self._best_with)}
+            record = {**self._stopping.record(), **best_with, **self._ledger.record()}
             checkpoint.save_part(self._folder.server, round_id, self._tables.state(), record)
             saved = self._people.gather(Saved, "checkpoint")
         checkpoint.mark_complete(self._folder.path, round_id, saved)
@@ -310,9 +302,7 @@ class FederationServer:
         arrays, record = checkpoint.load_part(self._folder.server, done)
         saved_by = checkpoint.last_complete(self._folder.path).saved_by
         self._tables.restore(arrays, done, saved_by)
-        self._stopping.best_mrr = record["best_mrr"]
-        self._stopping.best_round = record["best_round"]
-        self._stopping.checks_since_best = record["checks_since_best"]
+        self._stopping.restore(record)
         kept = {PartyId(party) for party in record.get("best_with", self._clients)}
         self._best_with = kept & {PartyId(party) for party in saved_by}
         self._ledger.restore(record, done)
