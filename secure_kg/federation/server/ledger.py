@@ -107,6 +107,19 @@ class Ledger:
             for party in self._clients
         }
 
+    def costs(self) -> dict[str, Any]:
+        """Dropouts, abandoned sums, times and bytes of all sessions, by the names of `ServerOutcome`."""
+        return {
+            "dropouts": self.dropouts,
+            "abandoned_sums": self.abandoned_sums,
+            "elapsed": self.elapsed,
+            "setup": self.setup,
+            "seconds": self.times.seconds,
+            "cpu_seconds": self.times.cpu_seconds,
+            "bytes_up": self.bytes("received"),
+            "bytes_down": self.bytes("sent"),
+        }
+
     def evaluation(self, round_id: int, figures: dict[str, Any], clients: int) -> dict[str, Any]:
         """A line of `metrics.jsonl`: the figures of an evaluation, of how many clients, and the costs so far."""
         record = {"round": round_id, "seconds": round(self.elapsed, 3), **figures, "clients": clients}

@@ -78,7 +78,7 @@ class FederationServer:
         self._stopping = EarlyStopping(config.patience)
         self._keys: ServerKeys | None = None
         self._tap: Tap | None = None
-        self._best_with: set[PartyId] = set(self._clients)
+        self._best_with = set(self._clients)
         """Clients that were told to keep the best copy, if there is one: test results are of that copy."""
         self._idle: set[PartyId] = set()
         """Clients that were asked to train and have not, since their last evaluation: they would refuse another."""
@@ -214,7 +214,6 @@ class FederationServer:
         self._idle -= asked & people.present
 
     def _look_back(self, round_id: RoundId) -> None:
-        """Evaluation and checkpoint when due."""
         if self._plan.evaluation_due(round_id):
             self._evaluate(round_id)
         if self._checkpoint_due(round_id):
@@ -330,22 +329,17 @@ class FederationServer:
         with self._transport.phase(last, "finish"):
             self._people.gather(Done, "results")
             self._people.dismiss(Goodbye(self.complete), last)
-        readable, table, ledger = isinstance(result, Collected), self._table, self._ledger
+        test, table, ledger = None, self._table, self._ledger
+        if isinstance(result, Collected):
+            test = self._plan.metrics.of(result.total)
         return ServerOutcome(
             rounds=done,
             best_round=self._stopping.best_round,
-            valid_mrr=self._stopping.best_mrr if readable else None,
-            test=self._plan.metrics.of(result.total) if isinstance(result, Collected) else None,
+            valid_mrr=self._stopping.best_mrr if test is not None else None,
+            test=test,
             test_clients=len(result.contributors) if result is not None else 0,
             union_size=table.union.size if table is not None else 0,
             rows_kept_local=rows_kept_local(table),
-            dropouts=ledger.dropouts,
-            abandoned_sums=ledger.abandoned_sums,
-            elapsed=ledger.elapsed,
-            setup=ledger.setup,
-            seconds=ledger.times.seconds,
-            cpu_seconds=ledger.times.cpu_seconds,
-            bytes_up=ledger.bytes("received"),
-            bytes_down=ledger.bytes("sent"),
+            **ledger.costs(),
             transcript=seal_record(self._tap, self._tap.seal()) if self._tap is not None else None,
         )
