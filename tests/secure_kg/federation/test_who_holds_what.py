@@ -298,7 +298,7 @@ def test_nobody_else_can_compute_a_clients_first_rows(tmp_path: Path) -> None:
         started[number][[graphs[number - 1].relations.index(name) for name in common]] for number in (1, 2)
     )
     assert abs(np.corrcoef(first.reshape(-1), second.reshape(-1))[0, 1]) < 5 / np.sqrt(first.size)
-    public = KgeLearner(graphs[0], small_config().training, torch.device("cpu"), 0, 1).rows("relation")
+    public = KgeLearner(graphs[0], small_config().training, torch.device("cpu"), 0, 1).export_block("relation")
     assert not np.array_equal(started[1], public)  # what the run's public seed gives
 
 

@@ -34,7 +34,7 @@ def trainer(config: TrainingConfig = SMALL, seed: int = 1, client: int = 1) -> K
 
 
 def same_rows(a: KgeLearner, b: KgeLearner) -> bool:
-    return all(a.rows(table).tobytes() == b.rows(table).tobytes() for table in ("entity", "relation"))
+    return all(a.export_block(table).tobytes() == b.export_block(table).tobytes() for table in ("entity", "relation"))
 
 
 @pytest.mark.parametrize("model", MODELS)
