@@ -70,7 +70,9 @@ def run_federation(
     credentials: dict[int, Credentials] | None = None,
     report: Callable[[str], None] = lambda line: None,
     turns: Turns | None = None,
+    records: Path | None = None,
 ) -> Run:
+    """`records`: where clients keep their records of openings, if these are to hold for several runs."""
     torch.set_num_threads(1)
     network, run = InProcessNetwork(len(graphs)), Run()
     folder = RunFolder.reopen(path, config) if resume else RunFolder.create(path, config)
@@ -90,7 +92,8 @@ def run_federation(
             client.greet()
             make = trainer_of or _trainer
             run.trainers[number] = make(graph, own, number)
-            client.run(run.trainers[number], folder.client(number), (credentials or {}).get(number))
+            record = records / f"client-{number}.record" if records is not None else None
+            client.run(run.trainers[number], folder.client(number), (credentials or {}).get(number), record)
         except (Vanished, LeftOut):
             run.gone.add(number)
         except Aborted as problem:
