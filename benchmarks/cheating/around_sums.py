@@ -154,7 +154,7 @@ def of_records() -> tuple[Entry, ...]:
         ),
         Entry(
             "cut-and-resumed",
-            "that an auditor reads nothing of poisoned rows: transcript and receipts end before them, and the job goes on",
+            "that an auditor reads nothing of poisoned rows: transcript and receipts end before them, and it goes on",
             claims.RECORD,
             "caught",
             ("opening-not-recorded",),

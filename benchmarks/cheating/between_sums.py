@@ -78,7 +78,7 @@ def of_results() -> tuple[Entry, ...]:
         Entry(
             "nudged-idle-results",
             "the victim's figures: as idle-results-again, with rows in between moved by the least that a float can be",
-            claims.AGAIN,
+            claims.AGAIN + claims.ONCE,
             "stopped",
             ("false-totals", "evaluated-on-demand"),
             again.nudged_idle_results,

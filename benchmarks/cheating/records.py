@@ -15,6 +15,7 @@ from protocols.foundation import wire
 from protocols.foundation.errors import DecodeError
 from protocols.foundation.identifiers import SessionId
 from protocols.transport.tap import LINK_BYTES, MAGIC, Tap, TranscriptRecord, frame_hash, read_transcript
+from protocols.transport.traffic import Direction
 from secure_kg.audit.view.read import Recording
 from secure_kg.federation.plan.messages import SharedRows
 from secure_kg.runs.recording import seal_record
@@ -103,7 +104,7 @@ def cut_and_resumed(path: Path) -> Played:
     return Played(stage, took > 0, {"clients_poisoned": took, "run_went_on": second.outcome is not None})
 
 
-def _cut_receipt(receipt: Path, passed: Counter[tuple[int, str]]) -> None:
+def _cut_receipt(receipt: Path, passed: Counter[tuple[int, Direction]]) -> None:
     """Marks stay whose frames are all in the transcript. `passed`: by client and direction, as the server sees it."""
     number, (head, *marks) = int(receipt.parent.name), receipt.read_bytes().splitlines(keepends=True)
     kept, sent, received = [head], 0, 0

@@ -137,8 +137,9 @@ class Openings:
         named = self._by_name.get(opening.name)
         if named is not None and named.model != opening.model:
             raise SumAbandoned(self._beside_others(opening, named))
-        for before in [named] if opening.purpose in self._moving else same:
-            if before is not None and dict(before.states) != dict(opening.states):
+        bound = [one for one in same if one is named] if opening.purpose in self._moving else same
+        for before in bound:
+            if dict(before.states) != dict(opening.states):
                 raise SumAbandoned(self._beside_others(opening, before))
         self._remember(opening)
         if self._note is not None:
