@@ -158,8 +158,16 @@ def of_records() -> tuple[Entry, ...]:
             "out of scope",
             (),
             records.cut_receipts,
-            shows=("receipt-unfinished",),
+            shows=("receipt-cut",),
             not_covered="Receipts that end early.",
+        ),
+        Entry(
+            "cut-and-resumed",
+            "that an auditor reads nothing of poisoned rows: transcript and receipts end before them, and it goes on",
+            claims.RECORD,
+            "caught",
+            ("opening-not-recorded",),
+            records.cut_and_resumed,
         ),
         Entry(
             "transcript-without-end",

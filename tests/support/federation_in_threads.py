@@ -71,7 +71,9 @@ def run_federation(
     credentials: dict[int, Credentials] | None = None,
     report: Callable[[str], None] = lambda line: None,
     turns: Turns | None = None,
+    records: Path | None = None,
 ) -> Run:
+    """`records`: where clients keep their records of openings, if these are to hold for several runs."""
     torch.set_num_threads(1)
     run = Run()
     folder = RunFolder.reopen(path, config) if resume else RunFolder.create(path, config)
@@ -87,7 +89,8 @@ def run_federation(
 
         def equip() -> Equipment:
             run.trainers[number] = (trainer_of or _trainer)(graph, own, number)
-            return Equipment(run.trainers[number], (credentials or {}).get(number))
+            record = records / f"client-{number}.record" if records is not None else None
+            return Equipment(run.trainers[number], (credentials or {}).get(number), record)
 
         site = PreparedSite(folder.client(number), equip)
         return lambda transport: take_part(own, transport, len(graphs), site)

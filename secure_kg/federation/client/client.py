@@ -26,6 +26,7 @@ from protocols.sums.totals import SumTotal
 from protocols.transport.base import Transport
 from secure_kg.federation.client import client_files, shared_blocks
 from secure_kg.federation.client.context import ClientContext
+from secure_kg.federation.client.lineage import lineage
 from secure_kg.federation.client.own_count import OwnCount
 from secure_kg.federation.client.result_exchange import ResultExchange
 from secure_kg.federation.client.states import States
@@ -134,7 +135,12 @@ class FederationClient:
         self._count.opened = frozenset(one.round for one in known if (one.run, one.purpose) == (run, "valid"))
         # Clients that were drawn have trained between two evaluations; others may not have been drawn.
         openings = Openings(
-            known, lambda opening: append_opening(record, opening), run, at_the_end=["test"], moving=["valid"]
+            known,
+            lambda opening: append_opening(record, opening),
+            run,
+            at_the_end=["test"],
+            moving=["valid"],
+            lineage_of=lambda round_id, purpose: lineage(self._plan, purpose, round_id, self._count.trained),
         )
         self._conversation.send(SERVER, Ready(), SETUP)
         self._context = self._open_session(learner, folder, states, credentials, openings)
@@ -234,7 +240,8 @@ class FederationClient:
 
     def _train_locally(self, round_id: RoundId) -> None:
         with self._context.watch.measure("train"):
-            self._results.last = self._context.learner.train(round_id)
+            stats = self._context.learner.train(round_id)
+        self._results.note_training(stats)
         self._count.trained = round_id
 
     def _finish(self, round_id: RoundId, asked: Finish) -> None:

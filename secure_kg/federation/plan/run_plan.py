@@ -173,6 +173,11 @@ class RunPlan:
         """Graph and threshold of a masked sum over so many of the clients."""
         return self.settings.sum_parameters(participants, len(self.clients))
 
+    @property
+    def sees_survivors(self) -> bool:
+        """Whether each client sees all survivors of a sum of results: in a sparse graph it sees its neighbours only."""
+        return self.settings.aggregation == "plain" or self.parameters(len(self.clients)).complete
+
     def expected(self, round_id: int, purpose: str) -> frozenset[PartyId]:
         """The clients that a sum is over."""
         everybody = purpose in (*RESULTS, union_names.PURPOSE, union_vote.PURPOSE) or purpose.startswith(UNION)
