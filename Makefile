@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test test-fast test-all lint bench clean
+.PHONY: help setup lock tables demo test test-fast test-all lint bench clean
 
 help:
 	@echo "make demo       set up .venv once, then train FedR on UMLS, 1 server and 5 clients: private union, secure sums"
@@ -16,6 +16,7 @@ help:
 	@echo "make lint       ruff, and mypy --strict on all packages"
 	@echo "make bench      what secure and secret aggregation cost next to their plain twin (BENCH='--dataset ...' for options)"
 	@echo "make lock       write the lock files again from pyproject.toml and constraints.txt"
+	@echo "make tables     write the tables of the documents again that are rendered from the protocols' disclosures"
 	@echo "make clean      remove .venv, caches and demo runs"
 
 setup: $(STAMP)
@@ -42,6 +43,9 @@ lock:
 	$(PYTHON) -m venv build/lock
 	build/lock/bin/python -m pip $(LOCKED) --require-hashes -r .ci/uv.txt
 	build/lock/bin/python .ci/lock.py build/lock/bin/uv
+
+tables: setup
+	$(BIN)/python .ci/tables.py
 
 demo: setup
 	$(BIN)/python -m launch.fedr_secagg

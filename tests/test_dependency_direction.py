@@ -109,7 +109,7 @@ def test_the_packages_were_read() -> None:
     # One of each direction that is allowed, so that an empty list of imports cannot pass for a clean one.
     assert ("protocols.sums.secagg.client", "protocols.primitives.prg") in seen
     assert ("secure_kg.federation.server.gathering", "protocols.session.conversation") in seen
-    assert ("launch.job", "secure_kg.federation.server.server") in seen
+    assert ("launch.hosts.mpi", "secure_kg.federation.server.serve") in seen
 
 
 def test_imports_point_one_way() -> None:
@@ -190,17 +190,17 @@ def test_mpi_is_started_by_its_transport_and_otherwise_only_when_a_job_asks() ->
     ("module", "source"),
     [
         ("protocols.foundation.wire", "import secure_kg"),
-        ("protocols.foundation.wire", "from launch import job"),
+        ("protocols.foundation.wire", "from launch import main"),
         ("protocols", "import benchmarks.overhead as overhead"),
         ("protocols.primitives.prg", "from protocols.foundation import wire"),
         ("protocols.sums.plain", "from protocols.sums.secagg.client import SecAggClient"),
-        ("secure_kg.data.graph", "from launch.job import run_rank"),
+        ("secure_kg.data.graph", "from launch.hosts.mpi import run_rank"),
         ("secure_kg", "def late():\n    from protocols.primitives import prg"),
         ("secure_kg", "from protocols import primitives"),
         ("secure_kg", "if TYPE_CHECKING:\n    from protocols.primitives.keys import AgreementKey"),
         ("secure_kg", "import importlib\nimportlib.import_module('benchmarks')"),
-        ("launch.job", "import protocols.primitives.group"),
-        ("launch.job", "import benchmarks"),
+        ("launch.main", "import protocols.primitives.group"),
+        ("launch.main", "import benchmarks"),
     ],
 )
 def test_a_wrong_direction_is_noticed(module: str, source: str) -> None:
@@ -212,8 +212,8 @@ def test_a_wrong_direction_is_noticed(module: str, source: str) -> None:
     [
         ("protocols.sums.secagg.client", "from protocols.primitives import prg"),
         ("secure_kg.federation.client.client", "from protocols.sums.secagg.sums import SecAggSumClient"),
-        ("launch.job", "from secure_kg.foundation.errors import UserError"),
-        ("benchmarks.overhead", "import launch.job, secure_kg, protocols.primitives.prg"),
+        ("launch.main", "from secure_kg.foundation.errors import UserError"),
+        ("benchmarks.overhead", "import launch.main, secure_kg, protocols.primitives.prg"),
         ("protocols.foundation.wire", "import protocols_of_others, secure_kgx"),
     ],
 )
@@ -246,7 +246,7 @@ def test_secrets_are_no_seeded_randomness() -> None:
 # --- what a server's process loads ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("module", ["secure_kg.federation.server.server", "launch.job"])
+@pytest.mark.parametrize("module", ["secure_kg.federation.server.serve", "launch.hosts.mpi", "launch.hosts.job"])
 def test_the_server_loads_no_model_code(module: str) -> None:
     heavy = ["torch", "numba", "pykeen", "pandas", "mpi4py", "secure_kg.models.base", "secure_kg.learning.kge"]
     code = f"import {module}, sys; print(sorted(set({heavy}) & sys.modules.keys())); print({module!r} in sys.modules)"

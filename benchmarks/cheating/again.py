@@ -4,6 +4,8 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from benchmarks.cheating.entry import Played
 from benchmarks.cheating.evaluations import figures_of_victim
 from benchmarks.cheating.meddling import Cheat, ServerDied
@@ -15,13 +17,17 @@ from protocols.foundation.errors import PeerLost
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.session.conversation import LeaveOut
 from secure_kg.federation.plan.messages import Evaluate, TrainRound
+from secure_kg.federation.plan.run_plan import AGREEING_ROUND
 from secure_kg.federation.server.server import FederationServer
+from secure_kg.federation.server.shared_table import ReadableTable
 
 SAVED: Final = 2
 """The round whose checkpoint comes before its evaluation."""
 LAST: Final = 5
 """The round for which the victim and one more are drawn; all others were drawn before, and not for this one."""
 DRAWN_WITH_VICTIM: Final = 1
+NUDGED_AFTER: Final = 3
+"""The round after which nobody trains any more, and every mean is moved by the least that a float can be."""
 
 
 class _SavesFirst(FederationServer):
@@ -103,6 +109,63 @@ def idle_results(path: Path) -> Played:
     session = stage.perform(LeavesUnread())
     sums = sums_read(stage, session)
     with_it, without = total_of(sums, "valid", LAST - 1), total_of(sums, "valid", LAST)
+    if with_it is None or without is None or with_it[1] - without[1] != {VICTIM}:
+        return Played(stage, False, NOTHING.record())
+    spoils = figures_of_victim(with_it[0], without[0], session.trainers[VICTIM], "valid", 0)
+    return Played(stage, spoils.got, spoils.record())
+
+
+class _NudgesForIdle(FederationServer):
+    """Has the clients that are not drawn for the next round evaluated twice, with a table in between that is new."""
+
+    def _evaluate(self, round_id: RoundId) -> None:
+        if round_id < NUDGED_AFTER:
+            return  # what is opened now could be opened later over the same clients only
+        later = RoundId(round_id + 1)
+        idle = set(self._clients) - set(self._plan.participants(later))
+        self._results_of(round_id, idle)
+        self._nudge(later)
+        self._results_of(later, idle - {PartyId(VICTIM)})
+        raise ServerDied
+
+    def _results_of(self, round_id: RoundId, parties: set[PartyId]) -> None:
+        self._people.round = round_id
+        self._bring(self._clients, round_id)
+        with self._transport.phase(round_id, "evaluate"):
+            self._people.tell(parties, Evaluate())
+        self._add_up_results(round_id, "valid", parties)
+
+    def _nudge(self, round_id: RoundId) -> None:
+        table = self._table
+        if not isinstance(table, ReadableTable):
+            raise TypeError("a table that cannot be read")
+        some = table.averaged > AGREEING_ROUND  # clients scale first means, and would not scale these
+        nudged = np.nextafter(table.rows, np.float32(100), dtype=np.float32)
+        table.rows = np.where(some[:, None], nudged, table.rows)
+        table.averaged = np.where(some, np.uint32(round_id), table.averaged).astype(np.uint32)
+        table.newest = int(round_id)
+
+
+class NudgesForIdle(Cheat):
+    server = _NudgesForIdle
+
+
+def nudged_idle_results(path: Path) -> Played:
+    """Its success: the victim's figures, by which the two sums differ. No rank changes by so little."""
+    config = stage_config(
+        clients=8,
+        rounds=8,
+        eval_every=1,
+        checkpoint_every=0,
+        client_fraction=0.25,
+        min_holders=2,
+        max_corrupt=0.0,
+        max_dropout=0.4,
+    )
+    stage = Stage(path, config)
+    session = stage.perform(NudgesForIdle())
+    sums = sums_read(stage, session)
+    with_it, without = total_of(sums, "valid", NUDGED_AFTER), total_of(sums, "valid", NUDGED_AFTER + 1)
     if with_it is None or without is None or with_it[1] - without[1] != {VICTIM}:
         return Played(stage, False, NOTHING.record())
     spoils = figures_of_victim(with_it[0], without[0], session.trainers[VICTIM], "valid", 0)

@@ -50,6 +50,10 @@ def of_sessions() -> tuple[Entry, ...]:
 
 
 def of_unions() -> tuple[Entry, ...]:
+    return (*_places_and_attempts(), *_guesses_and_noise())
+
+
+def _places_and_attempts() -> tuple[Entry, ...]:
     return (
         Entry(
             "colliding-places",
@@ -99,6 +103,11 @@ def of_unions() -> tuple[Entry, ...]:
             claims.TABLES,
             unions.different_lists,
         ),
+    )
+
+
+def _guesses_and_noise() -> tuple[Entry, ...]:
+    return (
         Entry(
             "guessed-names",
             "whether anybody holds a name that it has guessed and put into its own graph",
@@ -149,8 +158,16 @@ def of_records() -> tuple[Entry, ...]:
             "out of scope",
             (),
             records.cut_receipts,
-            shows=("receipt-unfinished",),
+            shows=("receipt-cut",),
             not_covered="Receipts that end early.",
+        ),
+        Entry(
+            "cut-and-resumed",
+            "that an auditor reads nothing of poisoned rows: transcript and receipts end before them, and it goes on",
+            claims.RECORD,
+            "caught",
+            ("opening-not-recorded",),
+            records.cut_and_resumed,
         ),
         Entry(
             "transcript-without-end",

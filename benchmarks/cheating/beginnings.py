@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,10 @@ from secure_kg.federation.server.server import FederationServer
 from secure_kg.runs import checkpoint
 from secure_kg.runs.alignment_files import AlignedRun
 
+NEARLY: Final = 1 + 1e-6
+"""By which factor a learning rate is another one, and its rows hardly are."""
+_SAME_ROW: Final = 1e-3
+"""Rows of two runs that differ by less are taken for the same one."""
 IMPOSSIBLE: Final = 1 << 32
 """A round whose number no frame can have."""
 
@@ -123,6 +128,18 @@ def restarted_job(path: Path) -> Played:
     return Played(stage, spoils.got, spoils.record())
 
 
+def nearly_the_same_job(path: Path) -> Played:
+    """A job that came to its end, and once more with another learning rate. In one round the victim is too slow."""
+    config = stage_config()
+    again = replace(config, training=replace(config.training, lr=config.training.lr * NEARLY))
+    done = Stage(path / "done", config)
+    first = done.perform(Cheat())
+    stage = Stage(path / "again", again, earlier=done)
+    second = stage.perform(WithoutVictimAnew())
+    spoils = _rows_of_victim(done, first, stage, second)
+    return Played(stage, spoils.got, spoils.record())
+
+
 def _rows_of_victim(broken: Stage, first: Session, stage: Stage, second: Session) -> Spoils:
     """The difference of a round's sums. Which position is which in the other run, the sums of the round before tell."""
     sums_then, sums_anew = sums_read(broken, first), sums_read(stage, second)
@@ -132,11 +149,11 @@ def _rows_of_victim(broken: Stage, first: Session, stage: Stage, second: Session
     if held is None or any(one is None for one in sums):
         return NOTHING
     before, then, before_anew, anew = (one[0] for one in sums if one is not None)
-    where = {tuple(row): place for place, row in enumerate(_rows(before_anew).tolist()) if any(row)}
+    distances = np.abs(_rows(before)[held[0], None] - _rows(before_anew)[None]).max(axis=-1)
     pairs = [
-        (index, place, where[tuple(row)])
-        for index, (place, row) in enumerate(zip(held[0].tolist(), _rows(before)[held[0]].tolist(), strict=True))
-        if tuple(row) in where and anew.counts[where[tuple(row)]]
+        (index, place, nearest)
+        for index, (place, nearest) in enumerate(zip(held[0].tolist(), distances.argmin(axis=1).tolist(), strict=True))
+        if before.counts[place] and distances[index, nearest] < _SAME_ROW and anew.counts[nearest]
     ]
     if not pairs:
         return NOTHING

@@ -75,6 +75,14 @@ def of_results() -> tuple[Entry, ...]:
             unnamed="Clients that are too slow leave the same transcript, and receipts have no times.",
             shows=("sums-given-up",),
         ),
+        Entry(
+            "nudged-idle-results",
+            "the victim's figures: as idle-results-again, with rows in between moved by the least that a float can be",
+            claims.AGAIN + claims.ONCE,
+            "stopped",
+            ("false-totals", "evaluated-on-demand"),
+            again.nudged_idle_results,
+        ),
     )
 
 
@@ -87,6 +95,15 @@ def of_beginnings() -> tuple[Entry, ...]:
             "stopped",
             (),
             beginnings.restarted_job,
+            unnamed="An honest server that has lost a client leaves the same transcript.",
+        ),
+        Entry(
+            "nearly-the-same-job",
+            "the victim's rows: a second run with a learning rate larger by 10^-6, in which a round is held without it",
+            claims.AGAIN,
+            "stopped",
+            (),
+            beginnings.nearly_the_same_job,
             unnamed="An honest server that has lost a client leaves the same transcript.",
         ),
         Entry(

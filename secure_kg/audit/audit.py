@@ -16,6 +16,7 @@ from secure_kg.audit.checks.integrity import Integrity
 from secure_kg.audit.checks.keys import Keys
 from secure_kg.audit.checks.openings import BothShares, LateVectors
 from secure_kg.audit.checks.participation import Differences
+from secure_kg.audit.checks.refusals import Refusals
 from secure_kg.audit.checks.relays import Relays
 from secure_kg.audit.checks.repeated_sums import RepeatedSums
 from secure_kg.audit.checks.resuming import Resuming
@@ -112,6 +113,7 @@ def checks_for(run: AuditedRun, directory: Mapping[PartyId, bytes] | None) -> li
         Resuming(config, clients),
         Evaluations(config, clients),
         RepeatedSums(config, clients),
+        Refusals(config, clients),
         Verdicts(config, clients),
         UnionAnswers(config, clients),
         FewHolders(config, clients),

@@ -116,5 +116,6 @@ def _sides(sides: Sides) -> tuple[Side, ...]:
 
 
 def _sums(ranks: Tensor) -> RankingSums:
-    hits1, hits3, hits10 = (int((ranks <= k).sum()) for k in (1, 3, 10))
-    return RankingSums(len(ranks), float(ranks.reciprocal().sum()), hits1, hits3, hits10)
+    hits1, hits3, hits10, hits5 = (int((ranks <= k).sum()) for k in (1, 3, 10, 5))
+    doubled = int((2 * ranks).sum())  # exact: halves, far below 2^53
+    return RankingSums(len(ranks), float(ranks.reciprocal().sum()), hits1, hits3, hits10, hits5, doubled)

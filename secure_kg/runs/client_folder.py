@@ -2,7 +2,7 @@
 
 pid                 number of the process that works on it
 run.id              a random name for the run, by which this client tells its runs apart
-openings.jsonl      one line per sum: run, round, purpose, survivors and their states (`secagg.openings`)
+openings.jsonl      one line per sum: run, round, purpose, survivors, their states, lineage (`secagg.openings`)
 state.key           256 random bits under which this client commits to its states; they open nothing else
 
 The last two may lie elsewhere, for several runs together.
@@ -76,6 +76,7 @@ def append_opening(folder: Path, opening: Opening) -> None:
         "survivors": sorted(int(party) for party in opening.survivors),
         "states": {str(int(party)): state.hex() for party, state in sorted(opening.states.items())},
         "model": opening.model.hex(),
+        **({"lineage": opening.lineage} if opening.lineage else {}),
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -103,7 +104,8 @@ def read_openings(folder: Path) -> list[Opening]:
             states = {PartyId(int(party)): bytes.fromhex(state) for party, state in record.get("states", {}).items()}
             name = RoundId(int(record["round"])), str(record["purpose"])
             model = bytes.fromhex(record.get("model", ""))
-            known.append(Opening(*name, survivors, states, model, str(record.get("run", ""))))
+            run, lineage = str(record.get("run", "")), str(record.get("lineage", ""))  # earlier versions lack them
+            known.append(Opening(*name, survivors, states, model, run, lineage))
         except (ValueError, KeyError, TypeError, AttributeError):
             raise UserError(f"{path}: not a record of openings") from None
     return known

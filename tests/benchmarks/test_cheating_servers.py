@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.cheating import again, apart, comparisons, guessing, lending, sessions, tables
+from benchmarks.cheating import again, apart, beginnings, comparisons, guessing, lending, sessions, tables
 from benchmarks.cheating.absences import NeverTold
 from benchmarks.cheating.entry import Played, perform
 from benchmarks.cheating.stage import CLIENTS, VICTIM, Stage, stage_config
@@ -20,11 +20,12 @@ from protocols.sums.secagg.openings import Openings
 from protocols.sums.secret import aggregation as secret_aggregation
 from secure_kg.audit.audit import audit
 from secure_kg.audit.view.read import open_run
-from secure_kg.federation.client import client
+from secure_kg.federation.client import client, shared_blocks
 from secure_kg.federation.client.own_count import OwnCount
 from secure_kg.federation.client.own_rows import OwnRows
 from secure_kg.federation.client.states import States
 from secure_kg.federation.plan.messages import SharedRows, Welcome
+from secure_kg.federation.plan.run_plan import RunPlan
 
 pytestmark = pytest.mark.long
 
@@ -77,8 +78,8 @@ def test_a_cheat_that_is_stopped_or_caught_has_a_finding_that_names_it_or_a_reas
 
 
 def test_what_an_audit_must_show_besides_is_looked_for() -> None:
-    assert perform(ZOO["cut-receipts"])["audit_other"].count("receipt-unfinished") == 1
-    assert not perform(dataclasses.replace(ZOO["honest"], shows=("receipt-unfinished",)))["ok"]
+    assert perform(ZOO["cut-receipts"])["audit_other"].count("receipt-cut") == 1
+    assert not perform(dataclasses.replace(ZOO["honest"], shows=("receipt-cut",)))["ok"]
 
 
 class Idle(tables.TwoTables):
@@ -131,6 +132,9 @@ def test_if_clients_counted_evaluations_by_their_checkpoint_the_victims_loss_wou
 ) -> None:
     """And an auditor sees what the checkpoint does not know of."""
     monkeypatch.setattr(OwnCount, "_last", lambda self, round_id: self._evaluated)
+    monkeypatch.setattr(OwnCount, "tells_loss", OwnCount.fresh)
+    forget_states(monkeypatch)
+    forget_lineages(monkeypatch)
     played = again.checkpoint_first(tmp_path)
     assert played.got
     assert played.evidence["largest_error"] == 0
@@ -140,19 +144,65 @@ def test_if_clients_counted_evaluations_by_their_checkpoint_the_victims_loss_wou
     assert f"asked for results after its checkpoint of round {again.SAVED}" in named.evidence[0]
 
 
+def forget_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if clients committed to something new for every sum of results."""
+    monkeypatch.setattr(States, "of_results", lambda self, parameters, part: os.urandom(32))
+
+
+def forget_lineages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "lineage", lambda *_: "")
+
+
+@pytest.mark.parametrize("play", [again.idle_results, again.nudged_idle_results])
 def test_if_idle_clients_had_another_commitment_the_victims_figures_would_be_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    play: Callable[[Path], Played], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(States, "of_results", lambda self, trainer, part: os.urandom(32))
-    played = again.idle_results(tmp_path)
+    """Two guards stop it, and one of them is enough."""
+    with monkeypatch.context() as patch:
+        forget_states(patch)
+        assert not play(tmp_path / "lineages").got
+    with monkeypatch.context() as patch:
+        forget_lineages(patch)
+        assert not play(tmp_path / "states").got
+    forget_states(monkeypatch)
+    forget_lineages(monkeypatch)
+    played = play(tmp_path / "neither")
     assert played.got
     assert played.evidence["largest_error"] < 1e-6
+
+
+def test_if_idle_clients_committed_to_the_rows_they_were_sent_a_nudge_would_be_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The nudge, and not that idle clients are asked again: rows that stay give the same commitment."""
+    forget_lineages(monkeypatch)
+    monkeypatch.setattr(RunPlan, "sees_survivors", False)
+    played = again.nudged_idle_results(tmp_path / "nudged")
+    assert played.got
+    assert played.evidence["largest_error"] < 1e-6
+    assert not again.idle_results(tmp_path / "still").got
+
+
+def test_without_lineages_a_run_with_nearly_the_same_settings_would_give_the_victims_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forget_lineages(monkeypatch)
+    played = beginnings.nearly_the_same_job(tmp_path)
+    assert played.got
+    assert played.evidence["largest_error"] < 1e-4
+    assert played.evidence["entries"] > 100
+
+
+def test_nothing_else_than_what_clients_know_names_a_record_that_was_cut() -> None:
+    record = perform(ZOO["cut-and-resumed"])
+    assert record["evidence"] == {"clients_poisoned": CLIENTS, "run_went_on": True}
+    assert record["audit_high"] == ["opening-not-recorded"]
 
 
 def test_if_first_rows_came_from_the_seed_and_the_name_names_would_be_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "private_seed", lambda graph, seed: guessing.public_seed(seed))
+    monkeypatch.setattr(shared_blocks, "private_seed", lambda graph, seed: guessing.public_seed(seed))
     played = guessing.guessed_first_rows(tmp_path)
     assert played.got
     assert played.evidence["found"] == played.evidence["rows_read"] > 0

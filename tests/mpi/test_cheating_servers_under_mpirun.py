@@ -21,7 +21,8 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from launch import fedr_secagg, job
+from launch import fedr_secagg
+from secure_kg.federation.server import serve
 
 
 def server(*arguments):
@@ -31,7 +32,7 @@ def server(*arguments):
 
 
 if sys.argv[1] != "honest":
-    job.FederationServer = server
+    serve.FederationServer = server
 sys.exit(fedr_secagg.main(sys.argv[3:]))
 """
 NATIONS = ("--dataset", "nations", "--dim", "8", "--rounds", "4", "--transcript", "--out", "run")

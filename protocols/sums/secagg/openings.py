@@ -11,7 +11,10 @@ all, and a client helps to open
 - a sum that holds a state which it has opened before, its own or anybody's, in this run or an earlier one of which it
   has the record, only over the same survivors and with the same states of all of them (of a purpose in which others may
   have moved on in between, over the same survivors);
-- sums of a purpose that is meant to be opened at the end of a run, in whatever round, over one set of survivors.
+- sums of a purpose that is meant to be opened at the end of a run, in whatever round, over one set of survivors;
+- a sum of a lineage which it has opened before, in this run or an earlier one, only over the same survivors. A lineage
+  is the client's own word for inputs that are nearly the same whatever a server does: a state is new as soon as one bit
+  of it is, and a server chooses some of the bits (a table that it sends, a learning rate that it proposes).
 
 A client guards the states of the others too, because a threshold of clients opens a sum, whether or not the one whose
 secret comes twice is among them. If those who shared keys already rule a sum out, it gives no input either. A refusal
@@ -22,18 +25,29 @@ client are the same, and nothing else. Commitments are part of the keys under wh
 other (`terms`): a server that passes on a false one makes an end of the sum before any input is given.
 
 In a sparse graph a client sees its neighbours only, and a new sum gives it new ones: there it opens no state twice.
+
+The words of a refusal are read by auditors (`opened_before`): a client that refuses a sum because of an earlier opening
+in the same run says which, and a record of the run that lacks that opening is not whole.
 """
 
 import hashlib
 import hmac
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from protocols.foundation.errors import SumAbandoned
 from protocols.foundation.identifiers import PartyId, RoundId
 
 _DOMAIN = b"secure-kg/state/1/"
+_OVER_OTHERS: Final = "opened before over other clients"
+_BESIDE_OTHERS: Final = "opened before, beside other states or rows"
+_IN_ANOTHER_RUN: Final = " in another run"
+_REFUSAL: Final = re.compile(
+    r"the sum of (\S+) of round (\d+) (?:was|has inputs that were)(?:, as (\S+) of (\d+),)? "
+    f"(?:{_OVER_OTHERS}|{_BESIDE_OTHERS});"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +60,11 @@ class Opening:
     states: Mapping[PartyId, bytes] = field(default_factory=dict)
     """The survivors' commitments. Empty ones guard nothing: such an input is fresh each time."""
     model: bytes = b""
-    """Digest of what all of them have applied (`Terms.model`)."""
+    """Digest of what all of them have applied (`SumTerms.model`)."""
     run: str = ""
     """In which run, by the client's own count: rounds of different runs have nothing in common."""
+    lineage: str = ""
+    """What its inputs nearly depend on, by the client's own settings; empty if they are new in every run."""
 
     @property
     def name(self) -> tuple[int, str]:
@@ -57,6 +73,8 @@ class Opening:
 
 Note: TypeAlias = Callable[[Opening], None]
 """Write down what is about to be opened; must not return before it is safe from the process's own death."""
+LineageOf: TypeAlias = Callable[[RoundId, str], str]
+"""The lineage of the sum of a round and purpose, as it is now."""
 
 
 def commit(key: bytes, kind: str, depends_on: bytes) -> bytes:
@@ -64,11 +82,20 @@ def commit(key: bytes, kind: str, depends_on: bytes) -> bytes:
     return hmac.new(key, _DOMAIN + kind.encode() + b"/" + depends_on, hashlib.sha256).digest()
 
 
+def opened_before(reason: str) -> tuple[int, str] | None:
+    """Round and purpose of the opening in the same run for which a client has refused a sum; None for other reasons."""
+    found = _REFUSAL.match(reason)
+    if found is None:
+        return None
+    purpose, number, other_purpose, other_number = found.groups()
+    return int(other_number or number), other_purpose or purpose
+
+
 class Openings:
     """`known`: what was opened before this session. `note`: where to write down what is opened now.
 
     `run`: the run under way. `at_the_end`: purposes whose sums are opened over one set of survivors in a run. `moving`:
-    purposes in which a state may come again beside others that have changed.
+    purposes in which a state may come again beside others that have changed. `lineage_of`: None if no sum has one.
     """
 
     def __init__(
@@ -78,10 +105,13 @@ class Openings:
         run: str = "",
         at_the_end: Collection[str] = (),
         moving: Collection[str] = (),
+        lineage_of: LineageOf | None = None,
     ) -> None:
         self._run, self._at_the_end, self._moving = run, frozenset(at_the_end), frozenset(moving)
+        self._lineage_of = lineage_of
         self._by_name: dict[tuple[int, str], Opening] = {}
         self._by_state: dict[bytes, Opening] = {}
+        self._by_lineage: dict[str, Opening] = {}
         self._last: dict[str, Opening] = {}
         for opening in known:
             self._remember(opening)
@@ -92,28 +122,33 @@ class Openings:
 
     def may_come(self, opening: Opening) -> None:
         """`SumAbandoned` if no part of these `survivors`, of whom some may still drop out, can be opened."""
-        for before in (*self._same_inputs(opening), *self._same_end(opening)):
+        opening = self._mine(opening)
+        for before in (*self._same_inputs(opening), *self._nearly_same_inputs(opening)):
             if not before.survivors <= opening.survivors:
                 raise SumAbandoned(self._over_others(opening, before))
 
     def open(self, opening: Opening) -> None:
         """Called right before a client answers for the survivors; `SumAbandoned` if it must not."""
+        opening = self._mine(opening)
         same = self._same_inputs(opening)
-        for before in (*same, *self._same_end(opening)):
+        for before in (*same, *self._nearly_same_inputs(opening)):
             if before.survivors != opening.survivors:
                 raise SumAbandoned(self._over_others(opening, before))
         named = self._by_name.get(opening.name)
-        applied_otherwise = named is not None and named.model != opening.model
-        bound = [named] if opening.purpose in self._moving else same
-        if applied_otherwise or any(one is not None and dict(one.states) != dict(opening.states) for one in bound):
-            raise SumAbandoned(
-                f"the sum of {opening.purpose} of round {opening.round} has inputs that were opened before, beside "
-                "other states or rows; the difference would be what has changed"
-            )
-        opening = replace(opening, run=self._run)
+        if named is not None and named.model != opening.model:
+            raise SumAbandoned(self._beside_others(opening, named))
+        bound = [one for one in same if one is named] if opening.purpose in self._moving else same
+        for before in bound:
+            if dict(before.states) != dict(opening.states):
+                raise SumAbandoned(self._beside_others(opening, before))
         self._remember(opening)
         if self._note is not None:
             self._note(opening)
+
+    def _mine(self, opening: Opening) -> Opening:
+        """As this client knows it."""
+        lineage = self._lineage_of(opening.round, opening.purpose) if self._lineage_of is not None else ""
+        return replace(opening, run=self._run, lineage=lineage)
 
     def _same_inputs(self, opening: Opening) -> list[Opening]:
         """What was opened of the same name, and of each of the same states."""
@@ -121,24 +156,38 @@ class Openings:
         same = [self._by_state[state] for state in opening.states.values() if state in self._by_state]
         return [*([named] if named is not None else []), *same]
 
-    def _same_end(self, opening: Opening) -> list[Opening]:
-        last = self._last.get(opening.purpose)
-        return [last] if last is not None else []
+    def _nearly_same_inputs(self, opening: Opening) -> list[Opening]:
+        """What was opened at the end of the run, and of the same lineage."""
+        found = (self._last.get(opening.purpose), self._by_lineage.get(opening.lineage))
+        return [before for before in found if before is not None]
 
     def _remember(self, opening: Opening) -> None:
-        """The first opening of each sum and of each state counts."""
+        """The first opening of each sum, state and lineage counts."""
         if opening.run == self._run:
             self._by_name.setdefault(opening.name, opening)
             if opening.purpose in self._at_the_end:
                 self._last.setdefault(opening.purpose, opening)
+        if opening.lineage:
+            self._by_lineage.setdefault(opening.lineage, opening)
         for state in opening.states.values():
             if state:
                 self._by_state.setdefault(state, opening)
 
     def _over_others(self, opening: Opening, before: Opening) -> str:
-        same = (before.run, before.name) == (self._run, opening.name)
-        again = "was" if same else f"has inputs that were, as {before.purpose} of {before.round},"
-        return (
-            f"the sum of {opening.purpose} of round {opening.round} {again} opened before over other clients; the "
-            "difference would be the input of those missing"
-        )
+        return self._refusal(opening, before, _OVER_OTHERS, "the difference would be the input of those missing")
+
+    def _beside_others(self, opening: Opening, before: Opening) -> str:
+        return self._refusal(opening, before, _BESIDE_OTHERS, "the difference would be what has changed")
+
+    def _refusal(self, opening: Opening, before: Opening, how: str, why: str) -> str:
+        """`opened_before` reads it."""
+        it = f"the sum of {opening.purpose} of round {opening.round}"
+        earlier = f"as {before.purpose} of {before.round},"
+        if before.run != self._run:
+            exactly = not {*filter(None, opening.states.values())}.isdisjoint(before.states.values())
+            inputs = "inputs" if exactly else "nearly the inputs"
+            why = f"{why}; another --seed gives other inputs"
+            return f"{it} has {inputs} that were, {earlier} {how}{_IN_ANOTHER_RUN}; {why}"
+        if before.name != opening.name:
+            return f"{it} has inputs that were, {earlier} {how}; {why}"
+        return f"{it} {'was' if how == _OVER_OTHERS else 'has inputs that were'} {how}; {why}"

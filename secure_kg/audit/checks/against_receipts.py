@@ -9,7 +9,8 @@ from protocols.transport.tap import frame_hash
 from secure_kg.audit.view.findings import Evidence, Finding
 from secure_kg.audit.view.read import AuditedRun, Observation, Recording
 from secure_kg.audit.view.receipts import Receipts
-from secure_kg.federation.plan.messages import Goodbye
+from secure_kg.federation.plan.messages import Done, Goodbye, Judged, LentTable, Saved
+from secure_kg.federation.plan.run_plan import RESULTS
 from secure_kg.foundation.words import counted
 from secure_kg.runs.recording import session_name
 
@@ -17,11 +18,17 @@ _GREETING = 1
 """`Hello` one way and `Welcome` the other."""
 
 
+_MOST_WITHOUT_MARK = 1
+"""Requests that a client was at work on when it was killed: it makes a mark before it takes the next one."""
+
+
 class _Session:
     """What one transcript holds, as far as receipts can speak of it."""
 
     def __init__(self) -> None:
         self.hashes: dict[tuple[int, str], list[str]] = {}
+        self._requests: dict[int, list[tuple[int, str] | None]] = {}
+        """By client, for each frame that it sent: which request it answers."""
         self._left_out: set[int] = set()
         self._last: object = None
         self._goodbyes: list[bool] = []
@@ -29,6 +36,8 @@ class _Session:
     def observe(self, observation: Observation) -> None:
         message, peer = observation.message, observation.peer
         self.hashes.setdefault((peer, observation.direction), []).append(frame_hash(observation.frame))
+        if observation.direction == "received":
+            self._requests.setdefault(peer, []).append(_request(observation))
         self._last = message
         match message:
             case LeaveOut():
@@ -37,6 +46,10 @@ class _Session:
                 self._left_out.discard(peer)
             case Goodbye(complete=complete):
                 self._goodbyes.append(complete)
+
+    def answered_after(self, client: int, frames: int) -> int:
+        """To how many requests a client has answered after so many frames."""
+        return len({*self._requests.get(client, [])[frames:]} - {None})
 
     def why_unread(self, client: int) -> str:
         """Why an honest server would not have read the last messages of a client; empty if it would have."""
@@ -63,7 +76,7 @@ class AgainstReceipts:
         self._recorded: set[SessionId] = set()
         self.compared = self.matched = 0
         self._unread, self._cut_off = Evidence(), Evidence()
-        self._absent, self._unfinished = Evidence(), Evidence()
+        self._absent, self._unfinished, self._cut = Evidence(), Evidence(), Evidence()
         self._missing, self._greeted = Evidence(), Evidence()
 
     def observe(self, observation: Observation) -> None:
@@ -118,13 +131,22 @@ class AgainstReceipts:
                 f"{name} lacks {counted(count, 'frame')} that client {number} sent", recording, session, number
             )
         if not receipt.final:
-            rest = f", and {name} has {len(told)} to it" if len(told) > len(got) else ""
-            self._unfinished.add(f"client {number}: ends after {counted(len(got), 'frame')} received{rest}")
+            self._end_early(name, session, receipt, len(told))
             return
         if (count := len(received) - len(sent)) > 0:
             self._differs.add(f"{name} has {counted(count, 'frame')} that client {number} did not send")
         if (count := len(told) - len(got)) > 0:
             self._differs.add(f"{name} has {counted(count, 'frame')} that client {number} did not receive")
+
+    def _end_early(self, name: str, session: _Session, receipt: KeptReceipt, told: int) -> None:
+        """`told`: how many frames the transcript has to the client."""
+        number, got = receipt.head.client, len(receipt.received)
+        line = f"client {number}: ends after {counted(got, 'frame')} received"
+        answered = session.answered_after(number, len(receipt.sent))
+        if answered > _MOST_WITHOUT_MARK:
+            self._cut.add(f"{line}, and in {name} it has answered {counted(answered, 'request')} after that")
+        else:
+            self._unfinished.add(line + (f", and {name} has {told} to it" if told > got else ""))
 
     def _not_read(self, line: str, recording: Recording, session: _Session, number: int) -> None:
         if recording.seal is None and recording.damage is None:
@@ -156,6 +178,18 @@ class AgainstReceipts:
                     "The last messages before a session broke off, or before a client was left out, may never have "
                     "been read. The evidence says which reason the transcript gives; a server could have cut its "
                     "record there.",
+                )
+            )
+        if self._cut:
+            found.append(
+                Finding(
+                    "receipt-cut",
+                    "medium",
+                    "Receipts end before requests that their clients have answered",
+                    self._cut.told(),
+                    "A client makes a mark after every request, before it takes the next one. Marks are missing here: "
+                    "the ends of these receipts were cut off, or their machines lost power. What the server's record "
+                    "says of these clients afterwards is taken on its word.",
                 )
             )
         if self._unfinished:
@@ -255,6 +289,26 @@ class AgainstReceipts:
                 )
             )
         return found
+
+
+def _request(observation: Observation) -> tuple[int, str] | None:
+    """By round and kind: the request that a client answers with this; None if that cannot be told."""
+    match observation.message:
+        case Saved():
+            kind = "checkpoint"
+        case LentTable():
+            kind = "loan"
+        case Judged():
+            kind = "valid"
+        case Done():
+            kind = "test"
+        case _ if observation.purpose in RESULTS:
+            kind = observation.purpose
+        case _ if observation.purpose:
+            kind = "training" if observation.round else "set-up"
+        case _:
+            return None
+    return observation.round, kind
 
 
 def _is_of(receipt: KeptReceipt, recording: Recording) -> bool:

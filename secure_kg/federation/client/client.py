@@ -16,14 +16,17 @@ from protocols.foundation import wire
 from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import LeftOut, PeerMisbehaved, ProtocolError, SumAbandoned, UnexpectedMessage
 from protocols.foundation.identifiers import NO_SESSION, SERVER, SETUP, PartyId, RoundId, SessionId
+from protocols.session.client_session import ClientSession
 from protocols.session.conversation import MAX_REASON, Abandon, Back, Conversation, Failed
 from protocols.session.credentials import Credentials
 from protocols.session.receipts import Head
+from protocols.sums.secagg.keys import ClientKeys
 from protocols.sums.secagg.openings import Openings
 from protocols.sums.totals import SumTotal
 from protocols.transport.base import Transport
 from secure_kg.federation.client import client_files, shared_blocks
 from secure_kg.federation.client.context import ClientContext
+from secure_kg.federation.client.lineage import lineage
 from secure_kg.federation.client.own_count import OwnCount
 from secure_kg.federation.client.result_exchange import ResultExchange
 from secure_kg.federation.client.states import States
@@ -75,7 +78,7 @@ class FederationClient:
             transport.attach(self._receipt)
 
     @property
-    def keys(self) -> twins.ClientSession | None:
+    def keys(self) -> ClientKeys | None:
         """Of the session under way."""
         return self._context.keys
 
@@ -132,7 +135,12 @@ class FederationClient:
         self._count.opened = frozenset(one.round for one in known if (one.run, one.purpose) == (run, "valid"))
         # Clients that were drawn have trained between two evaluations; others may not have been drawn.
         openings = Openings(
-            known, lambda opening: append_opening(record, opening), run, at_the_end=["test"], moving=["valid"]
+            known,
+            lambda opening: append_opening(record, opening),
+            run,
+            at_the_end=["test"],
+            moving=["valid"],
+            lineage_of=lambda round_id, purpose: lineage(self._plan, purpose, round_id, self._count.trained),
         )
         self._conversation.send(SERVER, Ready(), SETUP)
         self._context = self._open_session(learner, folder, states, credentials, openings)
@@ -153,10 +161,10 @@ class FederationClient:
     ) -> ClientContext:
         """Keys with the other clients, where the settings need any, and the protocols that use them."""
         plan, config = self._plan, self._plan.settings
-        keys: twins.ClientSession | None = None
+        keys: ClientKeys | None = None
         if config.has_session:
-            deadline = Deadline.after(plan.client_seconds)
-            keys = twins.ClientSession.open(config, plan.clients, credentials, openings, self._conversation, deadline)
+            session = ClientSession(self._conversation, Deadline.after(plan.client_seconds))
+            keys = twins.client_keys(config, plan.clients, credentials, openings, session)
         names = dict.fromkeys([config.aggregation, *(block.aggregation for block in plan.blocks)])
         sums = {name: twins.sum_client(name, keys) for name in names}
         holders = twins.holder_client(config, keys)
@@ -232,7 +240,8 @@ class FederationClient:
 
     def _train_locally(self, round_id: RoundId) -> None:
         with self._context.watch.measure("train"):
-            self._results.last = self._context.learner.train(round_id)
+            stats = self._context.learner.train(round_id)
+        self._results.note_training(stats)
         self._count.trained = round_id
 
     def _finish(self, round_id: RoundId, asked: Finish) -> None:
@@ -245,6 +254,3 @@ class FederationClient:
                 self._results.sum_test(round_id, asked.best_round, metrics)
         client_files.write_result(self._context, self._count, metrics)
         self._conversation.send(SERVER, Done(), round_id)
-
-
-

@@ -33,6 +33,7 @@ def save(context: ClientContext, results: ResultExchange, count: OwnCount, round
         "judge": results.judge.record(),
         "count": count.record(),
         "best_round": results.best_round,
+        "trained": results.trained.hex(),
     }
     shared = {name: array for rows in context.shared for name, array in rows.state().items()}
     checkpoint.save_part(context.folder, round_id, _numpy(model | best) | shared, record)
@@ -56,6 +57,8 @@ def restore(context: ClientContext, results: ResultExchange, count: OwnCount, we
     context.watch = Stopwatch(record["seconds"], record.get("cpu_seconds"))  # earlier versions kept the first only
     context.losses = Losses(record["clipped"], record["max_error"])
     results.last = TrainStats(*record["loss"])
+    kept = record.get("trained")  # earlier versions committed to the parameters as they are
+    results.trained = bytes.fromhex(kept) if kept is not None else context.learner.digest()
     results.judge.restore(record["judge"], welcome.rounds_done)
     count.restore(record.get("count", {}))
     if not absent:  # one that was absent takes the whole tables anew

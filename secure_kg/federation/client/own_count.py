@@ -32,6 +32,14 @@ class OwnCount:
         """Whether this client has trained since its last evaluation, or repeats one."""
         return round_id in self.opened or self.trained > self._last(round_id)
 
+    def tells_loss(self, round_id: int) -> bool:
+        """Whether the results of a round tell the loss of the last training: those of the first evaluation after it.
+
+        By the plan as well as by the count, so that an evaluation that a resumed session repeats tells the same again.
+        """
+        due = any(self._plan.evaluation_due(number) for number in range(self.trained, round_id))
+        return not due and self.trained > self._last(round_id)
+
     def _last(self, round_id: int) -> int:
         """The last evaluation before `round_id`, also if a resumed session has gone back behind it."""
         return max(self._evaluated, *(number for number in self.opened if number < round_id), 0)

@@ -1,8 +1,10 @@
 """A client's commitments to what its inputs depend on, by kind of sum (`protocols.sums.secagg.openings`).
 
-Rows depend on the parameters from which a round is trained (and on the round, whose draws are public). Results depend
-on the parameters that are ranked and on the part. Tables of the union depend on the names. An input that is nothing but
-zeros is a secret of nobody: its commitment changes with every round, so that it binds nobody, and repeats with it.
+Rows depend on the parameters from which a round is trained (and on the round, whose draws are public). Validation
+results depend on the parameters as the client has last trained them: what the server has sent since moves them by as
+little as it likes, and makes no other secret of them. Test results depend on the parameters that are ranked. Tables of
+the union depend on the names. An input that is nothing but zeros is a secret of nobody: its commitment changes with
+every round, so that it binds nobody, and repeats with it.
 """
 
 from collections.abc import Collection
@@ -31,8 +33,9 @@ class States:
         """Of a block's rows before a round is trained; `purpose`: of the block's sums."""
         return commit(self._key, purpose, learner.digest())
 
-    def of_results(self, learner: Learner, part: Part) -> bytes:
-        return commit(self._key, f"results/{part}", learner.digest())
+    def of_results(self, parameters: bytes, part: Part) -> bytes:
+        """`parameters`: digest of those that the results depend on."""
+        return commit(self._key, f"results/{part}", parameters)
 
     def of_nothing(self, kind: str, round_id: int) -> bytes:
         """Of an input of zeros."""

@@ -23,7 +23,7 @@ from protocols.foundation.errors import (
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId
 from protocols.session.conversation import Abandon, Back, Conversation, Failed, LeaveOut
 from protocols.sums.interface import Collected, Contribution, SumClient, SumLayout
-from tests.support.in_threads import SESSION, Part, converse, meeting, soon
+from tests.support.in_threads import SESSION, Part, at_once, at_server, converse, meeting, soon
 from tests.support.sum_conversations import (
     EVERY_STEP,
     FIRST,
@@ -200,16 +200,16 @@ def refused(twin: Twin, layout: SumLayout, wrong: Contribution, problem: str) ->
 
     def serve(conversation: Conversation) -> None:
         server = twin.server(clients)
-        server.setup(conversation, clients, Foreseen(), Silences())
-        server.prepare(conversation, task, clients, Foreseen(), Silences())
+        server.setup(at_server(conversation, clients, Foreseen(), Silences()))
+        server.prepare(at_server(conversation, clients, Foreseen(), Silences()), task)
 
     def take_part(conversation: Conversation) -> None:
         client = twin.client(clients, conversation.transport.party)
-        client.setup(conversation, soon())
-        client.prepare(conversation, task, soon())
+        client.setup(at_once(conversation))
+        client.prepare(at_once(conversation), task)
         before = conversation.transport.traffic.total("sent")
         with pytest.raises(EncodingOverflow, match=problem):
-            client.contribute(conversation, task, wrong, soon())
+            client.contribute(at_once(conversation), task, wrong)
         assert conversation.transport.traffic.total("sent") == before
 
     converse({SERVER: serve, ONE: take_part, TWO: take_part})
@@ -306,21 +306,21 @@ def test_the_next_sum_is_exact_after_one_that_was_abandoned(twin: Twin) -> None:
     def serve(conversation: Conversation) -> Collected:
         server, silent = twin.server(CLIENTS), Silences()
         patience = Foreseen((step_of(twin.input_step), ONE), (step_of(twin.input_step), TWO))
-        server.setup(conversation, CLIENTS, patience, silent)
-        server.prepare(conversation, TASK, CLIENTS, patience, silent)
+        server.setup(at_server(conversation, CLIENTS, patience, silent))
+        server.prepare(at_server(conversation, CLIENTS, patience, silent), TASK)
         with pytest.raises(SumAbandoned, match="2 clients have sent their input") as abandoned:
-            server.collect(conversation, TASK, patience, silent)
+            server.collect(at_server(conversation, None, patience, silent), TASK)
         conversation.broadcast(CLIENTS, Abandon(PURPOSE, str(abandoned.value)), FIRST)
-        server.prepare(conversation, second, CLIENTS[1:], Foreseen(), silent)
-        collected = server.collect(conversation, second, Foreseen(), silent)
+        server.prepare(at_server(conversation, CLIENTS[1:], Foreseen(), silent), second)
+        collected = server.collect(at_server(conversation, None, Foreseen(), silent), second)
         assert silent.seen == [({ONE, TWO}, step_of(twin.input_step))]
         return collected
 
     def first_round(conversation: Conversation, client: SumClient) -> None:
         me = conversation.transport.party
-        client.prepare(conversation, TASK, soon())
+        client.prepare(at_once(conversation), TASK)
         if me not in (ONE, TWO):
-            client.contribute(conversation, TASK, INPUTS[me], soon())
+            client.contribute(at_once(conversation), TASK, INPUTS[me])
         if me in (ONE, TWO) or twin is PLAIN:
             while True:  # over whatever the server had sent before
                 conversation.receive(SERVER, wire.Message, FIRST, soon(), PURPOSE)
@@ -328,12 +328,12 @@ def test_the_next_sum_is_exact_after_one_that_was_abandoned(twin: Twin) -> None:
     def take_part(conversation: Conversation) -> None:
         me = conversation.transport.party
         client = twin.client(CLIENTS, me)
-        client.setup(conversation, soon())
+        client.setup(at_once(conversation))
         with pytest.raises(SumAbandoned, match="2 clients have sent their input"):
             first_round(conversation, client)
         if me != ONE:
-            client.prepare(conversation, second, soon())
-            client.contribute(conversation, second, inputs[me], soon())
+            client.prepare(at_once(conversation), second)
+            client.contribute(at_once(conversation), second, inputs[me])
 
     collected = converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))[SERVER]
     assert is_sum_of(collected, LAYOUT, inputs, CLIENTS[1:])
@@ -350,10 +350,10 @@ def test_a_client_that_was_left_out_comes_back_and_the_next_sum_has_it(name: str
 
     def serve(conversation: Conversation) -> list[Collected]:
         server, silent = twin.server(CLIENTS), Silences()
-        server.setup(conversation, CLIENTS, Foreseen(), silent)
+        server.setup(at_server(conversation, CLIENTS, Foreseen(), silent))
         patience = Foreseen((step_of(step), FOUR))
-        server.prepare(conversation, TASK, CLIENTS, patience, silent)
-        first = server.collect(conversation, TASK, patience, silent)
+        server.prepare(at_server(conversation, CLIENTS, patience, silent), TASK)
+        first = server.collect(at_server(conversation, None, patience, silent), TASK)
         assert silent.seen == [({FOUR}, step_of(step))]
         assert not conversation.came_back(FOUR)
         conversation.send(FOUR, LeaveOut(), FIRST)
@@ -363,8 +363,8 @@ def test_a_client_that_was_left_out_comes_back_and_the_next_sum_has_it(name: str
         assert conversation.came_back(FOUR)
         assert conversation.late_messages == 1
         task = rounds[1][0]
-        server.prepare(conversation, task, CLIENTS, Foreseen(), silent)
-        second = server.collect(conversation, task, Foreseen(), silent)
+        server.prepare(at_server(conversation, CLIENTS, Foreseen(), silent), task)
+        second = server.collect(at_server(conversation, None, Foreseen(), silent), task)
         assert len(silent.seen) == conversation.late_messages == 1
         return [first, second]
 
@@ -374,20 +374,20 @@ def test_a_client_that_was_left_out_comes_back_and_the_next_sum_has_it(name: str
         return message
 
     def first_round(conversation: Conversation, slow: SumClient) -> None:
-        slow.prepare(conversation, TASK, soon())
-        slow.contribute(conversation, TASK, INPUTS[FOUR], soon())
+        slow.prepare(at_once(conversation), TASK)
+        slow.contribute(at_once(conversation), TASK, INPUTS[FOUR])
         conversation.receive_any(SERVER, FIRST, soon())  # only the plain client has waited for nothing yet
 
     def be_slow(conversation: Conversation) -> None:
         slow = twin.client(CLIENTS, FOUR)
-        slow.setup(conversation, soon())
+        slow.setup(at_once(conversation))
         with pytest.raises(LeftOut, match="gone on without this client"):
             first_round(conversation, slow)
         conversation.send(SERVER, Back(), FIRST)
         four_is_back()
         task, inputs = rounds[1]
-        slow.prepare(conversation, task, soon())
-        slow.contribute(conversation, task, inputs[FOUR], soon())
+        slow.prepare(at_once(conversation), task)
+        slow.contribute(at_once(conversation), task, inputs[FOUR])
 
     parts: dict[PartyId, Part] = {SERVER: serve} | dict.fromkeys(CLIENTS, taking_part(twin, CLIENTS, rounds))
     first, second = converse(parts | {FOUR: bent(be_slow, instead_of(twin.says[step], late))})[SERVER]
@@ -402,9 +402,9 @@ def test_a_client_that_is_not_present_is_not_waited_for(twin: Twin) -> None:
 
     def serve(conversation: Conversation) -> Collected:
         server = twin.server(CLIENTS)
-        server.setup(conversation, CLIENTS, Foreseen(), silent)
-        server.prepare(conversation, TASK, {ONE, TWO, FOUR}, Foreseen(), silent)
-        return server.collect(conversation, TASK, Foreseen(), silent)
+        server.setup(at_server(conversation, CLIENTS, Foreseen(), silent))
+        server.prepare(at_server(conversation, {ONE, TWO, FOUR}, Foreseen(), silent), TASK)
+        return server.collect(at_server(conversation, None, Foreseen(), silent), TASK)
 
     away = {party: given for party, given in INPUTS.items() if party != THREE}
     parts = {SERVER: serve} | dict.fromkeys(CLIENTS, taking_part(twin, CLIENTS, [(TASK, away)]))

@@ -300,9 +300,21 @@ def test_a_receipt_cut_to_its_first_marks_is_visible(copy: Path, marks: int) -> 
         path = receipt_of(copy, number)
         path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[: 1 + marks]))
     found = audited(copy)
-    assert of_integrity(found, "high", "medium") == set()
-    name = "receipt-unfinished" if marks else "receipts-missing"
+    assert of_integrity(found, "high") == set()
+    assert of_integrity(found, "medium") == ({"receipt-cut"} if marks else set())
+    name = "receipt-cut" if marks else "receipts-missing"
     assert all(f"client {number}" in told_of(found, name) for number in range(1, 5))
+
+
+@pytest.mark.parametrize(("missing", "cut"), [(1, False), (2, False), (3, True), (4, True)])
+def test_a_client_may_lose_the_mark_of_one_request_and_not_of_two(copy: Path, missing: int, cut: bool) -> None:
+    """The last marks are of the goodbye, the results, the rows before them, and the last evaluation."""
+    path = receipt_of(copy, 2)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-missing]))
+    found = audited(copy)
+    assert of_integrity(found, "high") == set()
+    assert of_integrity(found, "medium", "low") == {"receipt-cut" if cut else "receipt-unfinished"}
 
 
 @pytest.mark.parametrize("line", [0, 1, -1])
@@ -391,7 +403,7 @@ def test_signed_receipts_that_were_changed_are_forged(tmp_path: Path, capsys: py
         assert of_integrity(audited(run, pinned), "high") == {"receipt-forged"}
         path.write_bytes(original)
     path.write_bytes(b"".join(original.splitlines(keepends=True)[:3]))
-    assert of_integrity(audited(run, pinned), "high", "medium", "low") == {"receipt-unfinished"}
+    assert of_integrity(audited(run, pinned), "high", "medium", "low") == {"receipt-cut"}
     rewritten(path, edits["changed"])
     (tmp_path / "directory.toml").write_text(text, encoding="utf-8")
     arguments = [str(run), "--out", str(tmp_path / "audit"), "--keys", str(tmp_path / "directory.toml")]

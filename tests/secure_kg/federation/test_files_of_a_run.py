@@ -1,5 +1,7 @@
 """Run folders and checkpoints: never written over, never half written, never unpickled."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -149,6 +151,16 @@ def test_an_opening_after_a_cut_line_stands_on_a_line_of_its_own(tmp_path: Path)
         file.write('{"round": 2, "purp')
     append_opening(tmp_path, opening(3, {2}))
     assert read_openings(tmp_path) == [opening(1, {1}), opening(3, {2})]
+
+
+def test_an_opening_keeps_its_lineage_and_those_of_earlier_versions_have_none(tmp_path: Path) -> None:
+    with_one = replace(opening(1, {1}), lineage="fedr/TransE/8/0/rows/1")
+    for one in (with_one, opening(2, {2})):
+        append_opening(tmp_path, one)
+    assert read_openings(tmp_path) == [with_one, opening(2, {2})]
+    first, second = (json.loads(line) for line in (tmp_path / "openings.jsonl").read_text().splitlines())
+    assert first["lineage"] == with_one.lineage
+    assert "lineage" not in second
 
 
 def test_the_key_of_states_is_drawn_once_and_for_its_owner_only(tmp_path: Path) -> None:

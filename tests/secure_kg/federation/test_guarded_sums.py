@@ -13,7 +13,8 @@ from secure_kg.federation.client import shared_blocks
 from secure_kg.federation.client.context import ClientContext
 from secure_kg.federation.client.own_rows import OwnRows
 from secure_kg.federation.plan.settings import RunConfig
-from secure_kg.federation.server.server import FederationServer, shared_table
+from secure_kg.federation.server import shared_table
+from secure_kg.federation.server.server import FederationServer
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.runs.run_folder import RunFolder
 from secure_kg.runs.summary import summarise

@@ -40,6 +40,31 @@ def test_a_client_that_was_drawn_for_no_round_has_nothing_to_train() -> None:
     assert mine.may_evaluate(15)
 
 
+def test_a_loss_is_told_in_the_first_evaluation_after_the_training_and_in_no_other() -> None:
+    mine = count({1, 2})
+    assert not mine.tells_loss(5)
+    mine.trained = 2
+    assert mine.tells_loss(5)
+    mine.evaluated(5)
+    assert not mine.tells_loss(10)
+
+
+def test_an_evaluation_that_is_repeated_tells_what_it_told_before() -> None:
+    """Resumed from round 2, with evaluations of two rounds on record: the second had no loss in it."""
+    later = count({1, 2})
+    later.trained, later.opened = 2, frozenset({5, 10})
+    assert later.fresh(10)
+    assert later.tells_loss(5)
+    assert not later.tells_loss(10)
+
+
+def test_an_evaluation_that_was_due_and_did_not_come_to_be_takes_the_loss_with_it() -> None:
+    """Else a resumed session could leave it out, and the next one would be another one than before."""
+    mine = count({1, 2})
+    mine.trained = 2
+    assert not mine.tells_loss(10)
+
+
 @pytest.mark.parametrize(("number", "due"), [(5, True), (7, False), (20, True), (25, False), (0, False)])
 def test_evaluations_are_due_by_the_own_settings(number: int, due: bool) -> None:
     assert RunPlan(RunConfig(rounds=20, eval_every=5), clients=3).evaluation_due(number) == due

@@ -219,9 +219,9 @@ def test_a_server_that_claims_more_holders_gets_no_row(tmp_path: Path, monkeypat
     """It adds to the total that tells a holder whether there are others; a lone holder would believe it."""
     original = holders.send_total
 
-    def lie(conversation: Any, task: Any, contributors: Any, vector: Any, *rest: Any) -> None:
+    def lie(session: Any, task: Any, contributors: Any, vector: Any) -> None:
         vector[:-1] = PrimeField().add(vector[:-1], np.ones(len(vector) - 1, dtype=np.uint64))
-        original(conversation, task, contributors, vector, *rest)
+        original(session, task, contributors, vector)
 
     monkeypatch.setattr(holders, "send_total", lie)
     run = run_federation(small_config(transcript=True), nations(3, by="relations"), tmp_path / "run")

@@ -1,7 +1,7 @@
 """A sum is opened for the second time over the same clients only, at single clients and in whole conversations."""
 
 import contextlib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,17 +10,17 @@ import pytest
 from protocols.foundation import wire
 from protocols.foundation.errors import SumAbandoned, UnexpectedMessage
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId
-from protocols.session.conversation import Abandon, Conversation
+from protocols.session.conversation import MAX_REASON, Abandon, Conversation
 from protocols.sums.interface import Collected
 from protocols.sums.secagg.client import Aborted
 from protocols.sums.secagg.messages import STATE_BYTES, MaskedInput, SurvivorSignature, UnmaskShares
-from protocols.sums.secagg.openings import Opening, Openings, commit
+from protocols.sums.secagg.openings import Opening, Openings, commit, opened_before
 from protocols.sums.secagg.params import SumParameters
 from protocols.sums.secagg.server import Step
 from protocols.sums.secagg.sums import SecAggSumClient
 from protocols.sums.secagg.vectors import VectorClient
 from tests.support import sum_conversations as sums
-from tests.support.in_threads import Part, converse, soon
+from tests.support.in_threads import Part, at_once, at_server, converse
 from tests.support.secagg_sessions import PURPOSE, Federation, Sum, Watched, complete, everyone, parties
 from tests.support.sum_conversations import (
     ACTIVE,
@@ -130,6 +130,83 @@ def test_runs_are_told_apart_by_name_and_not_by_state() -> None:
     again.open(opening(4, "test", some(1, 2), c1=b"another"))
     with pytest.raises(SumAbandoned, match="has inputs that were, as rows of 3, opened before over other clients"):
         again.open(opening(5, "rows", some(1, 2), c1=b"a"))
+
+
+def lineages(**of: str) -> Callable[[RoundId, str], str]:
+    """By purpose: of its sums in all rounds."""
+    return lambda round_id, purpose: of.get(purpose, "")
+
+
+def test_a_lineage_that_was_opened_in_another_run_needs_the_same_survivors() -> None:
+    """Whatever the states are: a change so small that it changes no result changes a state."""
+    noted: list[Opening] = []
+    first = Openings(note=noted.append, run="first", lineage_of=lambda round_id, purpose: f"{purpose} {round_id}")
+    first.open(opening(3, "rows", some(1, 2, 3), c1=b"a", c2=b"b"))
+    assert [one.lineage for one in noted] == ["rows 3"]
+    again = Openings(noted, run="second", lineage_of=lambda round_id, purpose: f"{purpose} {round_id}")
+    for others in (some(1, 2), some(1, 2, 4), some(1, 2, 3, 4)):
+        with pytest.raises(SumAbandoned, match=r"nearly the inputs .* in another run; .* another --seed"):
+            again.open(opening(3, "rows", others, c1=b"x", c2=b"y"))
+    with pytest.raises(SumAbandoned, match="nearly the inputs"):
+        again.may_come(opening(3, "rows", some(1, 2, 4), c1=b"x"))
+    again.may_come(opening(3, "rows", some(1, 2, 3, 4), c1=b"x"))  # client 4 may still drop out
+    again.open(opening(3, "rows", some(1, 2, 3), c1=b"x", c2=b"y"))
+    again.open(opening(4, "rows", some(1, 2), c1=b"v", c2=b"w"))
+    other = Openings(noted, run="third", lineage_of=lambda round_id, purpose: f"{purpose} {round_id} seed 1")
+    other.open(opening(3, "rows", some(1, 2), c1=b"x"))
+
+
+def test_a_lineage_that_comes_again_in_the_same_run_needs_the_same_survivors() -> None:
+    openings = Openings(run="run", moving=["valid"], lineage_of=lineages(valid="trained in 3"))
+    openings.open(opening(4, "valid", some(1, 2, 3), c1=b"a"))
+    openings.open(opening(5, "valid", some(1, 2, 3), c1=b"b"))
+    with pytest.raises(SumAbandoned, match="has inputs that were, as valid of 4, opened before over other clients;"):
+        openings.open(opening(6, "valid", some(1, 2), c1=b"c"))
+
+
+def test_sums_without_a_lineage_and_records_of_earlier_versions_bind_nobody() -> None:
+    known = [replace(opening(3, "rows", some(1, 2, 3)), run="first")]
+    openings = Openings(known, run="second", lineage_of=lineages(rows="rows"))
+    openings.open(opening(3, "rows", some(1, 2)))
+    openings.open(opening(3, "holders", some(1, 2, 3)))
+    openings.open(opening(4, "holders", some(1, 2)))
+
+
+def refusal(openings: Openings, again: Opening) -> str:
+    with pytest.raises(SumAbandoned) as refused:
+        openings.open(again)
+    return str(refused.value)
+
+
+def test_a_refusal_says_which_opening_of_the_run_it_is_for() -> None:
+    """An auditor looks for it in the server's record."""
+    openings = Openings(run="run", at_the_end=["test"])
+    openings.open(opening(4, "valid", some(1, 2, 3), c1=b"a", c2=b"b", c3=b"c"))
+    openings.open(opening(5, "test", some(1, 2, 3)))
+    again = {
+        "same name": opening(4, "valid", some(1, 2), c1=b"a"),
+        "same name, other states": opening(4, "valid", some(1, 2, 3), c1=b"z", c2=b"y", c3=b"x"),
+        "same state": opening(5, "valid", some(1, 2), c1=b"a"),
+        "same state beside others": opening(5, "valid", some(1, 2, 3), c1=b"a", c2=b"z"),
+    }
+    assert {name: opened_before(refusal(openings, one)) for name, one in again.items()} == dict.fromkeys(
+        again, (4, "valid")
+    )
+    assert opened_before(refusal(openings, opening(9, "test", some(1, 2)))) == (5, "test")
+
+
+def test_a_refusal_for_another_run_says_nothing_of_this_one() -> None:
+    known = [replace(opening(4, "rows", some(1, 2, 3), c1=b"a"), run="first", lineage="rows")]
+    openings = Openings(known, run="second", lineage_of=lineages(rows="rows"))
+    reasons = [
+        refusal(openings, opening(4, "rows", some(1, 2), c1=b"a")),
+        refusal(openings, opening(4, "rows", some(1, 2), c1=b"z")),
+        refusal(openings, opening(4, "rows", some(1, 2, 3), c1=b"a", c2=b"z")),
+    ]
+    assert all("in another run" in reason and opened_before(reason) is None for reason in reasons)
+    assert len(max(reasons, key=len)) <= MAX_REASON
+    for other in ("", "client 3: the sum of rows of round 4 was opened before over other clients; ", "too few clients"):
+        assert opened_before(other) is None
 
 
 def test_an_input_without_a_state_is_fresh() -> None:
@@ -378,24 +455,24 @@ def test_the_session_goes_on_after_a_sum_that_must_not_be_opened(twin: Twin) -> 
 
     def serve(conversation: Conversation) -> Collected:
         server, silent = remember.server(CLIENTS), Silences()
-        server.setup(conversation, CLIENTS, Foreseen(), silent)
-        server.prepare(conversation, TASK, CLIENTS, Foreseen(), silent)
+        server.setup(at_server(conversation, CLIENTS, Foreseen(), silent))
+        server.prepare(at_server(conversation, CLIENTS, Foreseen(), silent), TASK)
         with pytest.raises(SumAbandoned, match=REFUSAL):
-            server.collect(conversation, TASK, Foreseen(), silent)
-        server.prepare(conversation, second, CLIENTS, Foreseen(), silent)
-        collected = server.collect(conversation, second, Foreseen(), silent)
+            server.collect(at_server(conversation, None, Foreseen(), silent), TASK)
+        server.prepare(at_server(conversation, CLIENTS, Foreseen(), silent), second)
+        collected = server.collect(at_server(conversation, None, Foreseen(), silent), second)
         assert conversation.late_messages == len(CLIENTS) - 1
         return collected
 
     def take_part(conversation: Conversation) -> Any:
         me = conversation.transport.party
         client = remember.client(CLIENTS, me)
-        client.setup(conversation, soon())
-        client.prepare(conversation, TASK, soon())
+        client.setup(at_once(conversation))
+        client.prepare(at_once(conversation), TASK)
         with pytest.raises(SumAbandoned, match=REFUSAL):
-            client.contribute(conversation, TASK, INPUTS[me], soon())
-        client.prepare(conversation, second, soon())
-        client.contribute(conversation, second, INPUTS[me], soon())
+            client.contribute(at_once(conversation), TASK, INPUTS[me])
+        client.prepare(at_once(conversation), second)
+        client.contribute(at_once(conversation), second, INPUTS[me])
 
     collected = converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))[SERVER]
     assert is_sum_of(collected, LAYOUT, INPUTS, CLIENTS)
@@ -408,22 +485,22 @@ def test_after_a_refusal_the_next_sum_of_the_same_round_is_exact() -> None:
 
     def serve(conversation: Conversation) -> Collected:
         server, silent = remember.server(CLIENTS), Silences()
-        server.setup(conversation, CLIENTS, Foreseen(), silent)
-        server.prepare(conversation, TASK, CLIENTS, Foreseen(), silent)
+        server.setup(at_server(conversation, CLIENTS, Foreseen(), silent))
+        server.prepare(at_server(conversation, CLIENTS, Foreseen(), silent), TASK)
         with pytest.raises(SumAbandoned, match=REFUSAL):
-            server.collect(conversation, TASK, Foreseen(), silent)
-        server.prepare(conversation, second, CLIENTS, Foreseen(), silent)
-        return server.collect(conversation, second, Foreseen(), silent)
+            server.collect(at_server(conversation, None, Foreseen(), silent), TASK)
+        server.prepare(at_server(conversation, CLIENTS, Foreseen(), silent), second)
+        return server.collect(at_server(conversation, None, Foreseen(), silent), second)
 
     def take_part(conversation: Conversation) -> None:
         me = conversation.transport.party
         client = remember.client(CLIENTS, me)
-        client.setup(conversation, soon())
-        client.prepare(conversation, TASK, soon())
+        client.setup(at_once(conversation))
+        client.prepare(at_once(conversation), TASK)
         with contextlib.suppress(SumAbandoned):
-            client.contribute(conversation, TASK, INPUTS[me], soon())
-        client.prepare(conversation, second, soon())
-        client.contribute(conversation, second, INPUTS[me], soon())
+            client.contribute(at_once(conversation), TASK, INPUTS[me])
+        client.prepare(at_once(conversation), second)
+        client.contribute(at_once(conversation), second, INPUTS[me])
 
     collected = converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))[SERVER]
     assert is_sum_of(collected, LAYOUT, INPUTS, CLIENTS)

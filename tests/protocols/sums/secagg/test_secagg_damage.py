@@ -70,7 +70,7 @@ class Channel:
 
 def run(begun: Sum, channel: Channel) -> str:
     """The rest of the sum, in which client 4 gives no input: 'exact', 'none', or 'WRONG'."""
-    server, round_id = begun.server, begun.terms.round
+    server, round_id = begun.server, begun.terms.sum.round
     while server.step is not Step.DONE:
         for party in sorted(server.awaited):
             if server.step is Step.ABANDONED:

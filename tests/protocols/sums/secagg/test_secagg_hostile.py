@@ -7,6 +7,7 @@ rest of the server are honest, so that a client that did not notice would go on 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import combinations, product
+from typing import Any
 
 import msgspec
 import pytest
@@ -32,7 +33,8 @@ from protocols.sums.secagg.messages import (
 from protocols.sums.secagg.params import SumParameters
 from protocols.sums.secagg.server import Step
 from protocols.sums.secagg.session import SecAggSession
-from protocols.sums.secagg.terms import Advert, Terms
+from protocols.sums.secagg.terms import Advert, BoundTerms
+from protocols.sums.terms import SumTerms, VectorLayout
 from tests.support.secagg_sessions import (
     EVERYONE,
     LENGTH,
@@ -189,7 +191,9 @@ def test_a_client_without_a_channel_takes_no_part() -> None:
     sessions = {party: SecAggSession(party, EVERYONE, SESSION) for party in EVERYONE}
     directory = channel_directory({party: begun.start() for party, begun in sessions.items() if party != FOUR})
     sessions[ME].receive(directory)
-    client = sessions[ME].begin(RoundId(1), PURPOSE, EVERYONE, PARAMETERS, Ring(64), LENGTH)
+    client = sessions[ME].begin(
+        SumTerms(RoundId(1), PURPOSE, tuple(EVERYONE), VectorLayout(Ring(64), LENGTH)), PARAMETERS
+    )
     me = Watched(client)
     me.start()
     keys = {int(party): AgreementKey().public for party in OTHERS}
@@ -429,7 +433,9 @@ def test_clients_with_different_terms_cannot_open_each_others_shares(name: str |
     begun = federation.begin(PARAMETERS, model=b"the model", without=[ME])
     equal = (PARAMETERS, Ring(64), LENGTH, b"the model", 1)
     parameters, group, length, model, round_id = OTHER_TERMS[name] if name is not None else equal
-    own = federation.sessions[ME].begin(RoundId(round_id), PURPOSE, EVERYONE, parameters, group, length, model=model)
+    own = federation.sessions[ME].begin(
+        SumTerms(RoundId(round_id), PURPOSE, tuple(EVERYONE), VectorLayout(group, length), model=model), parameters
+    )
     begun.clients[ME] = own
     begun.until(Step.MASKED_INPUT)
     for party in OTHERS:
@@ -448,7 +454,9 @@ def test_clients_with_different_terms_cannot_open_each_others_shares(name: str |
 def test_a_client_with_other_participants_refuses_the_directory() -> None:
     federation = Federation(everyone(5))
     begun = federation.begin(complete(5, 3), without=[ME])
-    own = federation.sessions[ME].begin(RoundId(1), PURPOSE, EVERYONE, PARAMETERS, Ring(64), LENGTH)
+    own = federation.sessions[ME].begin(
+        SumTerms(RoundId(1), PURPOSE, tuple(EVERYONE), VectorLayout(Ring(64), LENGTH)), PARAMETERS
+    )
     begun.clients[ME] = own
     begun.until(Step.SHARE_KEYS)
     assert_refused(Watched(own), begun.inbox[ME], "no neighbour")
@@ -476,21 +484,33 @@ def replace_key(keys: Mapping[int, bytes], party: int) -> dict[int, bytes]:
     return {**keys, party: AgreementKey().public}
 
 
-BASE = Terms(SESSION, bytes(32), RoundId(1), PURPOSE, tuple(EVERYONE), PARAMETERS, Ring(64), LENGTH, model=b"model")
+BASE = BoundTerms(
+    SESSION,
+    bytes(32),
+    PARAMETERS,
+    SumTerms(RoundId(1), PURPOSE, tuple(EVERYONE), VectorLayout(Ring(64), LENGTH), model=b"model"),
+)
+
+
+def of_sum(**changed: Any) -> BoundTerms:
+    """`BASE` with something else in its sum."""
+    return replace(BASE, sum=replace(BASE.sum, **changed))
+
+
 VARIED = {
     "session": replace(BASE, session=SessionId(bytes(16))),
     "transcript": replace(BASE, transcript=bytes(31) + b"1"),
-    "round": replace(BASE, round=RoundId(2)),
-    "purpose": replace(BASE, purpose="counts"),
-    "participants": replace(BASE, participants=tuple(parties(1, 2, 3, 5))),
+    "round": of_sum(round=RoundId(2)),
+    "purpose": of_sum(purpose="counts"),
+    "participants": of_sum(participants=tuple(parties(1, 2, 3, 5))),
     "threshold": replace(BASE, parameters=complete(4, 2)),
     "fewest": replace(BASE, parameters=complete(4, 3, min_survivors=3)),
     "degree": replace(BASE, parameters=SumParameters(4, 2, 3, 2)),
     "least": replace(BASE, parameters=replace(PARAMETERS, least_present=3)),
-    "group": replace(BASE, group=Ring(32)),
-    "length": replace(BASE, length=LENGTH + 1),
+    "group": of_sum(layout=VectorLayout(Ring(32), LENGTH)),
+    "length": of_sum(layout=VectorLayout(Ring(64), LENGTH + 1)),
 }
-BINDINGS: dict[str, Callable[[Terms], bytes]] = {
+BINDINGS: dict[str, Callable[[BoundTerms], bytes]] = {
     "shares": lambda terms: terms.share_context(ONE, ME, {ONE: Advert(bytes(32)), ME: Advert(bytes(32))}).encode(),
     "pairwise mask": lambda terms: terms.pairwise_context(ONE, ME, {ONE: bytes(32), ME: bytes(32)}).encode(),
     "self mask": lambda terms: terms.self_mask_context(ME).encode(),
@@ -505,7 +525,7 @@ def test_every_key_and_statement_is_bound_to_everything_in_the_terms(name: str) 
     assert len(set(bound)) == len(VARIED) + 1
     assert BINDINGS[name](replace(BASE)) == bound[0]
     # What a client has applied is nothing that the server knows: it is in the keys between clients, and in no others.
-    assert (BINDINGS[name](replace(BASE, model=b"other")) != bound[0]) == (name == "shares")
+    assert (BINDINGS[name](of_sum(model=b"other")) != bound[0]) == (name == "shares")
 
 
 def test_the_digest_of_the_peers_is_bound_to_the_terms_the_client_and_each_peer() -> None:

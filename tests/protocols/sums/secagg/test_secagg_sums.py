@@ -24,10 +24,11 @@ from protocols.foundation.errors import (
 from protocols.foundation.identifiers import SERVER, SETUP, PartyId, RoundId
 from protocols.primitives.identity import IdentityKey
 from protocols.primitives.keys import AgreementKey
+from protocols.session.client_session import ClientSession
 from protocols.session.conversation import Abandon, Abort, Conversation, LeaveOut
 from protocols.session.credentials import Credentials
 from protocols.session.messages import AdvertiseChannel, ChannelDirectory
-from protocols.sums.interface import Collected, Contribution, SumLayout, SumTask
+from protocols.sums.interface import Collected, Contribution, SumLayout
 from protocols.sums.secagg.messages import (
     AdvertiseKeys,
     EncryptedShares,
@@ -42,9 +43,10 @@ from protocols.sums.secagg.messages import (
 from protocols.sums.secagg.params import ParametersRefused, ThreatModel
 from protocols.sums.secagg.sums import SecAggSumClient, SecAggSumServer
 from protocols.sums.secagg.vectors import VectorClient, VectorServer
+from protocols.sums.terms import SumTerms
 from protocols.transport.base import Transport
 from protocols.transport.tap import Tap, read_transcript
-from tests.support.in_threads import SESSION, SHORT, Part, converse, soon
+from tests.support.in_threads import SESSION, SHORT, Part, at_once, at_server, converse, soon
 from tests.support.sum_conversations import (
     ACTIVE,
     PURPOSE,
@@ -118,7 +120,7 @@ def test_the_session_can_end_during_the_setup(twin: Twin) -> None:
 
     def take_part(conversation: Conversation) -> None:
         with pytest.raises(Aborted, match="client 2 is lost"):
-            twin.client(CLIENTS, conversation.transport.party).setup(conversation, soon())
+            twin.client(CLIENTS, conversation.transport.party).setup(at_once(conversation))
 
     converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))
 
@@ -127,7 +129,7 @@ def test_the_session_can_end_during_the_setup(twin: Twin) -> None:
 def test_a_silent_server_is_named(twin: Twin) -> None:
     def take_part(conversation: Conversation) -> None:
         with pytest.raises(DeadlineExpired, match="the server"):
-            twin.client(CLIENTS, conversation.transport.party).setup(conversation, Deadline.after(SHORT))
+            twin.client(CLIENTS, conversation.transport.party).setup(ClientSession(conversation, Deadline.after(SHORT)))
 
     converse({SERVER: lambda conversation: None} | dict.fromkeys(CLIENTS, take_part))
 
@@ -172,18 +174,18 @@ def test_clients_do_not_sum_after_a_wrong_directory(name: str, wrong: str) -> No
         return make(to, message)
 
     def serve(conversation: Conversation) -> None:
-        twin.server(CLIENTS).setup(Lying(conversation, lie), CLIENTS, Foreseen(), Silences())
+        twin.server(CLIENTS).setup(at_server(Lying(conversation, lie), CLIENTS, Foreseen(), Silences()))
 
     def take_part(conversation: Conversation) -> None:
         client = twin.client(CLIENTS, conversation.transport.party)
         with pytest.raises((PeerMisbehaved, UnexpectedMessage)):
-            client.setup(conversation, soon())
+            client.setup(at_once(conversation))
         sent = conversation.transport.traffic.total("sent")
         assert sent.messages == 1
         with pytest.raises(RuntimeError, match="setup"):
-            client.prepare(conversation, TASK, PAST)
+            client.prepare(ClientSession(conversation, PAST), TASK)
         with pytest.raises(RuntimeError, match="prepare"):
-            client.contribute(conversation, TASK, INPUTS[ONE], PAST)
+            client.contribute(ClientSession(conversation, PAST), TASK, INPUTS[ONE])
         assert conversation.transport.traffic.total("sent") == sent
 
     converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))
@@ -206,20 +208,22 @@ def test_a_client_with_another_identity_than_the_pinned_one_takes_nobody_in() ->
         me = conversation.transport.party
         client = SecAggSumClient(VectorClient(CLIENTS, ACTIVE, credentials=own if me == FOUR else credentials(me)))
         if me == FOUR:
-            client.setup(conversation, soon())
+            client.setup(at_once(conversation))
             return
         with pytest.raises(PeerMisbehaved, match="client 4's message is not signed by its pinned identity"):
-            client.setup(conversation, soon())
+            client.setup(at_once(conversation))
 
     def serve(conversation: Conversation) -> None:
-        SecAggSumServer(VectorServer(len(CLIENTS), ACTIVE)).setup(conversation, CLIENTS, Foreseen(), Silences())
+        SecAggSumServer(VectorServer(len(CLIENTS), ACTIVE)).setup(
+            at_server(conversation, CLIENTS, Foreseen(), Silences())
+        )
 
     converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))
 
 
 # --- sums that a client does not begin ------------------------------------------------------------------------------
 
-REFUSED: dict[str, SumTask] = {
+REFUSED: dict[str, SumTerms[SumLayout]] = {
     "a second time": TASK,
     "an earlier round": replace(TASK, round=RoundId(0), purpose="other"),
     "other participants, same round": replace(TASK, participants=(ONE, TWO, THREE)),
@@ -238,18 +242,18 @@ def test_a_client_sends_nothing_for_a_sum_it_refuses_and_the_session_goes_on(twi
     def take_part(conversation: Conversation) -> None:
         me = conversation.transport.party
         client = twin.client(CLIENTS, me)
-        client.setup(conversation, soon())
-        client.prepare(conversation, TASK, soon())
-        client.contribute(conversation, TASK, INPUTS[me], soon())
+        client.setup(at_once(conversation))
+        client.prepare(at_once(conversation), TASK)
+        client.contribute(at_once(conversation), TASK, INPUTS[me])
         for task in REFUSED.values() if me == ONE else []:
             sent = conversation.transport.traffic.total("sent")
             with pytest.raises((PeerMisbehaved, ParametersRefused)):
-                client.prepare(conversation, task, soon())
+                client.prepare(at_once(conversation), task)
             with pytest.raises(RuntimeError, match="prepare"):
-                client.contribute(conversation, task, INPUTS[me], PAST)
+                client.contribute(ClientSession(conversation, PAST), task, INPUTS[me])
             assert conversation.transport.traffic.total("sent") == sent
-        client.prepare(conversation, last, soon())
-        client.contribute(conversation, last, INPUTS[me], soon())
+        client.prepare(at_once(conversation), last)
+        client.contribute(at_once(conversation), last, INPUTS[me])
 
     parts = {SERVER: serving(twin, CLIENTS, [TASK, last])} | dict.fromkeys(CLIENTS, take_part)
     for collected in converse(parts)[SERVER]:
@@ -260,26 +264,26 @@ def test_a_contribution_belongs_to_one_preparation() -> None:
     def take_part(conversation: Conversation) -> None:
         client = SecAggSumClient(VectorClient(CLIENTS, SEMI_HONEST))
         with pytest.raises(RuntimeError, match="setup"):
-            client.prepare(conversation, TASK, PAST)
-        client.setup(conversation, soon())
+            client.prepare(ClientSession(conversation, PAST), TASK)
+        client.setup(at_once(conversation))
         with pytest.raises(RuntimeError, match="prepare"):
-            client.contribute(conversation, TASK, INPUTS[ONE], PAST)
-        client.prepare(conversation, TASK, soon())
-        client.contribute(conversation, TASK, INPUTS[conversation.transport.party], soon())
+            client.contribute(ClientSession(conversation, PAST), TASK, INPUTS[ONE])
+        client.prepare(at_once(conversation), TASK)
+        client.contribute(at_once(conversation), TASK, INPUTS[conversation.transport.party])
         with pytest.raises(RuntimeError, match="prepare"):
-            client.contribute(conversation, TASK, INPUTS[ONE], PAST)
+            client.contribute(ClientSession(conversation, PAST), TASK, INPUTS[ONE])
 
     def serve(conversation: Conversation) -> None:
         server, silent = SecAggSumServer(VectorServer(len(CLIENTS), SEMI_HONEST)), Silences()
         with pytest.raises(RuntimeError, match="setup"):
-            server.prepare(conversation, TASK, CLIENTS, Foreseen(), silent)
-        server.setup(conversation, CLIENTS, Foreseen(), silent)
+            server.prepare(at_server(conversation, CLIENTS, Foreseen(), silent), TASK)
+        server.setup(at_server(conversation, CLIENTS, Foreseen(), silent))
         with pytest.raises(RuntimeError, match="prepare"):
-            server.collect(conversation, TASK, Foreseen(), silent)
-        server.prepare(conversation, TASK, CLIENTS, Foreseen(), silent)
-        server.collect(conversation, TASK, Foreseen(), silent)
+            server.collect(at_server(conversation, None, Foreseen(), silent), TASK)
+        server.prepare(at_server(conversation, CLIENTS, Foreseen(), silent), TASK)
+        server.collect(at_server(conversation, None, Foreseen(), silent), TASK)
         with pytest.raises(RuntimeError, match="prepare"):
-            server.collect(conversation, TASK, Foreseen(), silent)
+            server.collect(at_server(conversation, None, Foreseen(), silent), TASK)
 
     converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))
 
@@ -289,13 +293,15 @@ def test_the_fewest_survivors_come_from_the_clients_configuration() -> None:
 
     def take_part(conversation: Conversation) -> None:
         client = SecAggSumClient(VectorClient(CLIENTS, SEMI_HONEST, min_survivors=4))
-        client.setup(conversation, soon())
+        client.setup(at_once(conversation))
         with pytest.raises(ParametersRefused, match="may leave 3 survivors, fewer than min_survivors = 4"):
-            client.prepare(conversation, TASK, soon())
+            client.prepare(at_once(conversation), TASK)
         assert conversation.transport.traffic.total("sent").messages == 1
 
     def serve(conversation: Conversation) -> None:
-        SecAggSumServer(VectorServer(len(CLIENTS), SEMI_HONEST)).setup(conversation, CLIENTS, Foreseen(), Silences())
+        SecAggSumServer(VectorServer(len(CLIENTS), SEMI_HONEST)).setup(
+            at_server(conversation, CLIENTS, Foreseen(), Silences())
+        )
 
     converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))
 
@@ -306,19 +312,19 @@ def test_a_server_cannot_lower_what_the_clients_declare() -> None:
 
     def take_part(conversation: Conversation) -> None:
         client = SecAggSumClient(VectorClient(CLIENTS, strict))
-        client.setup(conversation, soon())
+        client.setup(at_once(conversation))
         if conversation.transport.party == TWO:
             return
         with pytest.raises(PeerMisbehaved, match="3 clients are said to have advertised keys, fewer than 4"):
-            client.prepare(conversation, TASK, soon())
+            client.prepare(at_once(conversation), TASK)
 
     def serve(conversation: Conversation) -> None:
         server, silent = SecAggSumServer(VectorServer(len(CLIENTS), SEMI_HONEST)), Silences()
-        server.setup(conversation, CLIENTS, Foreseen(), silent)
+        server.setup(at_server(conversation, CLIENTS, Foreseen(), silent))
         others = {ONE, THREE, FOUR}
         patience = Foreseen(*((step_of("share keys"), party) for party in others))
         with pytest.raises(SumAbandoned, match="0 clients have shared keys, 3 are needed"):
-            server.prepare(conversation, TASK, others, patience, silent)
+            server.prepare(at_server(conversation, others, patience, silent), TASK)
         assert silent.seen == [(others, step_of("share keys"))]
 
     converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))
@@ -327,7 +333,7 @@ def test_a_server_cannot_lower_what_the_clients_declare() -> None:
 # --- other terms ----------------------------------------------------------------------------------------------------
 
 AGREED = replace(TASK, model=bytes(32))
-OTHER_TERMS: dict[str, SumTask] = {
+OTHER_TERMS: dict[str, SumTerms[SumLayout]] = {
     "model": replace(AGREED, model=b"\x01" * 32),
     "no model": replace(AGREED, model=b""),
     "length": replace(AGREED, layout=layout_for(4, real=21)),
@@ -584,9 +590,9 @@ def test_a_client_says_nothing_more_in_a_sum_once_the_server_ends_or_bends_it(na
             return message
 
         def sum_once(noted: Conversation) -> None:
-            client.setup(noted, soon())
-            client.prepare(noted, TASK, soon())
-            client.contribute(noted, TASK, INPUTS[me], soon())
+            client.setup(at_once(noted))
+            client.prepare(at_once(noted), TASK)
+            client.contribute(at_once(noted), TASK, INPUTS[me])
 
         with pytest.raises(untruth.problem, match=untruth.match):
             bent(sum_once, note)(conversation)
@@ -594,9 +600,9 @@ def test_a_client_says_nothing_more_in_a_sum_once_the_server_ends_or_bends_it(na
         # The sum is over for this client, whatever it is asked for.
         sent = conversation.transport.traffic.total("sent")
         with pytest.raises(RuntimeError, match=r"^prepare\(\) comes first$"):
-            client.contribute(conversation, TASK, INPUTS[me], PAST)
+            client.contribute(ClientSession(conversation, PAST), TASK, INPUTS[me])
         with pytest.raises(PeerMisbehaved, match="a second sum"):
-            client.prepare(conversation, TASK, PAST)
+            client.prepare(ClientSession(conversation, PAST), TASK)
         assert conversation.transport.traffic.total("sent") == sent
 
     converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))
@@ -748,26 +754,26 @@ def test_a_preparation_that_fails_is_forgotten_and_the_next_sum_is_exact(twin: T
 
     def serve(conversation: Conversation) -> Collected:
         server, silent = twin.server(CLIENTS), Silences()
-        server.setup(conversation, CLIENTS, Foreseen(), silent)
+        server.setup(at_server(conversation, CLIENTS, Foreseen(), silent))
         patience = Foreseen(*((step_of("share keys"), party) for party in CLIENTS))
         with pytest.raises(SumAbandoned):
-            server.prepare(Lying(conversation, abandon), TASK, CLIENTS, patience, silent)
-        server.prepare(conversation, following, CLIENTS, Foreseen(), silent)
-        return server.collect(conversation, following, Foreseen(), silent)
+            server.prepare(at_server(Lying(conversation, abandon), CLIENTS, patience, silent), TASK)
+        server.prepare(at_server(conversation, CLIENTS, Foreseen(), silent), following)
+        return server.collect(at_server(conversation, None, Foreseen(), silent), following)
 
     def take_part(conversation: Conversation) -> None:
         me = conversation.transport.party
         client = twin.client(CLIENTS, me)
-        client.setup(conversation, soon())
+        client.setup(at_once(conversation))
         with pytest.raises(SumAbandoned, match=r"^too few$"):
-            client.prepare(conversation, TASK, soon())
+            client.prepare(at_once(conversation), TASK)
         before = conversation.transport.traffic.total("sent"), conversation.transport.traffic.wait_seconds
         with pytest.raises(RuntimeError, match=r"^prepare\(\) comes first$"):
-            client.contribute(conversation, TASK, INPUTS[me], soon())
+            client.contribute(at_once(conversation), TASK, INPUTS[me])
         # At once: it has neither sent nor waited.
         assert (conversation.transport.traffic.total("sent"), conversation.transport.traffic.wait_seconds) == before
-        client.prepare(conversation, following, soon())
-        client.contribute(conversation, following, INPUTS[me], soon())
+        client.prepare(at_once(conversation), following)
+        client.contribute(at_once(conversation), following, INPUTS[me])
 
     collected = converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))[SERVER]
     assert is_sum_of(collected, LAYOUT, INPUTS, CLIENTS)

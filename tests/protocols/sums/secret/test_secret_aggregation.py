@@ -24,22 +24,23 @@ from protocols.session.conversation import Conversation
 from protocols.session.group_key import GroupKey, SealedGroupKeys
 from protocols.session.messages import ChannelDirectory
 from protocols.session.patience import Patience
-from protocols.sums.interface import Contribution, SumLayout, SumTask, Total
+from protocols.sums.interface import Contribution, SumLayout, Total
 from protocols.sums.secagg.messages import AdvertiseKeys, MaskedInput, ShareKeys, SurvivorSignature, UnmaskShares
-from protocols.sums.secagg.terms import Terms
-from protocols.sums.secagg.vectors import VectorClient, VectorTask, parameters_for
+from protocols.sums.secagg.terms import BoundTerms
+from protocols.sums.secagg.vectors import VectorClient, parameters_for
 from protocols.sums.secret.aggregation import (
     SecretSumClient,
     SecretSumServer,
     mask_key,
     open_total,
-    secret_vector_task,
+    secret_terms,
 )
 from protocols.sums.secret.check import CHECKS, LARGEST_CHECKED, possible_entries, with_checks
+from protocols.sums.terms import SumTerms, VectorLayout
 from protocols.sums.totals import SumTotal
 from protocols.transport.tap import Tap, TranscriptRecord, read_transcript
 from tests.support.group_keys import KINDS, Kind, a_key
-from tests.support.in_threads import SESSION, converse, soon
+from tests.support.in_threads import SESSION, at_once, at_server, converse
 from tests.support.sum_conversations import (
     PURPOSE,
     SEMI_HONEST,
@@ -91,7 +92,7 @@ class Run:
 
 def run(
     kind: Kind,
-    tasks: Sequence[tuple[SumTask, Inputs]],
+    tasks: Sequence[tuple[SumTerms[SumLayout], Inputs]],
     patience: Patience | None = None,
     stop: tuple[PartyId, type[wire.Message]] | None = None,
     watch: Callable[[Conversation], Conversation] = lambda conversation: conversation,
@@ -105,22 +106,22 @@ def run(
         if stop is not None and stop[0] == me:
             conversation = Bent(conversation, stopping_at(stop[1]))
         try:
-            client.setup(conversation, soon())
+            client.setup(at_once(conversation))
             for task, inputs in tasks:
                 if me in inputs:
-                    client.prepare(conversation, task, soon())
-                    report = client.contribute(conversation, task, inputs[me], soon())
+                    client.prepare(at_once(conversation), task)
+                    report = client.contribute(at_once(conversation), task, inputs[me])
                     assert report.max_error == task.layout.encode(inputs[me]).max_error
         except Stopped:
             pass
 
     def serve(conversation: Conversation) -> None:
         conversation, server = watch(conversation), SecretSumServer(kind.server(CLIENTS))
-        server.setup(conversation, CLIENTS, waiting, made.silent)
+        server.setup(at_server(conversation, CLIENTS, waiting, made.silent))
         gone = {party for parties, _ in made.silent.seen for party in parties}
         for task, inputs in tasks:
-            server.prepare(conversation, task, inputs.keys() - gone, waiting, made.silent)
-            made.totals.append(over_the_wire(server.collect(conversation, task, waiting, made.silent)))
+            server.prepare(at_server(conversation, inputs.keys() - gone, waiting, made.silent), task)
+            made.totals.append(over_the_wire(server.collect(at_server(conversation, None, waiting, made.silent), task)))
         assert server.unmask_seconds > 0
 
     converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))
@@ -133,36 +134,40 @@ def over_the_wire(total: SumTotal) -> SumTotal:
     return received
 
 
-def added(task: SumTask, inputs: Inputs, parties: Collection[PartyId]) -> GroupVector:
+def added(task: SumTerms[SumLayout], inputs: Inputs, parties: Collection[PartyId]) -> GroupVector:
     """The sum of the encoded inputs in the clear."""
-    total = task.layout.ring.zeros(task.layout.entries)
+    total = task.layout.group.zeros(task.layout.entries)
     for party in parties:
-        task.layout.ring.add_into(total, task.layout.encode(inputs[party]).vector)
+        task.layout.group.add_into(total, task.layout.encode(inputs[party]).vector)
     return total
 
 
-def added_with_checks(key: GroupKey, task: SumTask, inputs: Inputs, parties: Collection[PartyId]) -> GroupVector:
+def added_with_checks(
+    key: GroupKey, task: SumTerms[SumLayout], inputs: Inputs, parties: Collection[PartyId]
+) -> GroupVector:
     """The sum of what clients send, each with the checks of its own vector."""
-    vectors = secret_vector_task(task)
-    total = task.layout.ring.zeros(vectors.length)
+    vectors = secret_terms(task)
+    total = task.layout.group.zeros(vectors.layout.entries)
     for party in parties:
         sent = with_checks(key, vectors, task.layout.encode(inputs[party]).vector)
-        task.layout.ring.add_into(total, sent)
+        task.layout.group.add_into(total, sent)
     return total
 
 
-def is_sum_of(opened: Total, task: SumTask, inputs: Inputs, parties: Collection[PartyId]) -> bool:
+def is_sum_of(opened: Total, task: SumTerms[SumLayout], inputs: Inputs, parties: Collection[PartyId]) -> bool:
     """To the last bit."""
     expected = task.layout.decode(added(task, inputs, parties))
     return np.array_equal(opened.real, expected.real) and np.array_equal(opened.counts, expected.counts)
 
 
-def masked(key: GroupKey, task: SumTask, inputs: Inputs, parties: Collection[PartyId] | None = None) -> SumTotal:
+def masked(
+    key: GroupKey, task: SumTerms[SumLayout], inputs: Inputs, parties: Collection[PartyId] | None = None
+) -> SumTotal:
     """What the server holds at the end of a sum, put together in one place."""
     contributors = list(inputs) if parties is None else list(parties)
     vector = added_with_checks(key, task, inputs, contributors)
     for party in contributors:
-        add_keystream(mask_key(key, secret_vector_task(task), party), vector, task.layout.ring)
+        add_keystream(mask_key(key, secret_terms(task), party), vector, task.layout.group)
     return SumTotal.of(task.round, task.purpose, contributors, vector)
 
 
@@ -232,15 +237,15 @@ def test_a_client_that_misses_the_setup_is_named_once_and_has_no_key(kind: Kind)
 
     def serve(conversation: Conversation) -> SumTotal:
         server = SecretSumServer(kind.server(CLIENTS))
-        server.setup(conversation, CLIENTS, patience, silent)
-        server.prepare(conversation, TASK, CLIENTS, patience, silent)
-        return server.collect(conversation, TASK, patience, silent)
+        server.setup(at_server(conversation, CLIENTS, patience, silent))
+        server.prepare(at_server(conversation, CLIENTS, patience, silent), TASK)
+        return server.collect(at_server(conversation, None, patience, silent), TASK)
 
     def take_part(conversation: Conversation) -> SecretSumClient:
         client = SecretSumClient(kind.client(CLIENTS, conversation.transport.party))
-        client.setup(conversation, soon())
-        client.prepare(conversation, TASK, soon())
-        client.contribute(conversation, TASK, INPUTS[conversation.transport.party], soon())
+        client.setup(at_once(conversation))
+        client.prepare(at_once(conversation), TASK)
+        client.contribute(at_once(conversation), TASK, INPUTS[conversation.transport.party])
         return client
 
     results = converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part) | {ONE: lambda conversation: None})
@@ -267,7 +272,7 @@ def test_any_vectors_of_any_group_and_any_contributors_are_opened_exactly(data: 
     length = data.draw(st.integers(0, 5))
     top = (1 << group.bits if isinstance(group, Ring) else (1 << 61) - 1) - 1
     entries = st.lists(st.integers(0, top), min_size=length, max_size=length)
-    task = VectorTask(FIRST, PURPOSE, tuple(participants), group, length, b"model")
+    task = SumTerms(FIRST, PURPOSE, tuple(participants), VectorLayout(group, length), b"model")
     rows = [data.draw(entries) for _ in contributors]
     total = group.zeros(length)
     for party, row in zip(sorted(contributors), rows, strict=True):
@@ -298,7 +303,9 @@ def test_without_a_key_there_is_nothing_to_contribute_or_to_open() -> None:
 WIDE = {bits: SumLayout(ENTRIES, 64, bound=4.0, max_count=9, parties=4, ring_bits=bits) for bits in (32, 64)}  # type: ignore[arg-type]
 
 
-def wide(ring_bits: int, round_id: int = 1, purpose: str = PURPOSE) -> tuple[SumTask, dict[PartyId, Contribution]]:
+def wide(
+    ring_bits: int, round_id: int = 1, purpose: str = PURPOSE
+) -> tuple[SumTerms[SumLayout], dict[PartyId, Contribution]]:
     """Inputs that stand out from noise: small, all of one sign in one half, and alike."""
     layout = WIDE[ring_bits]
     row = np.linspace(-0.5, 1.0, ENTRIES)
@@ -328,8 +335,8 @@ def is_noise(vector: npt.NDArray[Any], clear: npt.NDArray[Any]) -> bool:
 @both_rings
 def test_the_measure_tells_a_sum_from_noise(ring_bits: int) -> None:
     task, inputs = wide(ring_bits)
-    clear, noise = added(task, inputs, CLIENTS), np.zeros(task.layout.entries, task.layout.ring.dtype)
-    add_keystream(bytes(32), noise, task.layout.ring)
+    clear, noise = added(task, inputs, CLIENTS), np.zeros(task.layout.entries, task.layout.group.dtype)
+    add_keystream(bytes(32), noise, task.layout.group)
     assert is_noise(noise, clear)
     assert not looks_uniform(clear)
     assert not has_moments_of_noise(clear)
@@ -350,7 +357,7 @@ class View:
         return {peer: message for peer, message in messages if isinstance(message, kind)}
 
 
-def watched(kind: Kind, path: Path, tasks: Sequence[tuple[SumTask, Inputs]]) -> tuple[Run, View]:
+def watched(kind: Kind, path: Path, tasks: Sequence[tuple[SumTerms[SumLayout], Inputs]]) -> tuple[Run, View]:
     def watch(conversation: Conversation) -> Conversation:
         conversation.transport.attach(Tap(path))
         return conversation
@@ -388,12 +395,17 @@ def test_a_colluding_client_opens_the_sum_and_no_single_upload(kind: Kind, tmp_p
     """Server and client 4 pool what they have: all group masks, all self masks, and every message."""
     task, inputs = wide(32)
     made, view = watched(kind, tmp_path / "server", [(task, inputs)])
-    ring, vectors, key = task.layout.ring, secret_vector_task(task), made.key(FOUR)
+    ring, vectors, key = task.layout.group, secret_terms(task), made.key(FOUR)
     assert np.array_equal(open_total(key, vectors, made.totals[0]), added(task, inputs, CLIENTS))
     (directory, *_) = view.of(ChannelDirectory).values()
     parameters = parameters_for(4, 4, kind.model, 2)
     transcript = setup_transcript(SESSION, directory.channel_keys)
-    terms = Terms(SESSION, transcript, FIRST, PURPOSE, task.participants, parameters, ring, task.layout.entries)
+    terms = BoundTerms(
+        SESSION,
+        transcript,
+        parameters,
+        SumTerms(FIRST, PURPOSE, task.participants, VectorLayout(ring, task.layout.entries)),
+    )
     given_shares, stripped = view.of(UnmaskShares), dict[PartyId, GroupVector]()
     for party, message in view.of(MaskedInput).items():
         vector = message.vector.copy()
@@ -413,14 +425,14 @@ def test_a_colluding_client_opens_the_sum_and_no_single_upload(kind: Kind, tmp_p
 # --- other keys, other sums -----------------------------------------------------------------------------------------
 
 
-def relabelled(total: SumTotal, task: SumTask, contributors: Collection[PartyId] | None = None) -> SumTotal:
+def relabelled(total: SumTotal, task: SumTerms[SumLayout], contributors: Collection[PartyId] | None = None) -> SumTotal:
     parties = [PartyId(party) for party in total.contributors] if contributors is None else contributors
     return SumTotal.of(task.round, task.purpose, parties, total.vector)
 
 
 KEY = a_key(1)
 OTHER_SESSION = SessionId(bytes(16))
-WRONG: dict[str, Callable[[SumTask, SumTotal], tuple[GroupKey, SumTask, SumTotal]]] = {
+WRONG: dict[str, Callable[[SumTerms[SumLayout], SumTotal], tuple[GroupKey, SumTerms[SumLayout], SumTotal]]] = {
     "another key": lambda task, total: (a_key(2), task, total),
     "another session": lambda task, total: (a_key(1, OTHER_SESSION), task, total),
     "another commitment": lambda task, total: (GroupKey(bytes([1]) * 32, SESSION, bytes(32)), task, total),
@@ -438,13 +450,13 @@ WRONG: dict[str, Callable[[SumTask, SumTotal], tuple[GroupKey, SumTask, SumTotal
 @both_rings
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
 def test_without_the_right_key_task_and_contributors_a_total_is_noise_and_is_refused(
-    ring_bits: int, wrong: Callable[[SumTask, SumTotal], tuple[GroupKey, SumTask, SumTotal]]
+    ring_bits: int, wrong: Callable[[SumTerms[SumLayout], SumTotal], tuple[GroupKey, SumTerms[SumLayout], SumTotal]]
 ) -> None:
     task, inputs = wide(ring_bits)
     total, clear = masked(KEY, task, inputs), added(task, inputs, CLIENTS)
-    assert np.array_equal(open_total(KEY, secret_vector_task(task), total), clear)
+    assert np.array_equal(open_total(KEY, secret_terms(task), total), clear)
     key, other, told = wrong(task, total)
-    assert is_noise(open_total(key, secret_vector_task(other), told), clear)
+    assert is_noise(open_total(key, secret_terms(other), told), clear)
     with pytest.raises(PeerMisbehaved, match="none of these contributors"):
         client_with(key).open(other, told)
 
@@ -454,17 +466,17 @@ def test_a_contributor_too_many_leaves_noise(ring_bits: int) -> None:
     task, inputs = wide(ring_bits)
     total = masked(KEY, task, inputs, [ONE, TWO, THREE])
     told, clear = relabelled(total, task, CLIENTS), added(task, inputs, [ONE, TWO, THREE])
-    assert is_noise(open_total(KEY, secret_vector_task(task), told), clear)
+    assert is_noise(open_total(KEY, secret_terms(task), told), clear)
     with pytest.raises(PeerMisbehaved, match="none of these contributors"):
         client_with(KEY).open(task, told)
 
 
 def test_no_client_reads_a_sum_to_which_one_contributed_under_another_key() -> None:
     """As an active server arranges it that has two keys drawn."""
-    vectors, layout = secret_vector_task(TASK), TASK.layout
+    vectors, layout = secret_terms(TASK), TASK.layout
     total = masked(KEY, TASK, INPUTS)
-    subtract_keystream(mask_key(KEY, vectors, THREE), total.vector, layout.ring)
-    add_keystream(mask_key(a_key(2), vectors, THREE), total.vector, layout.ring)
+    subtract_keystream(mask_key(KEY, vectors, THREE), total.vector, layout.group)
+    add_keystream(mask_key(a_key(2), vectors, THREE), total.vector, layout.group)
     for key in (KEY, a_key(2)):
         with pytest.raises(PeerMisbehaved, match="none of these contributors"):
             client_with(key).open(TASK, total)
@@ -493,7 +505,7 @@ def test_a_total_that_does_not_fit_its_task_is_refused(change: dict[str, Any], m
 
 
 def test_a_value_outside_of_the_field_is_refused() -> None:
-    task = VectorTask(FIRST, PURPOSE, tuple(CLIENTS), PrimeField(), 1)
+    task = SumTerms(FIRST, PURPOSE, tuple(CLIENTS), VectorLayout(PrimeField(), 1))
     with pytest.raises(PeerMisbehaved, match="another length or group"):
         open_total(KEY, task, SumTotal.of(FIRST, PURPOSE, CLIENTS, np.array([(1 << 61) - 1], "<u8")))
 
@@ -507,7 +519,7 @@ def shifted(total: SumTotal, shift: GroupVector) -> SumTotal:
     return SumTotal(total.purpose, total.of_round, total.contributors, total.vector + shift)
 
 
-def passes(task: SumTask, key: GroupKey, total: SumTotal) -> bool:
+def passes(task: SumTerms[SumLayout], key: GroupKey, total: SumTotal) -> bool:
     try:
         client_with(key).open(task, total)
     except PeerMisbehaved:
@@ -554,7 +566,7 @@ def test_half_the_ring_on_one_entry_passes_every_second_check_and_never_all(ring
     inputs, tries, missed, accepted = random_inputs(layout, CLIENTS), 300, 0, 0
     for number in range(1, tries + 1):
         task = task_of(layout, CLIENTS, number)
-        vectors, total = secret_vector_task(task), masked(KEY, task, inputs)
+        vectors, total = secret_terms(task), masked(KEY, task, inputs)
         shift = np.zeros_like(total.vector)
         shift[number % 12] = 1 << (ring_bits - 1)
         accepted += passes(task, KEY, shifted(total, shift))
@@ -573,16 +585,16 @@ def test_factors_are_the_rounds_the_purposes_and_the_keys_own() -> None:
         (KEY, replace(task, participants=(ONE, TWO, THREE))),
         (a_key(2), task),
     ]
-    checks = [with_checks(key, secret_vector_task(one), numbers)[12:] for key, one in [(KEY, task), *others]]
+    checks = [with_checks(key, secret_terms(one), numbers)[12:] for key, one in [(KEY, task), *others]]
     assert len({entry for vector in checks for entry in vector.tolist()}) == CHECKS * len(checks)
     # A client that was away reads the sum without knowing what model the participants had, or their states.
     later = replace(task, model=b"another", state=b"and another")
-    assert np.array_equal(with_checks(KEY, secret_vector_task(later), numbers)[12:], checks[0])
+    assert np.array_equal(with_checks(KEY, secret_terms(later), numbers)[12:], checks[0])
 
 
 def test_checks_are_the_sums_with_the_factors_computed_one_by_one() -> None:
     task, numbers = task_of(FEW[32], CLIENTS), np.arange(2**32 - 12, 2**32, dtype="<u4")
-    vectors = secret_vector_task(task)
+    vectors = secret_terms(task)
     units = [with_checks(KEY, vectors, row)[12:].tolist() for row in np.eye(12, dtype="<u4")]
     expected = [
         sum(int(number) * unit[at] for number, unit in zip(numbers, units, strict=True)) % 2**32 for at in range(CHECKS)
@@ -591,7 +603,7 @@ def test_checks_are_the_sums_with_the_factors_computed_one_by_one() -> None:
 
 
 def test_a_field_has_no_such_check() -> None:
-    task = VectorTask(FIRST, PURPOSE, tuple(CLIENTS), PrimeField(), 3)
+    task = SumTerms(FIRST, PURPOSE, tuple(CLIENTS), VectorLayout(PrimeField(), 3))
     with pytest.raises(ValueError, match="for rings"):
         with_checks(KEY, task, np.zeros(2, "<u8"))
 
@@ -599,7 +611,7 @@ def test_a_field_has_no_such_check() -> None:
 @pytest.mark.parametrize(("entries", "length"), [(1, 41), (4096, 4136), (4097, 4097)])
 def test_a_sum_has_a_check_up_to_so_many_entries(entries: int, length: int) -> None:
     task = task_of(layout_for(4, 32, real=entries, counts=0), CLIENTS)
-    assert secret_vector_task(task).length == length
+    assert secret_terms(task).layout.entries == length
     assert entries in possible_entries(length)
 
 
@@ -631,7 +643,7 @@ def test_in_a_longer_sum_an_amount_is_not_noticed_nor_is_noise_without_counts() 
 def test_one_mask_for_all_would_leave_the_lowest_bits_of_the_sum_in_clear(ring_bits: int) -> None:
     """An even number of contributors adds an even multiple of it. With a mask of each one's own they are hidden."""
     task, inputs = wide(ring_bits)
-    ring, clear = task.layout.ring, added(task, inputs, CLIENTS)
+    ring, clear = task.layout.group, added(task, inputs, CLIENTS)
     common = clear.copy()
     for _ in CLIENTS:
         add_keystream(bytes(32), common, ring)
@@ -655,15 +667,15 @@ def test_the_same_masks_in_every_round_would_show_the_differences_of_the_sums(ri
 
 def test_no_two_masks_have_the_same_key() -> None:
     """Of all parties, rounds, purposes, groups, lengths, sets of participants, sessions and keys."""
-    base = VectorTask(FIRST, PURPOSE, tuple(CLIENTS), Ring(32), 8, b"m")
+    base = SumTerms(FIRST, PURPOSE, tuple(CLIENTS), VectorLayout(Ring(32), 8), b"m")
     tasks = [
         base,
         replace(base, round=SECOND),
         replace(base, purpose="metrics"),
         replace(base, participants=tuple(CLIENTS[:3])),
-        replace(base, group=Ring(64)),
-        replace(base, group=PrimeField()),
-        replace(base, length=9),
+        replace(base, layout=VectorLayout(Ring(64), 8)),
+        replace(base, layout=VectorLayout(PrimeField(), 8)),
+        replace(base, layout=VectorLayout(Ring(32), 9)),
     ]
     keys = [KEY, a_key(2), a_key(1, OTHER_SESSION)]
     derived = [mask_key(key, task, party) for key in keys for task in tasks for party in CLIENTS]

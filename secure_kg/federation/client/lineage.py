@@ -1,0 +1,25 @@
+"""Lineages of a client's inputs: what they are nearly the same for, in whatever run (`protocols.sums.secagg.openings`).
+
+Training begins at rows that follow from the graph and the seed, and takes its draws from the seed and the round. So two
+runs of one seed whose learning rates differ in the last digit, or whose tables a server has moved by as little, have
+nearly the same inputs in every round, under states that have nothing in common. A lineage has what changes inputs
+altogether: strategy, model, dimension, seed, kind of sum and round. It does not have what may change them by little:
+learning rate, epochs, batches, data, or the other clients.
+"""
+
+from secure_kg.federation.plan.run_plan import RunPlan
+
+
+def lineage(plan: RunPlan, purpose: str, round_id: int, trained: int) -> str:
+    """Of one client's input to a sum; empty where no sum of another run has the like. `trained`: its last round."""
+    match purpose:
+        case "valid" if plan.sees_survivors:
+            number = trained  # a client that was not drawn since has the results that it had
+        case "test":
+            number = 0  # a server chooses the round in which a run ends
+        case _ if any(purpose == block.purpose for block in plan.blocks):
+            number = round_id
+        case _:
+            return ""
+    settings, training = plan.settings, plan.settings.training
+    return f"{settings.strategy}/{training.model}/{training.dim}/{settings.seed}/{purpose}/{number}"
