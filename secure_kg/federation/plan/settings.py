@@ -188,12 +188,6 @@ class RunConfig:
         return min(self.deadline, 2 * self.grace) if shared else self.deadline * self.eval_every
 
     @property
-    def has_session(self) -> bool:
-        """Whether clients need channels to each other: for masked sums, or for the private set union alone."""
-        shared = STRATEGIES[self.strategy].shared is not None
-        return self.sum_protocol.needs_keys or (self.alignment_protocol.needs_keys and shared)
-
-    @property
     def threat_model(self) -> ThreatModel:
         """What is declared: the same for every sum of the run."""
         dropout = self.max_dropout
