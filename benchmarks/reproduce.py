@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from benchmarks.reproduction.cells import Job, Request, job_for
 from benchmarks.reproduction.jobs import Outcome, command_for, is_finished, run_all
@@ -26,7 +26,8 @@ from benchmarks.reproduction.report import build
 from benchmarks.reproduction.results import read_result
 from benchmarks.reproduction.tables import ALL, TABLES, Settings, Table
 from launch.command_line import OneLineParser, require_writable, run_command
-from secure_kg.federation.plan.settings import Aggregation, RunConfig, flag
+from protocols.registry import AGGREGATIONS
+from secure_kg.federation.plan.settings import RunConfig, flag
 from secure_kg.foundation.console import fail, say
 from secure_kg.foundation.errors import UserError
 from secure_kg.learning.config import TrainingConfig
@@ -255,7 +256,7 @@ def _add_settings(told: argparse._ArgumentGroup) -> None:
             told.add_argument(flag(entry.name), type=kind, metavar=kind.__name__.upper(), help=f"[{shown}]")
     told.add_argument(
         "--aggregation",
-        choices=get_args(Aggregation),
+        choices=tuple(AGGREGATIONS),
         default="secagg",
         help="how rows and metrics are summed; the result is the same up to rounding [secagg]",
     )

@@ -24,9 +24,8 @@ from protocols.session.server_session import ServerSession
 from protocols.sums.interface import SumClient, SumLayout
 from protocols.sums.secagg.messages import STATE_BYTES
 from protocols.sums.secagg.openings import Openings
-from protocols.sums.secret.aggregation import SecretSumClient
 from protocols.sums.terms import SumTerms
-from protocols.sums.totals import SumTotal
+from protocols.sums.totals import SumTotal, TotalReader
 from protocols.transport.in_process import InProcessNetwork
 from protocols.transport.traffic import Traffic
 from secure_kg.federation.plan import twins
@@ -127,7 +126,7 @@ class _Held:
         sums.prepare(session, terms)
         may_open = holders.count(session, counting, held).may_open
         report = sums.contribute(session, terms, row_contribution(values, held, self._rows), may_open)
-        if isinstance(sums, SecretSumClient):
+        if isinstance(sums, TotalReader):
             total = session.receive(SumTotal, *terms.key)
             with reading.measure():
                 sums.open(terms, total)

@@ -19,6 +19,7 @@ import numpy as np
 
 from protocols.alignment.interface import Positions, Union, list_digest
 from protocols.foundation import wire
+from protocols.foundation.disclosure import Disclosure, Field, Learned, Subject
 from protocols.foundation.errors import PeerMisbehaved
 from protocols.foundation.identifiers import SETUP
 from protocols.session.client_session import ClientSession
@@ -78,3 +79,26 @@ def serve(session: ServerSession) -> Union:
         tags = np.frombuffer(b"".join(map(tag_of, sorted(union))), dtype=np.uint8).reshape(-1, TAG_BYTES)
         session.broadcast(lists.keys(), ClearUnion(tags), SETUP, step)
     return Union(len(union), list_digest(tags))
+
+
+PLAIN_UNION: Final = Disclosure(
+    title="the plain union",
+    place="alignment/plain",
+    choice="clients show the server their names",
+    in_brief="alignment was plain: the server saw every client's {shared} names",
+    learned={
+        Subject.NAMES: Learned(
+            "every client's (plain alignment)",
+            "how many there are, the positions of its own, and whether a name it guesses is in the union",
+        ),
+        Subject.PARTICIPATION: Learned("who took part"),
+    },
+    against="nobody: plain alignment hides nothing from the server",
+    with_a_client="nothing: the server reads all by itself",
+    assumes="authentic channels",
+    not_covered="any privacy of names towards the server",
+    fields={
+        ClearNames: {"names": Field("clear", "a single client's own names")},
+        ClearUnion: {"tags": Field("aggregate", "hashes of all names, which it has read before")},
+    },
+)

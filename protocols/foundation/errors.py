@@ -51,3 +51,7 @@ class LeftOut(ProtocolError):
 
 class EncodingOverflow(ProtocolError):
     """Values that cannot be carried without risking a wrong sum (not finite, or parameters that could wrap)."""
+
+
+class UnknownProtocol(ProtocolError):
+    """A name under which no protocol is registered."""

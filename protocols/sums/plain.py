@@ -13,11 +13,12 @@ last bit, any difference is a fault, and what the twins cost differs by cryptogr
 loses is measured by every client against its own values (`ContributionReport.max_error`).
 """
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from protocols.foundation import wire
+from protocols.foundation.disclosure import WHETHER_BEST, Disclosure, Field, Fields, Learned, Subject
 from protocols.foundation.errors import PeerMisbehaved, SumAbandoned
 from protocols.foundation.frame_sizes import array_bytes, frame_bytes, text_bytes
 from protocols.foundation.identifiers import PartyId
@@ -124,3 +125,28 @@ class PlainSumServer(SumServer[Collected]):
 def clear_input_bytes(purpose: str, entries: int, entry_bytes: int) -> int:
     """The size of a `ClearInput` frame."""
     return frame_bytes(text_bytes(purpose), array_bytes(entries, entry_bytes))
+
+
+PLAIN_INPUT: Final[Fields] = {
+    ClearInput: {
+        "purpose": Field("public", "which sum a message belongs to"),
+        "vector": Field("clear", "a single client's own numbers"),
+    }
+}
+PLAIN_SUMS: Final = Disclosure(
+    title="plain sums",
+    place="sums/plain",
+    choice="the server reads every client's vector",
+    in_brief="aggregation was plain: the server read every client's rows",
+    learned={
+        Subject.ROWS: Learned("every client's (plain sums hide nothing)", "the mean rows"),
+        Subject.HOLDERS: Learned("which rows each client holds, by position", "which rows were averaged"),
+        Subject.METRICS: Learned("every client's", WHETHER_BEST),
+        Subject.PARTICIPATION: Learned("who took part"),
+    },
+    against="nobody: plain sums protect nothing, they are there to be measured against",
+    with_a_client="nothing: the server reads all by itself",
+    assumes="authentic channels",
+    not_covered="any privacy",
+    fields=PLAIN_INPUT,
+)

@@ -26,6 +26,8 @@ from secure_kg.federation.client.own_rows import OwnRows
 from secure_kg.federation.client.states import States
 from secure_kg.federation.plan.messages import SharedRows, Welcome
 
+pytestmark = pytest.mark.long
+
 FIELDS = {
     *(
         "name",

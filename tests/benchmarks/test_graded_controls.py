@@ -28,6 +28,8 @@ from secure_kg.audit.indistinguishability.distinguisher import ERROR, TOLD_APART
 from secure_kg.audit.indistinguishability.experiments import PROTOCOLS, Experiment
 from secure_kg.audit.indistinguishability.view_features import Features
 
+pytestmark = pytest.mark.long
+
 SAMPLES = 18
 
 

@@ -62,7 +62,7 @@ from protocols.sums.secagg.sums import SecAggSumClient, VectorSumServer
 from protocols.sums.secagg.vectors import VectorClient, VectorTotal
 from protocols.sums.secret.check import checked_numbers, checks_of, with_checks
 from protocols.sums.terms import Layout, SumTerms, VectorLayout
-from protocols.sums.totals import SumTotal, sum_total_bytes
+from protocols.sums.totals import SumTotal, TotalReader, sum_total_bytes
 
 _MASKS_AT_A_TIME: Final = 64
 
@@ -111,7 +111,7 @@ def admit_total(conversation: Conversation, terms: SumTerms[Layout]) -> None:
     conversation.admit(size)
 
 
-class SecretSumClient(SecAggSumClient):
+class SecretSumClient(SecAggSumClient, TotalReader):
     """`vectors` holds the session's channels. `key`: the session's group key, if it is agreed on already."""
 
     def __init__(self, vectors: VectorClient, key: GroupKey | None = None) -> None:

@@ -63,7 +63,7 @@ class SameForAll(Check):
             case Verdict():
                 self._compare(f"verdict on round {number}", party, digest)
             # By what a client has when it begins: which of two versions is the newer one is the server's word.
-            case TrainRound() | Evaluate() if party in self._has or self.config.aggregation != "secret":
+            case TrainRound() | Evaluate() if party in self._has or not self.config.sum_protocol.sealed:
                 self._compare(
                     f"rows before {observation.kind} of round {number}", party, self._has.get(party, _NOTHING)
                 )

@@ -35,7 +35,7 @@ class Verdicts(Check):
 
     def __init__(self, config: RunConfig, clients: int) -> None:
         super().__init__(config, clients)
-        self._metrics = RunPlan(config, clients).learner.metrics
+        self._metrics = RunPlan(config, clients).metrics
         self._session = self._told = self._unchecked = 0
         self._best, self._saved = _Best(), Snapshots(_Best())
         self._greeted = False
@@ -69,7 +69,7 @@ class Verdicts(Check):
             case SaveCheckpoint():
                 self._saved.save(number, self._best)
             case Verdict(improved=improved):
-                if self.config.aggregation != "secret":
+                if not self.config.sum_protocol.sealed:
                     self._told += 1
                     self._blame(observation, self._fault(number, improved))
                 if improved:
@@ -128,7 +128,7 @@ class Verdicts(Check):
         return self._told
 
     def looked_at(self) -> str:
-        if self.config.aggregation == "secret":
+        if self.config.sum_protocol.sealed:
             return "no verdicts of the server: clients judge"
         unknown = f", {self._unchecked:,} of them on what is not in the record" if self._unchecked else ""
         return f"{counted(self._told, 'verdict')} sent{unknown}"

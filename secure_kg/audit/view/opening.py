@@ -238,7 +238,7 @@ class Opening:
         config = self._config
         parameters = self._plan.parameters(len(terms.participants))
         bound = BoundTerms(self._public.session, self._channels, parameters, terms)
-        layout = running.planned.layout if config.aggregation == "secagg" else None
+        layout = running.planned.layout if running.planned.read_by_server else None
         kept_back = tuple(withheld(bound, recorded))
         try:
             opened = open_again(bound, recorded, config.adversary == "active")

@@ -12,8 +12,8 @@ from protocols.session.client_session import ClientSession
 from protocols.session.conversation import Conversation
 from protocols.sums.interface import Contribution, ContributionReport, MayOpen, SumClient, SumLayout
 from protocols.sums.secagg.keys import ClientKeys
-from protocols.sums.secret.aggregation import SecretSumClient
 from protocols.sums.terms import SumTerms
+from protocols.sums.totals import TotalReader
 from secure_kg.federation.client.own_rows import OwnRows
 from secure_kg.federation.client.states import States
 from secure_kg.federation.plan.run_plan import RunPlan
@@ -82,10 +82,10 @@ class ClientContext:
         """Agree on whatever a sum needs."""
         self.sums[aggregation].prepare(self.step(), terms)
 
-    def reader(self, aggregation: str) -> SecretSumClient | None:
+    def reader(self, aggregation: str) -> TotalReader | None:
         """Opens totals that only clients can read; None where the server reads them."""
         sums = self.sums[aggregation]
-        return sums if isinstance(sums, SecretSumClient) else None
+        return sums if isinstance(sums, TotalReader) else None
 
     def require_keys(self) -> ClientKeys:
         if self.keys is None:

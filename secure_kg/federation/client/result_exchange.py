@@ -12,9 +12,8 @@ from protocols.foundation.digests import digest
 from protocols.foundation.identifiers import SERVER, RoundId
 from protocols.session.conversation import Abandon
 from protocols.sums.interface import SumLayout
-from protocols.sums.secret.aggregation import SecretSumClient
 from protocols.sums.terms import SumTerms
-from protocols.sums.totals import SumTotal
+from protocols.sums.totals import SumTotal, TotalReader
 from secure_kg.data.graph import Part
 from secure_kg.evaluation.metrics import Metrics
 from secure_kg.federation.client.context import ClientContext
@@ -65,7 +64,7 @@ class ResultExchange:
     def measure(self, part: Part, trained: TrainStats | None = None) -> Metrics:
         """This client's own results. `trained`: training whose loss is to be told, too."""
         with self._context.watch.measure("evaluate"):
-            return self._context.learner.evaluate(part, trained)
+            return self._context.plan.metrics.taken_from(self._context.learner.evaluate(part, trained))
 
     def sum_test(self, round_id: RoundId, best_round: int, metrics: Metrics) -> None:
         """Test results into their sum, which is bound to the round of the best copy: all are of the same one."""
@@ -92,8 +91,8 @@ class ResultExchange:
         model = digest(context.model, best.to_bytes(8, "little"))
         return dataclasses.replace(context.plan.results(round_id, part), model=model, state=state)
 
-    def _read(self, reader: SecretSumClient, terms: SumTerms[SumLayout]) -> tuple[Metrics, int]:
+    def _read(self, reader: TotalReader, terms: SumTerms[SumLayout]) -> tuple[Metrics, int]:
         """The federation's results, which the server has added up for the clients, and of how many clients they are."""
         context = self._context
         total = context.step().receive(SumTotal, *terms.key)
-        return context.plan.learner.metrics.of(reader.open(terms, total)), len(total.contributors)
+        return context.plan.metrics.of(reader.open(terms, total)), len(total.contributors)

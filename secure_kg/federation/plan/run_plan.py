@@ -18,11 +18,11 @@ from protocols.foundation.identifiers import PartyId, RoundId, SessionId
 from protocols.holders.interface import PURPOSE as HOLDERS
 from protocols.holders.interface import CountTask
 from protocols.holders.plain import count_terms as clear_count
-from protocols.holders.secret import count_terms as secret_count
+from protocols.registry import AGGREGATIONS
 from protocols.sums.interface import SumLayout
 from protocols.sums.secagg.params import SumParameters
-from protocols.sums.secret.aggregation import secret_terms
 from protocols.sums.terms import Layout, SumTerms
+from secure_kg.evaluation.metrics import Metrics
 from secure_kg.federation.plan.blocks import Block
 from secure_kg.federation.plan.learners import LEARNERS, LearnerKind
 from secure_kg.federation.plan.row_sum import row_layout
@@ -58,6 +58,8 @@ class PlannedSum:
     """How its total is read as numbers, where it is one of numbers."""
     attempt: Attempt | None = None
     """Of a private set union: how its table is read."""
+    read_by_server: bool = False
+    """Of a sum of numbers: whether the server reads its total."""
 
 
 class RunPlan:
@@ -77,6 +79,11 @@ class RunPlan:
     @property
     def learner(self) -> LearnerKind:
         return LEARNERS[self.strategy.learner]
+
+    @property
+    def metrics(self) -> type[Metrics]:
+        """How results are summed."""
+        return self.learner.metrics_of(self.settings)
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
@@ -154,7 +161,7 @@ class RunPlan:
         return SumTerms(RoundId(round_id), part, self.clients, self.result_layout())
 
     def result_layout(self) -> SumLayout:
-        return self.learner.metrics.layout(len(self.clients))
+        return self.metrics.layout(len(self.clients))
 
     def union_attempt(self, number: int, public: PublicState) -> Attempt:
         """One attempt at the private set union."""
@@ -198,9 +205,9 @@ class RunPlan:
     def _of_alignment(self, round_id: int, purpose: str, block: Block, public: PublicState) -> PlannedSum:
         union = self.union_of(block, public)
         if purpose == HOLDERS and (counting := self.count(round_id, block, union)) is not None:
-            if block.aggregation == "plain":
+            if (masked_terms := AGGREGATIONS[block.aggregation].count.masked_terms) is None:
                 return PlannedSum(None, clear_count(counting).layout)
-            return PlannedSum(secret_count(counting))
+            return PlannedSum(masked_terms(counting))
         if purpose == union_names.PURPOSE:
             return PlannedSum(union_names.names_terms(self.clients, union.size, union.digest))
         if purpose == union_vote.PURPOSE:
@@ -209,7 +216,8 @@ class RunPlan:
 
     @staticmethod
     def _of_numbers(terms: SumTerms[SumLayout], aggregation: str) -> PlannedSum:
-        return PlannedSum(secret_terms(terms) if aggregation == "secret" else terms, terms.layout)
+        protocol = AGGREGATIONS[aggregation]
+        return PlannedSum(protocol.masked_terms(terms), terms.layout, read_by_server=not protocol.sealed)
 
 
 def _number(text: str) -> int:

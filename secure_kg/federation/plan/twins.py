@@ -1,32 +1,21 @@
-"""The one place where a word in the configuration becomes a protocol: each secure choice next to its plain twin."""
+"""Protocols of a run: the bundles that its configuration names (`protocols.registry`), with the keys of its session."""
 
 from collections.abc import Collection
-from typing import TypeAlias
 
-from protocols.alignment import plain as plain_union
 from protocols.alignment.interface import Positions, Union
-from protocols.alignment.psu import names as union_names
-from protocols.alignment.psu import union as private_union
-from protocols.alignment.psu.attempts import UnionTerms
+from protocols.bundles import AlignmentTerms
+from protocols.bundles import Result as Result
 from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import HolderClient, HolderServer
-from protocols.holders.plain import PlainHolderClient, PlainHolderServer
-from protocols.holders.secret import SecretHolderClient, SecretHolderServer
+from protocols.registry import AGGREGATIONS
 from protocols.session.client_session import ClientSession
 from protocols.session.credentials import Credentials
 from protocols.session.server_session import ServerSession
-from protocols.sums.interface import Collected, SumClient, SumServer
-from protocols.sums.plain import PlainSumClient, PlainSumServer
+from protocols.sums.interface import SumClient, SumServer
 from protocols.sums.secagg.keys import ClientKeys, ServerKeys
 from protocols.sums.secagg.openings import Openings
-from protocols.sums.secagg.sums import SecAggSumClient, SecAggSumServer
 from protocols.sums.secagg.vectors import VectorClient, VectorServer
-from protocols.sums.secret.aggregation import SecretSumClient, SecretSumServer
-from protocols.sums.totals import SumTotal
 from secure_kg.federation.plan.settings import RunConfig
-
-Result: TypeAlias = Collected | SumTotal
-"""What the server gets of a sum: the numbers, or something for the clients to read."""
 
 
 def client_keys(
@@ -46,44 +35,20 @@ def server_keys(config: RunConfig, clients: Collection[PartyId], session: Server
     return ServerKeys.agree(session, VectorServer(len(clients), config.threat_model, config.min_participants))
 
 
-def reads_sums(aggregation: str) -> bool:
-    """Whether the server reads the sums."""
-    return aggregation != "secret"
-
-
-def is_masked(aggregation: str) -> bool:
-    """Whether sums are masked, and so need enough participants."""
-    return aggregation != "plain"
-
-
 def sum_client(aggregation: str, keys: ClientKeys | None) -> SumClient:
-    match aggregation, keys:
-        case "secagg", ClientKeys():
-            return SecAggSumClient(keys.vectors)
-        case "secret", ClientKeys():
-            return SecretSumClient(keys.vectors, keys.key)
-    return PlainSumClient()
+    return AGGREGATIONS[aggregation].client(keys)
 
 
 def sum_server(aggregation: str, keys: ServerKeys | None, min_participants: int) -> SumServer[Result]:
-    match aggregation, keys:
-        case "secagg", ServerKeys():
-            return SecAggSumServer(keys.vectors)
-        case "secret", ServerKeys():
-            return SecretSumServer(keys.vectors)
-    return PlainSumServer(min_participants)
+    return AGGREGATIONS[aggregation].server(keys, min_participants)
 
 
 def holder_client(config: RunConfig, keys: ClientKeys | None) -> HolderClient:
-    if config.aggregation == "plain" or keys is None:
-        return PlainHolderClient()
-    return SecretHolderClient(keys.vectors, keys.key)
+    return config.sum_protocol.count.client(keys)
 
 
 def holder_server(config: RunConfig, keys: ServerKeys | None) -> HolderServer:
-    if config.aggregation == "plain" or keys is None:
-        return PlainHolderServer(config.min_participants)
-    return SecretHolderServer(keys.vectors)
+    return config.sum_protocol.count.server(keys, config.min_participants)
 
 
 def align_as_client(
@@ -95,16 +60,14 @@ def align_as_client(
     state: bytes,
 ) -> Positions:
     """`state`: this client's commitment to its names."""
-    if config.alignment == "plain" or keys is None:
-        return plain_union.join(session, names)
-    terms = UnionTerms(clients, config.first_union_bound)
-    objection = union_names.objection(names) if config.reveal_names else ""
-    return private_union.join(session, keys, terms, names, objection, state)
+    return config.alignment_protocol.join(session, keys, _terms(config, clients), names, state)
 
 
 def align_as_server(
     config: RunConfig, session: ServerSession, keys: ServerKeys | None, clients: tuple[PartyId, ...]
 ) -> Union:
-    if config.alignment == "plain" or keys is None:
-        return plain_union.serve(session)
-    return private_union.serve(session, keys, UnionTerms(clients, config.first_union_bound))
+    return config.alignment_protocol.serve(session, keys, _terms(config, clients))
+
+
+def _terms(config: RunConfig, clients: tuple[PartyId, ...]) -> AlignmentTerms:
+    return AlignmentTerms(clients=clients, bound=config.first_union_bound, reveal_names=config.reveal_names)

@@ -72,7 +72,7 @@ class Gathering:
         """Take in who has come back; if too few are here for any sum, wait for more."""
         self.attendance.look_for_returned(self.conversation, self.round)
         clients, needed = len(self.clients), self._config.min_participants
-        if self._config.aggregation != "plain":
+        if self._config.sum_protocol.needs_keys:
             parameters = self._config.sum_parameters(clients, clients)
             needed = max(parameters.min_survivors, parameters.least_present)
         if len(self.present) >= needed:

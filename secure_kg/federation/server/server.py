@@ -256,7 +256,7 @@ class FederationServer:
             case None:
                 return
             case Collected():
-                metrics, clients = self._plan.learner.metrics.of(result.total), len(result.contributors)
+                metrics, clients = self._plan.metrics.of(result.total), len(result.contributors)
                 improved = self._stopping.judge(round_id, metrics.headline)
                 figures = metrics.evaluation()
                 told = f"loss {metrics.loss:8.4f}  valid {metrics.headline_name} {metrics.headline:.4f}"
@@ -345,7 +345,7 @@ class FederationServer:
             rounds=done,
             best_round=self._stopping.best_round,
             valid_mrr=self._stopping.best_mrr if readable else None,
-            test=self._plan.learner.metrics.of(result.total) if isinstance(result, Collected) else None,
+            test=self._plan.metrics.of(result.total) if isinstance(result, Collected) else None,
             test_clients=len(result.contributors) if result is not None else 0,
             union_size=table.union.size if table is not None else 0,
             rows_kept_local=rows_kept_local(table),

@@ -30,6 +30,8 @@ from secure_kg.runs.summary import summarise
 from tests.support.federation_in_threads import nations, relation_rows, run_federation, small_config
 from tests.support.transcripts import seen_by_server, vectors_in
 
+pytestmark = pytest.mark.long
+
 SPREAD = 12.0**-0.5
 """Standard deviation of the uniform distribution on 0..1."""
 
@@ -192,7 +194,7 @@ def test_results_are_given_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     def twice(self: FederationServer, done: RoundId) -> Any:
         self._people.round = RoundId(done + 1)
         self._people.tell(self._clients, Finish(self._stopping.best_round, wanted=True))
-        self._sums.add_up(self._metric_task(RoundId(done + 1), "test"))
+        self._add_up_results(RoundId(done + 1), "test", self._people.present)
         self._people.gather(Done, "results")
         return original(self, RoundId(done + 1))
 
