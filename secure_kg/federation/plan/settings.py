@@ -1,4 +1,4 @@
-"""What a run is told: typed, checked when made, saved with the results. Free of torch: the server reads it too."""
+"""Settings of a run: typed, checked when made, saved with the results. Free of torch: the server reads them too."""
 
 import dataclasses
 import hashlib
