@@ -1,4 +1,4 @@
-"""What secure and secret aggregation cost next to their plain twin: `python -m benchmarks.overhead --help`.
+"""Overhead of secure and secret aggregation next to their plain twin: `python -m benchmarks.overhead --help`.
 
 The same training job runs under mpirun once per setting, with the same seed and data:
 

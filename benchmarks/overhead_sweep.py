@@ -1,4 +1,4 @@
-"""How the cost of one round's sums grows with clients, rows or dimension: `python -m benchmarks.overhead --sweep`.
+"""Growth of the cost of one round's sums with clients, rows or dimension: `python -m benchmarks.overhead --sweep`.
 
 Bytes up of a client are counted twice, in closed form (`benchmarks.byte_counts`) and as they travelled; seconds are of
 the processor, for one client and for the server, without training and without waiting (`benchmarks.sums_alone`).

@@ -1,4 +1,4 @@
-"""What one masked sum costs each party: `python -m benchmarks.secagg --help`.
+"""Cost of one masked sum for each party: `python -m benchmarks.secagg --help`.
 
 The objects of a real job add up random vectors in one process, without a network (`protocols.sums.secagg.simulation`),
 and the sum is compared with the plain one. Beside them, and in turns with them because a busy machine's speed changes

@@ -1,4 +1,4 @@
-"""What the server of a run really observed: `python -m launch.audit RUN --out DIR`."""
+"""Audit of what the server of a run really observed: `python -m launch.audit RUN --out DIR`."""
 
 import argparse
 import dataclasses

@@ -1,4 +1,4 @@
-"""What a job tells its user at the end: one table, then a few lines."""
+"""Closing lines of a job: one table, then a few lines."""
 
 from pathlib import Path
 from typing import Any

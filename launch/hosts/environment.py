@@ -1,4 +1,4 @@
-"""What the process manager says about this process, before MPI is started."""
+"""Environment that the process manager gives a process, read before MPI is started."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""What can go wrong in a conversation. No bare `KeyError` or `struct.error` leaves this package."""
+"""Errors of a conversation. No bare `KeyError` or `struct.error` leaves this package."""
 
 
 class ProtocolError(Exception):

@@ -1,4 +1,4 @@
-"""Whether enough clients hold a row: found out right before rows are added up, so that no row of too few is.
+"""Secret count of holders, made right before rows are added up, so that no row of too few holders is.
 
 A row that one client holds is not hidden by adding it up. Clients therefore ask first, and contribute to a row only if
 at least `least` of them hold it. Let k = least - 1. For each row it holds, a client draws u and v, uniform vectors of k

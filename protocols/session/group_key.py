@@ -1,7 +1,7 @@
 """A key that all clients of a session have and the server has not.
 
 One client draws 256 bits and encrypts them for each of the others over the channels of the session; the server carries
-the ciphertexts. If that client falls silent the server asks another one. Every later key is derived from this one and
+the ciphertexts. If that client drops out the server asks another one. Every later key is derived from this one and
 bound to its protocol, round and use.
 
 Parties:     n >= 2 clients with channels to each other (`protocols.sums.secagg.session`), 1 server.
@@ -13,7 +13,7 @@ Not covered: a client that passes the key on. Every client has it, so one on the
              have drawn it badly: clients are trusted with it anyway. An active server can have several keys drawn and
              deal them out; a sum to which clients with different keys contribute is noise to each of them, because
              key and commitment enter the keys of its masks. The same happens, without malice, to a client that drew a
-             key too late: whoever is reported silent here has no part in the session's sums.
+             key too late: whoever is reported as a dropout here has no part in the sums.
 Reference:   FedCQA, algorithm 1, where clients "negotiate" a secret in a way that is left open.
 Deviations:  the paper reuses one secret for all rounds; here every round's keys are derived afresh.
 """

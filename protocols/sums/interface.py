@@ -4,8 +4,8 @@ A contribution has a real part (embedding rows, metric sums) and a count part (w
 Its `SumTerms` are public and computed by every party from its own configuration, never taken from the server.
 
 A sum has two halves, so that the parties can agree on keys while the values are still being computed: `prepare`, then
-whatever work a client has to do, then `contribute` on its side and `collect` on the server's. A participant that stays
-silent in either half is left out; the sum is that of the others, exactly, or there is none (`SumAbandoned`).
+whatever work a client has to do, then `contribute` on its side and `collect` on the server's. A participant that drops
+out in either half is not in it; the sum is that of the others, exactly, or there is none (`SumAbandoned`).
 """
 
 from abc import ABC, abstractmethod

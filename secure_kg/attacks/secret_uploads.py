@@ -1,4 +1,4 @@
-"""What a server gets of a client under this toolkit's secret aggregation, for attacks to try themselves on.
+"""Uploads of a client under this toolkit's secret aggregation, for attacks to try themselves on.
 
 The very objects of a real session (`SecAggSession`, `SecAggServer`, `secret_aggregation.mask_key`) with two clients,
 one sum per round, in one thread and without a network. The second client contributes zeros, which helps the least.

@@ -1,4 +1,4 @@
-"""What a server takes for a client's rows: the uploads of one round, decoded as if they were in clear.
+"""Uploads of one round, decoded as if they were in clear: what a server takes for a client's rows.
 
 Attacker: the server. It has the run's public settings and the messages it received. Of a plain sum (`ClearInput`) it
           decodes the fixed point and reads from the counts which rows the client contributed. A masked upload

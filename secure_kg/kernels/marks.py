@@ -1,4 +1,4 @@
-"""Which of a batch's shared candidates are true answers."""
+"""Marks on those of a batch's shared candidates that are true answers."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,4 +1,4 @@
-"""How many candidates beat the true answer, counted without sorting and, for distances, without writing scores down.
+"""Ranks of true answers, counted without sorting and, for distances, without writing scores down.
 
 For b queries with true answers [b] among n candidates, every function counts into better [b] and equal [b] the
 candidates that score higher than, or the same as, the answer; the answer itself and the known answers of the query

@@ -1,4 +1,4 @@
-"""How alike two points are: the second half of every score. Larger is more alike; distances count negatively.
+"""Similarity of two points: the second half of every score. Larger is more alike; distances count negatively.
 
 A model maps (head, relation) to a point and compares it with tails, or (relation, tail) with heads. So there are four
 geometries for all models, each with a route for rows that belong together, a route for every pair of two sets, and a

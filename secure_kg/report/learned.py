@@ -1,4 +1,4 @@
-"""Who learned what in a run: the disclosures of its protocols."""
+"""Report section on disclosures: who learned what in a run."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Whether all clients accept the places of a union: a secret vote, so that nobody shows by a complaint what it holds.
+"""Secret vote on the places of a union, so that nobody shows by a complaint what it holds.
 
 A server that makes up places can put the tags of two names on one position, or claim a union smaller than some client's
 set. Whoever holds both names notices. Were that client to say so, the server would learn that it holds them. So a

@@ -1,4 +1,4 @@
-"""What the steps of a simulated sum cost, added up while they run (`protocols.sums.secagg.simulation`)."""
+"""Costs of the steps of a simulated sum, added up while they run (`protocols.sums.secagg.simulation`)."""
 
 import statistics
 import time

@@ -1,4 +1,4 @@
-"""What all parties of one sum must agree on, and the keys and statements that are bound to it.
+"""Bound terms: what all parties of one sum must agree on, and the keys and statements that are bound to it.
 
 Every client computes its own terms from its own configuration and record. Whatever differs between two clients (the
 session's channel keys, what they were told when it began, the participants, the parameters, the group, the length)

@@ -1,4 +1,4 @@
-"""What the server sends to all must be the same for all: greetings, unions, rows, totals, verdicts.
+"""Check of broadcasts: greetings, unions, rows, totals and verdicts are the same for all clients.
 
 A server that gives one client a model of its own learns from that client's answer alone. Fields that name a client are
 in none of these messages.

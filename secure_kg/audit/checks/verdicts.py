@@ -7,6 +7,7 @@ Under secret sums the verdict is a client's, and only that all are told the same
 """
 
 import dataclasses
+import math
 
 from secure_kg.audit.view.evidence import Check
 from secure_kg.audit.view.findings import Evidence, Finding
@@ -22,7 +23,7 @@ from secure_kg.foundation.words import counted
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Best:
-    mrr: float = -1.0
+    mrr: float = -math.inf
     exact: bool = True
     """False: what was best before is not in the record, and no less than `mrr`."""
     round: int | None = 0

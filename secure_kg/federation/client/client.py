@@ -162,7 +162,7 @@ class FederationClient:
         """Keys with the other clients, where the settings need any, and the protocols that use them."""
         plan, config = self._plan, self._plan.settings
         keys: ClientKeys | None = None
-        if config.has_session:
+        if plan.needs_keys:
             session = ClientSession(self._conversation, Deadline.after(plan.client_seconds))
             keys = twins.client_keys(config, plan.clients, credentials, openings, session)
         names = dict.fromkeys([config.aggregation, *(block.aggregation for block in plan.blocks)])

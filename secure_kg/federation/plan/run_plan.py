@@ -115,6 +115,14 @@ class RunPlan:
         """
         return SETUP_SECONDS + 2 * self.settings.eval_every * self.settings.deadline
 
+    @property
+    def needs_keys(self) -> bool:
+        """Whether clients need channels to each other: for sums of results or of a block, or for the alignment."""
+        settings = self.settings
+        names = {settings.aggregation, *(block.aggregation for block in self.blocks)}
+        aligned = self.aligned_block is not None and settings.alignment_protocol.needs_keys
+        return aligned or any(AGGREGATIONS[name].needs_keys for name in names)
+
     def trains(self, round_id: int) -> bool:
         """Whether clients train in a round, or only agree on first rows."""
         return not self.blocks or round_id != AGREEING_ROUND
@@ -176,7 +184,7 @@ class RunPlan:
     @property
     def sees_survivors(self) -> bool:
         """Whether each client sees all survivors of a sum of results: in a sparse graph it sees its neighbours only."""
-        return self.settings.aggregation == "plain" or self.parameters(len(self.clients)).complete
+        return not self.settings.sum_protocol.needs_keys or self.parameters(len(self.clients)).complete
 
     def expected(self, round_id: int, purpose: str) -> frozenset[PartyId]:
         """The clients that a sum is over."""

@@ -1,4 +1,4 @@
-"""What a run is told: typed, checked when made, saved with the results. Free of torch: the server reads it too."""
+"""Settings of a run: typed, checked when made, saved with the results. Free of torch: the server reads them too."""
 
 import dataclasses
 import hashlib
@@ -186,12 +186,6 @@ class RunConfig:
         """
         shared = STRATEGIES[self.strategy].shared is not None
         return min(self.deadline, 2 * self.grace) if shared else self.deadline * self.eval_every
-
-    @property
-    def has_session(self) -> bool:
-        """Whether clients need channels to each other: for masked sums, or for the private set union alone."""
-        shared = STRATEGIES[self.strategy].shared is not None
-        return self.sum_protocol.needs_keys or (self.alignment_protocol.needs_keys and shared)
 
     @property
     def threat_model(self) -> ThreatModel:

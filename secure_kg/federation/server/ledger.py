@@ -1,4 +1,4 @@
-"""What a run has cost and what went wrong in it, over all sessions of the run."""
+"""Ledger of a run: costs, dropouts and abandoned sums over all its sessions."""
 
 import time
 from typing import Any, Final

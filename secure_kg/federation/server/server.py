@@ -132,7 +132,7 @@ class FederationServer:
     def _set_up(self, last: checkpoint.Complete, aligned: AlignedRun | None, patience: Patience) -> None:
         """Keys and alignment."""
         people = self._people
-        if self._config.has_session:
+        if self._plan.needs_keys:
             self._keys = twins.server_keys(self._config, self._clients, people.session.with_patience(patience))
         self._sums = Summing(self._plan, self._keys, people, self._ledger, self._report)
         union = self._align(aligned, patience) if self._plan.aligned_block is not None else None

@@ -19,7 +19,7 @@ def check_feasible(plan: RunPlan) -> None:
         SumLayout(1, 1, config.clip, 1, clients, config.ring_bits)
     except EncodingOverflow as problem:
         raise UserError(f"--clip {config.clip:g}: {problem}") from None
-    if config.has_session:
+    if plan.needs_keys:
         plan.parameters(clients)
     if config.sum_protocol.needs_keys:
         plan.parameters(drawn)
