@@ -23,6 +23,7 @@ from protocols.primitives.fixed_point import Encoded, FixedPoint
 from protocols.primitives.group import GroupVector, Ring
 from protocols.session.client_session import ClientSession
 from protocols.session.server_session import ServerSession
+from protocols.sums.noise import NO_NOISE, Noise
 from protocols.sums.terms import SumTerms
 
 R = TypeVar("R", covariant=True)
@@ -41,6 +42,8 @@ class SumLayout:
     parties: int
     """How many contributions may be added at most."""
     ring_bits: Literal[32, 64]
+    noise_bound: float = 0.0
+    """How much noise one party may add to a real entry. The encoding leaves room for it."""
 
     def __post_init__(self) -> None:
         if self.real_entries < 0 or self.count_entries < 0 or self.max_count < 0:
@@ -56,14 +59,19 @@ class SumLayout:
 
     @property
     def codec(self) -> FixedPoint:
-        return FixedPoint.widest(self.group, self.bound, self.parties)
+        return FixedPoint.widest(self.group, self.bound, self.parties, self.noise_bound)
+
+    @property
+    def largest_noise(self) -> float:
+        """No sum has more noise in a real entry."""
+        return self.parties * self.noise_bound
 
     @property
     def entries(self) -> int:
         return self.real_entries + self.count_entries
 
     def encode(self, contribution: "Contribution", into: GroupVector | None = None) -> Encoded:
-        """One ring vector: the real part in fixed point, then the counts.
+        """One ring vector: the real part, clipped and in fixed point, then the counts. Without noise (`pipeline`).
 
         `into`: a vector that is no longer needed. Fresh memory costs as much as the encoding itself.
         """
@@ -92,12 +100,16 @@ class Contribution:
 
     real: npt.NDArray[np.floating] = field(repr=False)
     counts: npt.NDArray[np.integer] = field(repr=False)
+    noise: Noise = field(default=NO_NOISE, repr=False)
+    """Added to the real part once it is encoded (`protocols.sums.noise`)."""
 
     def check(self, layout: SumLayout) -> None:
         if self.real.shape != (layout.real_entries,) or self.counts.shape != (layout.count_entries,):
             raise EncodingOverflow("a contribution does not have the shape of its sum")
         if layout.count_entries and not (int(self.counts.min()) >= 0 and int(self.counts.max()) <= layout.max_count):
             raise EncodingOverflow(f"a count lies outside 0..{layout.max_count}")
+        if self.noise.bound > layout.noise_bound:
+            raise EncodingOverflow(f"noise up to {self.noise.bound:g} in a sum with room for {layout.noise_bound:g}")
 
 
 @dataclass(frozen=True, slots=True)

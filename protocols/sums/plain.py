@@ -8,9 +8,10 @@ Not covered: any privacy.
 Reference:   FedR (Zhang et al., Findings of EMNLP 2022), algorithm 1, line 8, as its public code does it.
 Deviations:  fixed point instead of floats, see below.
 
-Everything but the masks is the same, fixed-point encoding included. So a run and its twin give the same result to the
-last bit, any difference is a fault, and what the twins cost differs by cryptography alone. What the encoding itself
-loses is measured by every client against its own values (`ContributionReport.max_error`).
+Everything but the masks is the same, fixed-point encoding and noise (`protocols.sums.pipeline`) included. So a run and
+its twin give the same result to the last bit, any difference is a fault, and what the twins cost differs by
+cryptography alone. What the encoding itself loses is measured by every client against its own values
+(`ContributionReport.max_error`).
 """
 
 from typing import Any, Final
@@ -27,6 +28,7 @@ from protocols.primitives.group import GroupVector
 from protocols.session.client_session import ClientSession
 from protocols.session.conversation import MAX_PURPOSE
 from protocols.session.server_session import ServerSession
+from protocols.sums import pipeline
 from protocols.sums.interface import (
     Collected,
     Contribution,
@@ -68,7 +70,7 @@ class PlainSumClient(SumClient):
         """`may_open` is not asked: what is sent in clear is open."""
         encoding = Spent()
         with encoding.measure():
-            encoded = terms.layout.encode(contribution)
+            encoded = pipeline.encode(terms, contribution)
         with session.phase(terms.round, f"input/{terms.purpose}"):
             session.send(ClearInput(terms.purpose, encoded.vector), terms.round)
         return ContributionReport(encoded.clipped, encoded.max_error, encoding)

@@ -14,6 +14,7 @@ from protocols.primitives.fixed_point import Encoded
 from protocols.primitives.group import GroupVector
 from protocols.session.client_session import ClientSession
 from protocols.session.server_session import ServerSession
+from protocols.sums import pipeline
 from protocols.sums.interface import (
     Collected,
     Contribution,
@@ -29,17 +30,17 @@ from protocols.sums.terms import Layout, SumTerms
 
 
 class Encoder:
-    """Contributions as ring vectors, in memory that is used again."""
+    """Contributions as ring vectors (`protocols.sums.pipeline`), in memory that is used again."""
 
     def __init__(self) -> None:
         self._vector: GroupVector | None = None
 
-    def encode(self, layout: SumLayout, contribution: Contribution) -> Encoded:
+    def encode(self, terms: SumTerms[SumLayout], contribution: Contribution) -> Encoded:
         """The vector is good until the next call: an upload is copied into its message, and fresh memory is slow."""
-        vector = self._vector
+        layout, vector = terms.layout, self._vector
         if vector is None or (vector.dtype, len(vector)) != (layout.group.dtype, layout.entries):
             vector = self._vector = layout.group.zeros(layout.entries)
-        return layout.encode(contribution, into=vector)
+        return pipeline.encode(terms, contribution, into=vector)
 
 
 class SecAggSumClient(SumClient):
@@ -63,7 +64,7 @@ class SecAggSumClient(SumClient):
     ) -> ContributionReport:
         encoding = Spent()
         with encoding.measure():
-            encoded = self._encoder.encode(terms.layout, contribution)
+            encoded = self._encoder.encode(terms, contribution)
             vector = self._vector(terms, encoded.vector)
         of_vectors = self._of_vectors(terms)
         masks = self._more_masks(of_vectors, session.party)

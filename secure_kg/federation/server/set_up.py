@@ -17,6 +17,8 @@ def check_feasible(plan: RunPlan) -> None:
         raise UserError(config.too_few_drawn(drawn))
     try:
         SumLayout(1, 1, config.clip, 1, clients, config.ring_bits)
+        for block in plan.blocks:
+            plan.row_layout(block, 1)
     except EncodingOverflow as problem:
         raise UserError(f"--clip {config.clip:g}: {problem}") from None
     if plan.needs_keys:
