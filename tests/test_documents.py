@@ -87,6 +87,7 @@ def missing_files(text: str, bases: tuple[str, ...] = ("",)) -> list[str]:
     A file without its folder is looked for in the folders that the text names, with a slash at their end.
     """
     found = []
+    text = re.sub(r"New file\s+`[^`]+`", "", text)  # of a recipe
     bases += tuple(words for words in quoted(text) if words.endswith("/") and (ROOT / words).is_dir())
     for words in quoted(text):
         for path in PATH.findall(words):
@@ -98,7 +99,7 @@ def missing_files(text: str, bases: tuple[str, ...] = ("",)) -> list[str]:
 
 
 def missing_links(text: str, folder: Path) -> list[str]:
-    targets = re.findall(r"\]\(([^)#]+)(?:#[\w-]+)?\)", text)
+    targets = re.findall(r"\]\(([^)#]+)(?:#[\w-]+)?\)", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
     return [target for target in targets if "://" not in target and not (folder / target).exists()]
 
 
