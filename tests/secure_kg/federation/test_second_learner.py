@@ -1,5 +1,6 @@
 """Another learner than embeddings in a whole federation: two blocks, metrics of its own, and no line elsewhere."""
 
+import dataclasses
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,6 +63,16 @@ def test_each_block_has_sums_of_its_own() -> None:
         ("rows", "secret", True),
         ("rows/dense", "secagg", False),
     ]
+
+
+def test_a_second_aligned_block_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names are aligned once in a run."""
+    one = toy_learner.blocks(toy_config(), toy_learner.STRATEGY)[0]
+    other = dataclasses.replace(one, name="other")
+    twice = dataclasses.replace(toy_learner.KIND, blocks=lambda settings, strategy: (one, other))
+    monkeypatch.setitem(LEARNERS, toy_learner.NAME, twice)
+    with pytest.raises(ValueError, match="one at most is aligned"):
+        RunPlan(toy_config(), CLIENTS).blocks  # noqa: B018
 
 
 def test_twins_agree_to_the_last_bit(tmp_path: Path) -> None:
