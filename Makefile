@@ -1,4 +1,4 @@
-# secure-kg: `make demo` runs the main job, `make test` runs all tests; each sets up .venv on first use.
+# secure-kg: `make demo` runs the main job, `make test` runs the tests; each sets up .venv on first use.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -6,15 +6,18 @@ STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test lint bench clean
+.PHONY: help setup lock tables demo test test-fast test-all lint bench clean
 
 help:
-	@echo "make demo    set up .venv once, then train FedR on UMLS, 1 server and 5 clients: private union, secure sums"
-	@echo "make test    set up .venv once, then run all tests"
-	@echo "make lint    ruff, and mypy --strict on all packages"
-	@echo "make bench   what secure and secret aggregation cost next to their plain twin (BENCH='--dataset ...' for options)"
-	@echo "make lock    write the lock files again from pyproject.toml and constraints.txt"
-	@echo "make clean   remove .venv, caches and demo runs"
+	@echo "make demo       set up .venv once, then train FedR on UMLS, 1 server and 5 clients: private union, secure sums"
+	@echo "make test       the tests on all cores: every capability, without repetitions that are marked slow"
+	@echo "make test-fast  the inner loop, a minute: no mpirun jobs, whole runs or statistics"
+	@echo "make test-all   everything, the slow repetitions too"
+	@echo "make lint       ruff, and mypy --strict on all packages"
+	@echo "make bench      what secure and secret aggregation cost next to their plain twin (BENCH='--dataset ...' for options)"
+	@echo "make lock       write the lock files again from pyproject.toml and constraints.txt"
+	@echo "make tables     write the tables of the documents again that are rendered from the protocols' disclosures"
+	@echo "make clean      remove .venv, caches and demo runs"
 
 setup: $(STAMP)
 
@@ -41,11 +44,24 @@ lock:
 	build/lock/bin/python -m pip $(LOCKED) --require-hashes -r .ci/uv.txt
 	build/lock/bin/python .ci/lock.py build/lock/bin/uv
 
+tables: setup
+	$(BIN)/python .ci/tables.py
+
 demo: setup
 	$(BIN)/python -m launch.fedr_secagg
 
+# A process per core, eight at most: each of them imports torch and records runs of its own to look at. A process that
+# has nothing left takes tests from the end of another's list, so that tests of one module mostly stay together.
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
+
 test: setup
-	$(BIN)/python -m pytest
+	$(PYTEST)
+
+test-fast: setup
+	$(PYTEST) -m "not mpi and not long and not slow"
+
+test-all: setup
+	$(PYTEST) -m ""
 
 lint: setup
 	$(BIN)/ruff check .

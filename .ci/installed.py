@@ -4,8 +4,8 @@ needs-cuda   exit code 0 if the installed torch is a CUDA build, which needs `re
 trim         remove the packages `benchmarks`, `examples` and `test` that CrypTen's wheel puts beside its own
 check        every dependency of every package is there in an accepted version, and what the project uses is importable
 
-CrypTen's `benchmarks` would hide the project's own package of that name outside the project's folder, and one of its
-modules clones a repository and installs packages when it is imported. `configs` stays: CrypTen reads it.
+A module of CrypTen's `benchmarks` clones a repository and installs packages when it is imported. The project's own
+package of that name is not installed: it is found in the project's folder. `configs` stays: CrypTen reads it.
 """
 
 import importlib
@@ -13,12 +13,13 @@ import sys
 from importlib.metadata import distribution, distributions, requires
 from pathlib import Path
 
-from lock import CUDA, NOT_INSTALLED
+from lock import CUDA, NOT_INSTALLED, ROOT
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 STRAY = {"benchmarks", "examples", "test"}
-USED = ["launch.job", "launch.trainer", "launch.audit", "pykeen.datasets", "benchmarks.kge", "benchmarks.pykeen_peer"]
+USED = ["launch.hosts.mpi", "secure_kg.federation.server.serve", "secure_kg.federation.client.take_part"]
+USED += ["launch.audit", "pykeen.datasets", "benchmarks.kge", "benchmarks.pykeen_peer"]
 
 
 def required(name: str, extras: tuple[str, ...] = ("",)) -> list[Requirement]:
@@ -58,6 +59,7 @@ def unmet() -> list[str]:
 
 
 def import_used() -> None:
+    sys.path.insert(0, str(ROOT))  # benchmarks are not installed
     for module in USED:
         importlib.import_module(module)
     importlib.import_module("protocols.crypten_import").load_crypten()

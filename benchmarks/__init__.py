@@ -1,1 +1,1 @@
-"""What the protocols cost. Every benchmark compares side by side in one run, for machines are noisy."""
+"""Benchmarks of the protocols. Each compares side by side in one run, for machines are noisy."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from launch import supervisor
+from launch.hosts import supervisor
 from secure_kg.federation.server.pacing import MAX_LINE_BYTES, VARIABLE
 from secure_kg.foundation.errors import UserError
 

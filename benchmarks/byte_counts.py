@@ -13,18 +13,18 @@ from protocols.costs import byte_counts
 from protocols.costs.byte_counts import MaskedSum
 from protocols.foundation import frame_sizes
 from protocols.foundation.identifiers import PartyId
+from protocols.registry import AGGREGATIONS
 from protocols.sums.interface import SumLayout
-from protocols.sums.secret.check import checks_of
 from secure_kg.federation.plan.blocks import Block
 from secure_kg.federation.plan.run_plan import RunPlan
-from secure_kg.federation.plan.settings import Aggregation, RunConfig
+from secure_kg.federation.plan.settings import RunConfig
 
 
 @dataclass(frozen=True, slots=True)
 class Uploads:
     """What client `party` of `clients` sends; everybody is everybody's neighbour and nobody drops out."""
 
-    aggregation: Aggregation
+    aggregation: str
     clients: int
     party: int
     rows: int
@@ -60,14 +60,14 @@ class Uploads:
     def evaluation(self, number: int) -> dict[str, int]:
         """The `number`-th of the run, from one: a sum of metrics."""
         judged = {"verdict": frame_sizes.frame_bytes(1, frame_sizes.number_bytes(number))}
-        return self.metrics("valid") | (judged if self.aggregation == "secret" else {})
+        return self.metrics("valid") | (judged if AGGREGATIONS[self.aggregation].sealed else {})
 
     def metrics(self, purpose: str) -> dict[str, int]:
         return self._sum(purpose, self._plan.result_layout())
 
     def setup(self, names: Sequence[str], union_bound: int) -> dict[str, int]:
         """Keys and alignment: in clear under plain sums, else by one attempt of the private set union, and its vote."""
-        if self.aggregation == "plain":
+        if not AGGREGATIONS[self.aggregation].needs_keys:
             return {"union": byte_counts.clear_names(names)}
         party = PartyId(self.party)
         union = byte_counts.private_union(union_bound, party, self.neighbours, signed=self.signed)
@@ -77,16 +77,15 @@ class Uploads:
         return advert | drawn | union.bytes_up() | vote.bytes_up()
 
     def _count(self) -> dict[str, int]:
-        if self.aggregation == "plain":
+        if not AGGREGATIONS[self.aggregation].needs_keys:
             return byte_counts.clear_count(self.rows)
         party, least = PartyId(self.party), self.least_holders
         return byte_counts.secret_count(self.rows, party, self.neighbours, least, self.signed).bytes_up()
 
     def _sum(self, purpose: str, layout: SumLayout) -> dict[str, int]:
-        entries, entry_bytes = layout.entries, layout.ring.element_bytes
-        if self.aggregation == "secret":
-            entries += checks_of(layout)
-        if self.aggregation == "plain":
+        protocol = AGGREGATIONS[self.aggregation]
+        entries, entry_bytes = layout.entries + protocol.extra_entries(layout), layout.group.element_bytes
+        if not protocol.needs_keys:
             return byte_counts.clear_input(purpose, entries, entry_bytes)
         party = PartyId(self.party)
         sums = MaskedSum(purpose, entries, entry_bytes, party, self.neighbours, signed=self.signed, guarded=True)

@@ -37,7 +37,7 @@ from protocols.session.channels import PROTOCOL, VERSION
 from protocols.session.group_key import GroupKey
 from protocols.sums.secagg.client import Advertised, SecAggClient
 from protocols.sums.secagg.messages import AdvertiseKeys, KeyDirectory, ShareKeys
-from protocols.sums.secagg.terms import Terms
+from protocols.sums.secagg.terms import BoundTerms
 from secure_kg.foundation.errors import UserError
 
 SHORT_BITS: Final = 28
@@ -82,7 +82,7 @@ class InsecureReusedMasks(_InsecureClient):
 
     def draw(self, what: str) -> bytes:
         kept: dict[tuple[str, str], bytes] = vars(self._session_channels()).setdefault("insecurely_kept", {})
-        return kept.setdefault((what, self._terms.purpose), secrets.token_bytes(KEY_BYTES))
+        return kept.setdefault((what, self._terms.sum.purpose), secrets.token_bytes(KEY_BYTES))
 
 
 class InsecureShortSeeds(_InsecureClient):
@@ -107,13 +107,15 @@ def insecure_no_keystreams(vector: GroupVector, group: Group, *keys: object, **m
     """Adds nothing."""
 
 
-def insecure_self_mask_context(terms: Terms, party: PartyId) -> KeyContext:
-    return KeyContext(PROTOCOL, VERSION, terms.session, SETUP, party, party, f"self mask/{terms.purpose}")
+def insecure_self_mask_context(terms: BoundTerms, party: PartyId) -> KeyContext:
+    return KeyContext(PROTOCOL, VERSION, terms.session, SETUP, party, party, f"self mask/{terms.sum.purpose}")
 
 
-def insecure_pairwise_context(terms: Terms, party: PartyId, peer: PartyId, _: Mapping[PartyId, bytes]) -> KeyContext:
+def insecure_pairwise_context(
+    terms: BoundTerms, party: PartyId, peer: PartyId, _: Mapping[PartyId, bytes]
+) -> KeyContext:
     low, high = sorted((party, peer))
-    return KeyContext(PROTOCOL, VERSION, terms.session, SETUP, low, high, f"pairwise mask/{terms.purpose}")
+    return KeyContext(PROTOCOL, VERSION, terms.session, SETUP, low, high, f"pairwise mask/{terms.sum.purpose}")
 
 
 _derive = GroupKey.derive
@@ -140,8 +142,8 @@ VARIANTS: Final[dict[str, Substitutions]] = {
     "no-masks": tuple((module, "combine_keystreams", insecure_no_keystreams) for module in KEYSTREAM_USERS),
     "reused-masks": (
         *_clients(InsecureReusedMasks),
-        (Terms, "self_mask_context", insecure_self_mask_context),
-        (Terms, "pairwise_context", insecure_pairwise_context),
+        (BoundTerms, "self_mask_context", insecure_self_mask_context),
+        (BoundTerms, "pairwise_context", insecure_pairwise_context),
         (GroupKey, "derive", insecure_derive),
     ),
     "unit-weights": tuple((module, "_weights", insecure_unit_weights) for module in (union_table, union_names)),

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from launch.command_line import OneLineParser, require_writable, run_command
 from secure_kg.data.catalogue import BUNDLED, bundled_files, canonical
@@ -33,6 +33,10 @@ from secure_kg.foundation.errors import DataError, UserError
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.models.shapes import MODELS
 from secure_kg.runs.run_folder import write_json
+
+if TYPE_CHECKING:
+    from benchmarks.pykeen_peer import PyKeenPeer
+    from secure_kg.learning.kge import KgeLearner
 
 T = TypeVar("T")
 
@@ -174,31 +178,13 @@ def measure(graph: ClientGraph, config: TrainingConfig, options: argparse.Namesp
     from benchmarks.pykeen_peer import PyKeenPeer, fastest_in_parts, loss_margin
     from secure_kg.learning.kge import KgeLearner
 
-    def tell(text: str) -> None:
-        if options.json != "-":
-            say(text)
-
     torch.set_num_threads(options.threads)
     ours = KgeLearner(graph, config, torch.device("cpu"), options.seed, 1)
     peer = PyKeenPeer(ours, options.seed, options.filter_negatives)
-    training: dict[str, list[Timing]] = {"ours": [], "pykeen": []}
-    for epoch in range(options.epochs):
-        training["ours"].append(_timed(partial(ours.train, epoch), len(graph.train)))
-        training["pykeen"].append(_timed(peer.train_epoch, len(graph.train)))
-        tell(f"epoch {epoch + 1}/{options.epochs}: {_in_turn(training)}")
+    training = _train_in_turns(ours, peer, graph, options)
+    ranking, mrr = _rank_in_turns(ours, peer, graph, options)
 
-    mrr = {"ours": ours.rank("test", "both").metrics()["mrr"]}  # also a warm-up
-    peer.choose_eval_batch()
-    ranking: dict[str, list[Timing]] = {"ours": [], "pykeen": []}
-    for turn in range(options.repeats):
-        triples = graph.test if turn == 0 else graph.test[: options.eval_limit or None]
-        ranking["ours"].append(_timed(partial(ours.rank, "test", "both"), len(graph.test)))
-        timing, found = _timed_with_result(partial(peer.evaluate, triples), len(triples))
-        ranking["pykeen"].append(timing)
-        mrr.setdefault("pykeen", found)  # of the first, which ranks the whole part
-        tell(f"ranking {turn + 1}/{options.repeats}: {_in_turn(ranking)}")
-
-    tell("PyKEEN with its batches in parts")
+    _tell(options, "PyKEEN with its batches in parts")
     size, per_second, per_cpu_second = fastest_in_parts(ours, options.seed, options.filter_negatives)
     sides = {side: _figures(training[side], ranking[side], mrr[side]) for side in ("ours", "pykeen")}
     if per_cpu_second <= sides["pykeen"]["train_triples_per_cpu_s"]:
@@ -211,6 +197,54 @@ def measure(graph: ClientGraph, config: TrainingConfig, options: argparse.Namesp
         "loss_margin": loss_margin(config),
         "in_parts": {"size": size, "train_triples_per_s": per_second, "train_triples_per_cpu_s": per_cpu_second},
     }
+    return {
+        **_setting(graph, config, options),
+        "versions": {"torch": torch.__version__, "pykeen": version("pykeen")},
+        **sides,
+        "train_speedup": _ratio(sides, "train_triples_per_s"),
+        "eval_speedup": _ratio(sides, "eval_triples_per_s"),
+        "train_cpu_speedup": _ratio(sides, "train_triples_per_cpu_s"),
+        "eval_cpu_speedup": _ratio(sides, "eval_triples_per_cpu_s"),
+        "train_speedup_in_parts": sides["ours"]["train_triples_per_cpu_s"] / per_cpu_second,
+    }
+
+
+def _tell(options: argparse.Namespace, text: str) -> None:
+    if options.json != "-":
+        say(text)
+
+
+def _train_in_turns(
+    ours: "KgeLearner", peer: "PyKeenPeer", graph: ClientGraph, options: argparse.Namespace
+) -> dict[str, list[Timing]]:
+    """Epochs of either side, one after the other."""
+    training: dict[str, list[Timing]] = {"ours": [], "pykeen": []}
+    for epoch in range(options.epochs):
+        training["ours"].append(_timed(partial(ours.train, epoch), len(graph.train)))
+        training["pykeen"].append(_timed(peer.train_epoch, len(graph.train)))
+        _tell(options, f"epoch {epoch + 1}/{options.epochs}: {_in_turn(training)}")
+    return training
+
+
+def _rank_in_turns(
+    ours: "KgeLearner", peer: "PyKeenPeer", graph: ClientGraph, options: argparse.Namespace
+) -> tuple[dict[str, list[Timing]], dict[str, float]]:
+    """Rankings of either side, one after the other, and the MRR of both."""
+    mrr = {"ours": ours.rank("test", "both").metrics()["mrr"]}  # also a warm-up
+    peer.choose_eval_batch()
+    ranking: dict[str, list[Timing]] = {"ours": [], "pykeen": []}
+    for turn in range(options.repeats):
+        triples = graph.test if turn == 0 else graph.test[: options.eval_limit or None]
+        ranking["ours"].append(_timed(partial(ours.rank, "test", "both"), len(graph.test)))
+        timing, found = _timed_with_result(partial(peer.evaluate, triples), len(triples))
+        ranking["pykeen"].append(timing)
+        mrr.setdefault("pykeen", found)  # of the first, which ranks the whole part
+        _tell(options, f"ranking {turn + 1}/{options.repeats}: {_in_turn(ranking)}")
+    return ranking, mrr
+
+
+def _setting(graph: ClientGraph, config: TrainingConfig, options: argparse.Namespace) -> dict[str, Any]:
+    """Data, model and command of a measurement."""
     return {
         "dataset": canonical(options.dataset) if canonical(options.dataset) in BUNDLED else _name(options.dataset),
         "entities": len(graph.entities),
@@ -231,13 +265,6 @@ def measure(graph: ClientGraph, config: TrainingConfig, options: argparse.Namesp
         "repeats": options.repeats,
         "threads": options.threads,
         "seed": options.seed,
-        "versions": {"torch": torch.__version__, "pykeen": version("pykeen")},
-        **sides,
-        "train_speedup": _ratio(sides, "train_triples_per_s"),
-        "eval_speedup": _ratio(sides, "eval_triples_per_s"),
-        "train_cpu_speedup": _ratio(sides, "train_triples_per_cpu_s"),
-        "eval_cpu_speedup": _ratio(sides, "eval_triples_per_cpu_s"),
-        "train_speedup_in_parts": sides["ours"]["train_triples_per_cpu_s"] / per_cpu_second,
     }
 
 

@@ -24,8 +24,9 @@ from protocols.sums.interface import Contribution, SumLayout
 from protocols.sums.secagg.client import Ready, SecAggClient
 from protocols.sums.secagg.params import SumParameters, ThreatModel
 from protocols.sums.secagg.server import Step
-from protocols.sums.secagg.simulation import PURPOSE, ROUND, Inputs, SimulationResult, simulate
-from protocols.sums.secagg.terms import Terms
+from protocols.sums.secagg.simulation import PURPOSE, ROUND, Inputs, Scenario, SimulationResult, simulate
+from protocols.sums.secagg.terms import BoundTerms
+from protocols.sums.terms import SumTerms, VectorLayout
 from secure_kg.foundation.console import say
 
 _CHUNK_BYTES: Final = 1 << 19
@@ -98,16 +99,9 @@ class MeasuredSum:
         # Long enough to be measured, short next to the sum.
         self._streams = max(1, min(100, (1 << 26) // self._plain.nbytes))
         self._bare: list[float] = []
-        self.result: SimulationResult = simulate(
-            options.clients,
-            options.dim,
-            model=model,
-            group=group,
-            dropped=drop_out(options.clients, options.dropout, options.seed),
-            inputs=self._input,
-            parameters=parameters,
-            progress=self._progress,
-        )
+        dropped = drop_out(options.clients, options.dropout, options.seed)
+        scenario = Scenario(options.clients, VectorLayout(group, options.dim), model, dropped, parameters)
+        self.result: SimulationResult = simulate(scenario, self._input, self._progress)
         self._measure_bare()
         self.exact = bool(np.array_equal(self.result.total, self._plain))
         close = self.result.steps[-1].server_close_seconds
@@ -144,7 +138,8 @@ class Masking:
     def __post_init__(self) -> None:
         parties = tuple(PartyId(number) for number in range(1, self.parameters.participants + 1))
         self.party = parties[len(parties) // 2]  # adds about as many masks as it subtracts
-        self._terms = Terms(new_session(), bytes(32), ROUND, PURPOSE, parties, self.parameters, self.group, self.dim)
+        terms = SumTerms(ROUND, PURPOSE, parties, VectorLayout(self.group, self.dim))
+        self._terms = BoundTerms(new_session(), bytes(32), self.parameters, terms)
         self._peers = self._terms.graph.neighbours(self.party)
         self._values = np.random.default_rng(0).normal(0.0, 1.0, self.dim).astype(np.float32)
         self._layout = (

@@ -1,4 +1,4 @@
-"""What secure and secret aggregation cost next to their plain twin: `python -m benchmarks.overhead --help`.
+"""Overhead of secure and secret aggregation next to their plain twin: `python -m benchmarks.overhead --help`.
 
 The same training job runs under mpirun once per setting, with the same seed and data:
 
@@ -37,7 +37,9 @@ from benchmarks import overhead_sweep
 from benchmarks.baton import WARM_UP, Job, Silence, in_order, running
 from benchmarks.overhead_figures import PLAIN, ratios_to_plain, setting_figures
 from launch.command_line import OneLineParser, require_writable, run_command
-from launch.environment import mpirun_command
+from launch.hosts.environment import mpirun_command
+from protocols.registry import AGGREGATIONS
+from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.console import fail, say, table
 from secure_kg.foundation.errors import UserError
 from secure_kg.runs.run_folder import write_json
@@ -240,7 +242,8 @@ def _job(options: argparse.Namespace, setting: str, scratch: Path) -> Job:
     arguments += ["--seed", str(options.seed), "--rounds", str(options.rounds), "--eval-every", str(options.rounds)]
     arguments += ["--checkpoint-every", "0", "--grace", str(options.grace)]
     arguments += options.training
-    arguments += ["--aggregation", aggregation, "--alignment", "plain" if aggregation == PLAIN else "psu"]
+    alignment = RunConfig().alignment if AGGREGATIONS[aggregation].hides_contributions else PLAIN
+    arguments += ["--aggregation", aggregation, "--alignment", alignment]
     command = mpirun_command(_LAUNCHERS[options.strategy], options.clients + 1, [*arguments, "--out", str(out)])
     silence = Silence(options.clients, silent_rounds(options.dropouts, options.rounds))
     return Job(setting, command, out, scratch, silence if setting in WITH_DROPOUTS else None)

@@ -1,4 +1,4 @@
-"""How the cost of one round's sums grows with clients, rows or dimension: `python -m benchmarks.overhead --sweep`.
+"""Growth of the cost of one round's sums with clients, rows or dimension: `python -m benchmarks.overhead --sweep`.
 
 Bytes up of a client are counted twice, in closed form (`benchmarks.byte_counts`) and as they travelled; seconds are of
 the processor, for one client and for the server, without training and without waiting (`benchmarks.sums_alone`).
@@ -10,13 +10,15 @@ import statistics
 from typing import Any, Final
 
 from benchmarks.byte_counts import Uploads
+from benchmarks.overhead_figures import PLAIN
 from benchmarks.sums_alone import SumsAlone, sums_alone
 from protocols.foundation.identifiers import PartyId, RoundId
-from secure_kg.federation.plan.settings import Aggregation, RunConfig
+from protocols.registry import AGGREGATIONS
+from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.console import say, table
 
 SWEEPS: Final = ("clients", "rows", "dim")
-_AGGREGATIONS: Final[tuple[Aggregation, ...]] = ("plain", "secagg", "secret")
+_AGGREGATIONS: Final = (PLAIN, *(name for name in AGGREGATIONS if name != PLAIN))
 _ROWS: Final = 14541
 
 
@@ -49,11 +51,11 @@ def measure(options: argparse.Namespace, quiet: bool) -> dict[str, Any]:
 def measure_point(point: Point, repeat: int = 3) -> dict[str, Any]:
     figures = {name: _figures(name, point, repeat) for name in _AGGREGATIONS}
     for values in figures.values():
-        values["bytes_ratio"] = values["client_bytes_up"] / figures["plain"]["client_bytes_up"]
+        values["bytes_ratio"] = values["client_bytes_up"] / figures[PLAIN]["client_bytes_up"]
     return dataclasses.asdict(point) | figures
 
 
-def _figures(aggregation: Aggregation, point: Point, repeat: int) -> dict[str, Any]:
+def _figures(aggregation: str, point: Point, repeat: int) -> dict[str, Any]:
     config = RunConfig(strategy="fede", aggregation=aggregation, clients=point.clients)
     done = sums_alone(config, point.clients, point.rows, point.dim, repeat)
     counted = Uploads(aggregation, point.clients, 1, point.rows, point.dim).round()

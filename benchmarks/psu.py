@@ -1,4 +1,4 @@
-"""What one private set union costs each party: `python -m benchmarks.psu --help`.
+"""Cost of one private set union for each party: `python -m benchmarks.psu --help`.
 
 The functions of a real job align the names of all clients in one process, without a network
 (`protocols.alignment.psu.simulation`), and every position is checked against the names. The union has --elements names.

@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from benchmarks.reproduction.cells import Job, Request, job_for
 from benchmarks.reproduction.jobs import Outcome, command_for, is_finished, run_all
@@ -26,7 +26,8 @@ from benchmarks.reproduction.report import build
 from benchmarks.reproduction.results import read_result
 from benchmarks.reproduction.tables import ALL, TABLES, Settings, Table
 from launch.command_line import OneLineParser, require_writable, run_command
-from secure_kg.federation.plan.settings import Aggregation, RunConfig, flag
+from protocols.registry import AGGREGATIONS
+from secure_kg.federation.plan.settings import RunConfig, flag
 from secure_kg.foundation.console import fail, say
 from secure_kg.foundation.errors import UserError
 from secure_kg.learning.config import TrainingConfig
@@ -218,7 +219,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     texts = "; ".join(f"{name}: {table.title}" for name, table in TABLES.items())
     parser.add_argument("table", choices=list(TABLES), metavar="TABLE", help=texts)
-    which = parser.add_argument_group("which cells")
+    _add_cells(parser.add_argument_group("which cells"))
+    _add_settings(parser.add_argument_group("settings, the paper's unless given; what deviates is told"))
+    _add_work(parser.add_argument_group("work"))
+    return parser
+
+
+def _add_cells(which: argparse._ArgumentGroup) -> None:
     which.add_argument(
         "--dataset", nargs="+", metavar="NAME", help="data sets [those of the table; ddb14-published only if named]"
     )
@@ -238,7 +245,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SEED",
         help="repetitions: with two or more there are intervals [0]",
     )
-    told = parser.add_argument_group("settings, the paper's unless given; what deviates is told")
+
+
+def _add_settings(told: argparse._ArgumentGroup) -> None:
     for entry in dataclasses.fields(Settings):
         if entry.name not in _FIXED:
             kind = entry.type if isinstance(entry.type, type) else str
@@ -247,11 +256,13 @@ def _parser() -> argparse.ArgumentParser:
             told.add_argument(flag(entry.name), type=kind, metavar=kind.__name__.upper(), help=f"[{shown}]")
     told.add_argument(
         "--aggregation",
-        choices=get_args(Aggregation),
+        choices=tuple(AGGREGATIONS),
         default="secagg",
         help="how rows and metrics are summed; the result is the same up to rounding [secagg]",
     )
-    work = parser.add_argument_group("work")
+
+
+def _add_work(work: argparse._ArgumentGroup) -> None:
     work.add_argument("--data-root", required=True, metavar="DIR", help="where the data sets lie, see below")
     work.add_argument(
         "--runs",
@@ -272,7 +283,6 @@ def _parser() -> argparse.ArgumentParser:
         "--json", metavar="FILE", help="write the report to FILE; - for standard output, and nothing else"
     )
     work.add_argument("--markdown", metavar="FILE", help="write the report as a section of a Markdown page")
-    return parser
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What one masked sum costs each party: `python -m benchmarks.secagg --help`.
+"""Cost of one masked sum for each party: `python -m benchmarks.secagg --help`.
 
 The objects of a real job add up random vectors in one process, without a network (`protocols.sums.secagg.simulation`),
 and the sum is compared with the plain one. Beside them, and in turns with them because a busy machine's speed changes
@@ -20,7 +20,7 @@ from launch.command_line import OneLineParser, require_writable, run_command
 from protocols.foundation.errors import ProtocolError
 from protocols.primitives.group import Group, PrimeField, Ring
 from protocols.sums.secagg.params import ThreatModel, complete_parameters, sparse_parameters
-from protocols.sums.secagg.simulation import Spread, StepCost
+from protocols.sums.secagg.step_costs import Spread, StepCost
 from secure_kg.foundation.console import fail, say, table
 from secure_kg.foundation.errors import UserError
 from secure_kg.runs.run_folder import write_json
@@ -120,9 +120,6 @@ def _report(
     first = results[0]
     phases = [_phase([result.setup for result in results])]
     phases += [_phase(list(steps)) for steps in zip(*(result.steps for result in results), strict=True)]
-    stream_bytes = options.dim * first.group.element_bytes
-    stream_seconds = statistics.median(masking.bare) / masking.streams
-    up = first.client_bytes_up
     return {
         "clients": options.clients,
         "dim": options.dim,
@@ -133,6 +130,18 @@ def _report(
         "group": options.group,
         "repeat": options.repeat,
         "seed": options.seed,
+        **_sum_figures(options, sums),
+        **_peer_figures(options, sums, masking, sharing, flower),
+        "phases": phases,
+        "published": PUBLISHED,
+    }
+
+
+def _sum_figures(options: argparse.Namespace, sums: list[MeasuredSum]) -> dict[str, Any]:
+    """Of whole sums: parameters, seconds and bytes."""
+    results = [done.result for done in sums]
+    first, up = results[0], results[0].client_bytes_up
+    return {
         "degree": first.parameters.degree,
         "threshold": first.parameters.threshold,
         "min_survivors": first.parameters.min_survivors,
@@ -150,6 +159,22 @@ def _report(
         "client_bytes_up": round(up),
         "client_bytes_down": round(first.client_bytes_down),
         "expansion": up / (4 * options.dim),
+    }
+
+
+def _peer_figures(
+    options: argparse.Namespace,
+    sums: list[MeasuredSum],
+    masking: Masking,
+    sharing: Sharing,
+    flower: flower_peer.FlowerPeer | None,
+) -> dict[str, Any]:
+    """Of masks and shares next to the bare cipher and to Flower."""
+    results = [done.result for done in sums]
+    first = results[0]
+    stream_bytes = options.dim * first.layout.group.element_bytes
+    stream_seconds = statistics.median(masking.bare) / masking.streams
+    return {
         "keystream_seconds": stream_seconds,
         "keystream_bytes_per_second": stream_bytes / stream_seconds,
         "mask_streams": masking.streams,
@@ -169,8 +194,6 @@ def _report(
         "flower_speedup": masking.flower_speedup,
         "flower_encode_mask_speedup": masking.flower_speedup,
         "flower_share_speedup": sharing.flower_speedup,
-        "phases": phases,
-        "published": PUBLISHED,
     }
 
 

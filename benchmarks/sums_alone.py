@@ -16,14 +16,16 @@ from protocols.alignment.interface import Union
 from protocols.foundation.deadline import Deadline
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId, new_session
 from protocols.foundation.spent import Spent
-from protocols.holders.interface import CountTask
+from protocols.holders.interface import CountTask, HolderClient
+from protocols.session.client_session import ClientSession
 from protocols.session.conversation import Conversation
 from protocols.session.patience import Patience
-from protocols.sums.interface import SumTask
+from protocols.session.server_session import ServerSession
+from protocols.sums.interface import SumClient, SumLayout
 from protocols.sums.secagg.messages import STATE_BYTES
 from protocols.sums.secagg.openings import Openings
-from protocols.sums.secret.aggregation import SecretSumClient
-from protocols.sums.totals import SumTotal
+from protocols.sums.terms import SumTerms
+from protocols.sums.totals import SumTotal, TotalReader
 from protocols.transport.in_process import InProcessNetwork
 from protocols.transport.traffic import Traffic
 from secure_kg.federation.plan import twins
@@ -51,64 +53,7 @@ class SumsAlone:
 
 def sums_alone(config: RunConfig, clients: int, rows: int, width: int, repeat: int = 3) -> SumsAlone:
     """Every client holds every row. `config` says how sums are made."""
-    network, done, failures = InProcessNetwork(clients), SumsAlone(repeat), list[BaseException]()
-    session, parties = new_session(), tuple(PartyId(number) for number in range(1, clients + 1))
-    plan, block, union = RunPlan(config, clients), Block("rows", width, config.aggregation), Union(rows, _UNION)
-    rounds = [RoundId(number) for number in range(1, repeat + 2)]
-
-    def tasks(round_id: RoundId) -> tuple[CountTask, SumTask]:
-        counting, task = plan.count(round_id, block, union), plan.rows(round_id, block, union)
-        if counting is None:
-            raise UserError("--min-holders 1: there is no count of holders to measure")
-        return counting, dataclasses.replace(task, model=_UNION)
-
-    def serve() -> None:
-        patience, present = Patience.fixed(_SECONDS), set(parties)
-        talk = Conversation(network.endpoint(SERVER), session)
-        keys = None
-        if config.aggregation != "plain":
-            keys = twins.ServerSession.open(config, parties, talk, present, patience, _nobody)
-        sums = twins.sum_server(config.aggregation, keys, config.min_participants)
-        holders, before = twins.holder_server(config, keys), 0.0
-        for round_id in rounds:
-            counting, task = tasks(round_id)
-            holders.prepare(talk, counting, present, patience, _nobody)
-            sums.prepare(talk, task, present, patience, _nobody)
-            holders.collect(talk, counting, patience, _nobody, present)
-            result = sums.collect(talk, task, patience, _nobody, present)
-            if isinstance(result, SumTotal):
-                talk.broadcast(present, result, round_id)
-            if round_id == rounds[0]:
-                before = sums.unmasking.cpu_seconds
-        done.server_cpu_seconds = sums.unmasking.cpu_seconds - before
-
-    def take_part(number: PartyId) -> None:
-        deadline, held = Deadline.after(_SECONDS), np.arange(rows)
-        talk = Conversation(network.endpoint(number), session)
-        keys = None
-        if config.aggregation != "plain":
-            keys = twins.ClientSession.open(config, parties, None, Openings(), talk, deadline)
-        sums, holders = twins.sum_client(config.aggregation, keys), twins.holder_client(config, keys)
-        values = np.full((rows, width), 0.25, dtype=np.float32)
-        spent = 0.0
-        for round_id in rounds:
-            counting, public = tasks(round_id)
-            task = dataclasses.replace(public, state=secrets.token_bytes(STATE_BYTES))
-            counted = holders.spent.cpu_seconds
-            holders.prepare(talk, counting, deadline)
-            sums.prepare(talk, task, deadline)
-            may_open = holders.count(talk, counting, held, deadline).may_open
-            report = sums.contribute(talk, task, row_contribution(values, held, rows), deadline, may_open)
-            reading = Spent()
-            if isinstance(sums, SecretSumClient):
-                total = talk.receive(SERVER, SumTotal, round_id, deadline, task.purpose)
-                with reading.measure():
-                    sums.open(task, total)
-            if round_id != rounds[0]:
-                spent += reading.cpu_seconds
-                spent += holders.spent.cpu_seconds - counted
-                spent += report.encoding.cpu_seconds + report.masking.cpu_seconds
-        done.client_cpu_seconds[number], done.sent[number] = spent, talk.transport.traffic
+    held, failures = _Held(config, clients, rows, width, repeat), list[BaseException]()
 
     def guarded(work: Callable[[], None]) -> None:
         try:
@@ -116,7 +61,7 @@ def sums_alone(config: RunConfig, clients: int, rows: int, width: int, repeat: i
         except BaseException as problem:
             failures.append(problem)
 
-    works = [serve, *(lambda number=number: take_part(number) for number in parties)]
+    works = [held.serve, *(lambda number=number: held.take_part(number) for number in held.parties)]
     threads = [threading.Thread(target=guarded, args=(work,), daemon=True) for work in works]
     for thread in threads:
         thread.start()
@@ -125,7 +70,75 @@ def sums_alone(config: RunConfig, clients: int, rows: int, width: int, repeat: i
             thread.join(0.2)
     if failures:
         raise UserError(f"sums of {clients} clients with {rows} rows failed: {failures[0]}")
-    return done
+    return held.done
+
+
+class _Held:
+    """One session with its rounds of sums, to be held by a server and its clients in threads of their own."""
+
+    def __init__(self, config: RunConfig, clients: int, rows: int, width: int, repeat: int) -> None:
+        self.done = SumsAlone(repeat)
+        self.parties = tuple(PartyId(number) for number in range(1, clients + 1))
+        self._config, self._rows, self._width = config, rows, width
+        self._network, self._session = InProcessNetwork(clients), new_session()
+        self._plan, self._block = RunPlan(config, clients), Block("rows", width, config.aggregation)
+        self._rounds = [RoundId(number) for number in range(1, repeat + 2)]
+
+    def serve(self) -> None:
+        config, keys, before = self._config, None, 0.0
+        talk = Conversation(self._network.endpoint(SERVER), self._session)
+        session = ServerSession(talk, set(self.parties), Patience.fixed(_SECONDS), _nobody)
+        if config.sum_protocol.needs_keys:
+            keys = twins.server_keys(config, self.parties, session)
+        sums = twins.sum_server(config.aggregation, keys, config.min_participants)
+        holders = twins.holder_server(config, keys)
+        for round_id in self._rounds:
+            counting, terms = self._terms(round_id)
+            holders.prepare(session, counting)
+            sums.prepare(session, terms)
+            holders.collect(session, counting)
+            result = sums.collect(session, terms)
+            if isinstance(result, SumTotal):
+                session.broadcast(self.parties, result, *terms.key)
+            if round_id == self._rounds[0]:
+                before = sums.unmasking.cpu_seconds
+        self.done.server_cpu_seconds = sums.unmasking.cpu_seconds - before
+
+    def take_part(self, number: PartyId) -> None:
+        config, keys, spent = self._config, None, 0.0
+        talk = Conversation(self._network.endpoint(number), self._session)
+        session = ClientSession(talk, Deadline.after(_SECONDS))
+        if config.sum_protocol.needs_keys:
+            keys = twins.client_keys(config, self.parties, None, Openings(), session)
+        sums, holders = twins.sum_client(config.aggregation, keys), twins.holder_client(config, keys)
+        for round_id in self._rounds:
+            seconds = self._one_round(session, sums, holders, round_id)
+            spent += seconds if round_id != self._rounds[0] else 0.0
+        self.done.client_cpu_seconds[number], self.done.sent[number] = spent, talk.transport.traffic
+
+    def _one_round(self, session: ClientSession, sums: SumClient, holders: HolderClient, round_id: RoundId) -> float:
+        """A client's processor seconds."""
+        values, held = np.full((self._rows, self._width), 0.25, dtype=np.float32), np.arange(self._rows)
+        counting, public = self._terms(round_id)
+        terms = dataclasses.replace(public, state=secrets.token_bytes(STATE_BYTES))
+        counted, reading = holders.spent.cpu_seconds, Spent()
+        holders.prepare(session, counting)
+        sums.prepare(session, terms)
+        may_open = holders.count(session, counting, held).may_open
+        report = sums.contribute(session, terms, row_contribution(values, held, self._rows), may_open)
+        if isinstance(sums, TotalReader):
+            total = session.receive(SumTotal, *terms.key)
+            with reading.measure():
+                sums.open(terms, total)
+        counting_seconds = holders.spent.cpu_seconds - counted
+        return reading.cpu_seconds + counting_seconds + report.encoding.cpu_seconds + report.masking.cpu_seconds
+
+    def _terms(self, round_id: RoundId) -> tuple[CountTask, SumTerms[SumLayout]]:
+        plan, block, union = self._plan, self._block, Union(self._rows, _UNION)
+        counting, terms = plan.count(round_id, block, union), plan.rows(round_id, block, union)
+        if counting is None:
+            raise UserError("--min-holders 1: there is no count of holders to measure")
+        return counting, dataclasses.replace(terms, model=_UNION)
 
 
 def _nobody(parties: object, step: str) -> None:

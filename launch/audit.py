@@ -1,4 +1,4 @@
-"""What the server of a run really observed: `python -m launch.audit RUN --out DIR`."""
+"""Audit of what the server of a run really observed: `python -m launch.audit RUN --out DIR`."""
 
 import argparse
 import dataclasses
@@ -49,14 +49,14 @@ MODEL = "model.safetensors"
 _SECONDS_BETWEEN_LINES = 5.0
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, prog: str = "python -m launch.audit") -> int:
     """0: no high finding. 3: at least one. 2: one line on standard error says what to mend."""
-    return run_command(lambda: _run(_parser().parse_args(argv)))
+    return run_command(lambda: _run(_parser(prog).parse_args(argv)))
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(prog: str) -> argparse.ArgumentParser:
     parser = OneLineParser(
-        prog="python -m launch.audit",
+        prog=prog,
         description=_DESCRIPTION,
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -161,8 +161,8 @@ def _attacked(run: AuditedRun, flow: Flow, sums: ReadSums, options: argparse.Nam
         return _Attacked(not_tried="Without --truth there is nothing to score attacks by.")
     if shared is None:
         return _Attacked(not_tried="Nothing is shared in this run, so there are no rows to attack.")
-    from launch.trainer import load_graph
     from secure_kg.attacks.truth import Truth
+    from secure_kg.data.client_data import load_graph
 
     def truth_of(client: int) -> Truth:
         graph = load_graph(run.config, run.clients, client)

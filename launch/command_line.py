@@ -1,11 +1,13 @@
 """Manners of every command: one line on standard error for a mistake, exit code 2, no usage dump, no traceback."""
 
 import argparse
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
+from launch.commands import COMMANDS, CONSOLE_SCRIPT
 from secure_kg.foundation.console import fail
 from secure_kg.foundation.errors import UserError
 
@@ -15,6 +17,29 @@ class OneLineParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message}; see --help")
+
+    def format_help(self) -> str:
+        """Examples name the commands as the user does, who typed either `python -m launch.fede` or `secure-kg fede`."""
+        text = super().format_help()
+        return _as_console_script(text) if is_console_script(self.prog) else text
+
+
+def is_console_script(prog: str) -> bool:
+    return prog.startswith(f"{CONSOLE_SCRIPT} ")
+
+
+def _as_console_script(text: str) -> str:
+    """The same text with the console script's names. What stands in a column to the right of a command stays there."""
+    names = {command.module: f"{CONSOLE_SCRIPT} {name}" for name, command in COMMANDS.items()}
+
+    def renamed(found: "re.Match[str]") -> str:
+        name = names.get(found["module"], found["command"])
+        column = " " * (len(found["command"]) - len(name)) if found["gap"] else ""
+        return f"{name}{found['rest']}{found['gap']}{column}"
+
+    command = r"(?P<command>python -m (?P<module>launch\.\w+))"
+    rest = r"(?P<rest>(?:(?!python -m).)*?)"  # up to the next column, the end of the line or the next command
+    return re.sub(command + rest + r"(?P<gap>   +|$|(?=python -m))", renamed, text, flags=re.MULTILINE)
 
 
 def run_command(command: Callable[[], int]) -> int:

@@ -5,8 +5,8 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from launch import environment
 from launch.command_line import run_command
+from launch.hosts import environment
 from launch.main import Launcher
 
 LAUNCHER = Launcher(
@@ -30,30 +30,31 @@ run folder has the files of every run: config.toml, metrics.jsonl, summary.json,
 )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, prog: str = LAUNCHER.prog) -> int:
     """0: done. 2: one line on standard error says what to mend."""
     rank = environment.rank()
     if rank not in (None, 0):
         return 0  # one process does it all
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    return run_command(lambda: _run(list(sys.argv[1:] if argv is None else argv), rank))
+    return run_command(lambda: _run(list(sys.argv[1:] if argv is None else argv), rank, prog))
 
 
-def _run(arguments: list[str], rank: int | None) -> int:
+def _run(arguments: list[str], rank: int | None, prog: str) -> int:
     from launch.options import parse
     from secure_kg.foundation.errors import UserError
 
-    plan = parse(arguments, LAUNCHER.prog, LAUNCHER.description, LAUNCHER.epilog, LAUNCHER.defaults)
+    plan = parse(arguments, prog, LAUNCHER.description, LAUNCHER.epilog, LAUNCHER.defaults)
     started = environment.size() if rank is not None else None
     ranks = plan.ranks if plan.ranks is not None else started if started != 1 else None
     if started not in (None, 1, ranks):
         raise UserError(f"-n {ranks}: mpirun started {started} ranks")
     if ranks is not None and ranks < 2:
         raise UserError(f"-n {ranks}: at least 2, for the data of 1 client")
-    from launch import job  # after parsing: --help and a misspelt option need not wait for imports
+    # After parsing: --help and a misspelt option need not wait for imports.
+    from launch.completed import finished_before, show_again
 
-    if job.finished_before(plan):
-        job.show_again(plan)
+    if finished_before(plan):
+        show_again(plan)
         return 0
     end_on_signals()
     from launch.pooled import run_job

@@ -41,14 +41,14 @@ _METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
 _COLUMNS = ("", "MRR", "Hits@1", "Hits@3", "Hits@10")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, prog: str = "python -m launch.fuse") -> int:
     """0: written. 2: one line on standard error says what to mend."""
-    return run_command(lambda: _run(_parser().parse_args(argv)))
+    return run_command(lambda: _run(_parser(prog).parse_args(argv)))
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(prog: str) -> argparse.ArgumentParser:
     parser = OneLineParser(
-        prog="python -m launch.fuse",
+        prog=prog,
         description=_DESCRIPTION,
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -153,18 +153,18 @@ def _model_path(run: Path, client: int) -> Path:
 
 
 def _fuse(options: argparse.Namespace, number: int, federated: RunConfig, single: RunConfig) -> "Fusion":
-    from launch.trainer import load_graph
+    from secure_kg.data.client_data import load_graph
     from secure_kg.fusion.fit import FusionSettings
     from secure_kg.fusion.fusing import fuse, saved_model
     from secure_kg.learning.device import pick_device
 
     graph, device = load_graph(federated, federated.clients or number, number), pick_device(0, "auto")
-    models = [
+    own, shared = (
         saved_model(load_arrays(_model_path(run, number))[0], config.training, graph, device)
         for run, config in ((options.single, single), (options.federated, federated))
-    ]
-    settings = FusionSettings(options.beta, options.epochs, options.negatives)
-    return fuse(models[0], models[1], graph, settings, federated.seed, number, device, options.fit)
+    )
+    settings = FusionSettings(options.beta, options.epochs, options.negatives, options.fit)
+    return fuse((own, shared), graph, settings, federated.seed, number, device)
 
 
 def _total(fusions: "list[Fusion]") -> "dict[str, Ranked]":

@@ -11,21 +11,16 @@ client's machine can be anyone to that client; and one that nobody has compared 
 
 import argparse
 import os
-import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
 from launch.command_line import OneLineParser, run_command
 from protocols.foundation.identifiers import PartyId
-from protocols.session.credentials import Credentials
 from protocols.session.identities import (
     LARGEST_NUMBER,
     IdentityError,
     PublicIdentity,
-    credentials,
     directory_text,
     new_identity,
     parse_directory,
@@ -35,9 +30,8 @@ from protocols.session.identities import (
 from secure_kg.data.triples import shown
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
+from secure_kg.runs.key_files import DIRECTORY, named, private_file, public_file, read_text
 from secure_kg.runs.run_folder import write_whole
-
-DIRECTORY: Final = "directory.toml"
 
 _DESCRIPTION = """\
 Make the identities that a job with --adversary active needs, and put their public halves together.
@@ -61,39 +55,15 @@ The training job reads keys/client-K.key and keys/directory.toml with --adversar
 Files that exist are never overwritten."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, prog: str = "python -m launch.keygen") -> int:
     """0: written. 2: one line on standard error says what to mend."""
-    return run_command(lambda: _run(_parser().parse_args(argv)))
+    return run_command(lambda: _run(_parser(prog).parse_args(argv)))
 
 
-def private_file(folder: Path, client: int) -> Path:
-    return folder / f"client-{client}.key"
-
-
-def public_file(folder: Path, client: int) -> Path:
-    return folder / f"client-{client}.toml"
-
-
-def load_credentials(folder: Path, client: int) -> Credentials:
-    """What client `client` signs and checks with, from its private key and the key directory in `folder`.
-
-    `UserError` for files that are missing, malformed or do not fit together, and for a private key that others on
-    this machine can read: they may have it already.
-    """
-    where = folder / DIRECTORY
-    text = _read_text(where)
-    with _named(where):
-        parse_directory(text)  # here, so that the line names the file that is wrong
-    where = private_file(folder, client)
-    pem = _read_private(where)
-    with _named(where):
-        return credentials(pem, text, client)
-
-
-def _parser() -> argparse.ArgumentParser:
+def _parser(prog: str) -> argparse.ArgumentParser:
     parser = OneLineParser(
-        prog="python -m launch.keygen",
-        usage="python -m launch.keygen (--client K | --clients N | --collect FILE ...) --out DIR",
+        prog=prog,
+        usage=f"{prog} (--client K | --clients N | --collect FILE ...) --out DIR",
         description=_DESCRIPTION,
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -142,8 +112,8 @@ def _make_all(count: int, folder: Path) -> None:
 def _collect(files: Sequence[Path], out: Path) -> None:
     clients = []
     for path in files:
-        text = _read_text(path)
-        with _named(path):
+        text = read_text(path)
+        with named(path):
             clients.append(parse_public(text))
     try:
         text = directory_text(clients)
@@ -218,38 +188,6 @@ def _write_private(path: Path, pem: bytes, made: list[Path]) -> None:
             os.fsync(file.fileno())
     except OSError as problem:
         raise UserError(f"{shown(path)}: cannot be written ({problem.strerror})") from None
-
-
-def _read_private(path: Path) -> bytes:
-    with _readable(path), path.open("rb") as file:
-        mode = os.fstat(file.fileno()).st_mode  # of what was opened, not of what the name means a moment later
-        if mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise UserError(f"{shown(path)}: others than its owner may use this private key; chmod 600 it")
-        return file.read()
-
-
-def _read_text(path: Path) -> str:
-    with _readable(path):
-        return path.read_text(encoding="utf-8")
-
-
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as problem:
-        raise UserError(f"{shown(path)}: cannot be read ({problem.strerror})") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{shown(path)}: not a text file in UTF-8") from None
-
-
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Say of which file an `IdentityError` speaks."""
-    try:
-        yield
-    except IdentityError as problem:
-        raise UserError(f"{shown(path)}: {problem}") from None
 
 
 if __name__ == "__main__":

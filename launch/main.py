@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from launch import environment, supervisor
+from launch.hosts.registry import chosen_host
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,35 +23,36 @@ class Launcher:
         return f"python -m {self.module}"
 
 
-def run(launcher: Launcher, argv: Sequence[str] | None) -> int:
-    """Every rank's way through a job under mpirun. 0: it is done. 2: one line on standard error says what to mend."""
+def run(launcher: Launcher, argv: Sequence[str] | None, prog: str) -> int:
+    """The way of every process through a job. 0: it is done. 2: one line on standard error says what to mend.
+
+    `prog`: the command as the user typed it.
+    """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    rank = environment.rank()
-    quiet = rank not in (None, 0)
-    if rank is not None:
-        supervisor.stand_by(rank)  # forks, and so comes before anything that may start threads
+    host = chosen_host(arguments)
+    speaks = host.enter()  # before anything heavy is imported
     from launch.options import parse
     from secure_kg.foundation.console import fail
     from secure_kg.foundation.errors import UserError
 
-    # Six ranks share the cores of one machine; a thread pool in each would only make them wait for each other.
+    # Six parties share the cores of one machine; a thread pool in each would only make them wait for each other.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     try:
-        if quiet and {"-h", "--help"} & set(arguments):
+        if not speaks and {"-h", "--help"} & set(arguments):
             return 0
-        plan = parse(arguments, launcher.prog, launcher.description, launcher.epilog, launcher.defaults)
-        from launch import job  # after parsing: --help and a misspelt option need not wait for MPI
+        plan = parse(arguments, prog, launcher.description, launcher.epilog, launcher.defaults)
+        from launch.completed import finished_before, show_again
+        from launch.hosts.job import Job
+        from launch.results import show_results
 
-        if job.finished_before(plan):
-            if not quiet:
-                job.show_again(plan)
+        if finished_before(plan):
+            if speaks:
+                show_again(plan)
             return 0
-        if rank is None:
-            return job.start_under_mpirun(launcher.module, plan, arguments)
-        return job.run_rank(plan)
+        return host.run(Job(plan, launcher.module, tuple(arguments), show_results))
     except UserError as problem:
-        if not quiet:
+        if speaks:
             fail(str(problem))
-        return 0 if quiet else 2  # rank 0 speaks and fails for the whole job; another rank must not end it before
+        return 2 if speaks else 0  # one process speaks and fails for the job; another one must not end it before
     except SystemExit as stop:  # --help
         return int(stop.code or 0)

@@ -4,12 +4,14 @@ import argparse
 import dataclasses
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, get_args
 
-from launch.command_line import OneLineParser
+from launch.command_line import OneLineParser, is_console_script
+from launch.hosts.interface import Host
+from launch.hosts.job import DEFAULT_RANKS, Plan
+from launch.hosts.registry import DEFAULT_HOST, HOSTS, chosen_host
+from protocols.registry import AGGREGATIONS, ALIGNMENTS
 from secure_kg.data.partition import RULES
 from secure_kg.federation.plan.presets import PRESETS, preset_for
 from secure_kg.federation.plan.settings import RunConfig, flag, scalar_type
@@ -19,8 +21,6 @@ from secure_kg.learning.config import TrainingConfig
 from secure_kg.models.shapes import MODELS
 from secure_kg.runs.run_folder import read_config
 
-DEFAULT_RANKS: Final = 6
-RUNS: Final = Path("runs")
 _NO_DEFAULTS: Final[Mapping[str, Any]] = {}
 
 GROUPS: Final[dict[str, dict[str, str]]] = {
@@ -37,11 +37,9 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     "federation": {
         "strategy": "fedr: clients share relation rows; fede: entity rows; local: nobody shares anything; entire: all "
         "triples in one place (python -m launch.entire)",
-        "aggregation": "secagg: the server adds pairwise-masked vectors and reads only the sum; secret: it adds up "
-        "what only clients can read; plain: it reads all",
-        "alignment": "how clients find out which rows are the same: psu: by a private set union, from which the server "
-        "learns how many names there are; plain: clients show the server their names",
-        "reveal_names": "let the server learn the names of the union (FedR's own functionality), not who holds them",
+        "aggregation": "how contributions are added up",  # choices and what they reveal: `_explained`
+        "alignment": "how clients find out which rows are the same",
+        "reveal_names": "tell the server names once they are aligned",
         "union_bound": "how many names the first attempt of the private set union has room for [relations 1024, "
         "entities 16384]; if it cannot be read, there are two more, for 4 and 16 times as many, and no others",
         "min_holders": "a row that fewer clients hold among those drawn in a round stays with them [two more than "
@@ -89,17 +87,6 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
 _HELP: Final = {name: text for group in GROUPS.values() for name, text in group.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What the command line asks for."""
-
-    config: RunConfig
-    out: Path | None
-    """None: the server names a new folder under `RUNS`."""
-    resume: bool
-    ranks: int | None
-
-
 def parse(
     argv: Sequence[str], prog: str, description: str, epilog: str, defaults: Mapping[str, Any] = _NO_DEFAULTS
 ) -> Plan:
@@ -108,13 +95,16 @@ def parse(
     `defaults`: the launcher's own, over those of `RunConfig`; presets and options win over them.
     """
     usual = str(defaults.get("strategy", RunConfig().strategy))
-    parser = _parser(prog, description, epilog, defaults)
+    host = chosen_host(argv)
+    parser = _parser(prog, description, epilog, defaults, host)
     options, unknown = parser.parse_known_args(argv)
     if unknown:
         raise UserError(_unknown(unknown[0], parser))
     given = vars(options)
     ranks, out, resume = given.pop("ranks", None), given.pop("out", None), given.pop("resume", None)
     preset = given.pop("preset", "auto")
+    given.pop("host", None)  # chosen already
+    of_host = {name: given.pop(name) for name in host.options if name in given}
     if "model" in given:
         given["model"] = _model_name(given["model"])
     if resume is not None:
@@ -122,19 +112,11 @@ def parse(
             raise UserError("--resume continues in its own folder: leave out --out")
         resumed = _resumed(Path(resume), given)
         _check_launcher(resumed.strategy, usual)
-        return Plan(resumed, Path(resume), True, ranks)
+        return Plan(resumed, Path(resume), True, ranks, of_host)
     _check_launcher(given.get("strategy", usual), usual)
     name = preset_for(given.get("dataset", RunConfig().dataset)) if preset == "auto" else preset
     config = _config({**defaults, **PRESETS[name], **given})
-    return Plan(config, Path(out) if out else None, False, ranks)
-
-
-def for_clients(plan: Plan, clients: int) -> Plan:
-    """The plan for so many clients; a resumed run must have as many as it had."""
-    saved = plan.config.clients
-    if saved not in (None, clients):
-        raise UserError(f"--resume {plan.out}: the run has {saved} clients, so it needs {saved + 1} ranks")
-    return dataclasses.replace(plan, config=dataclasses.replace(plan.config, clients=clients))
+    return Plan(config, Path(out) if out else None, False, ranks, of_host)
 
 
 def _check_launcher(strategy: str, usual: str) -> None:
@@ -146,11 +128,13 @@ def _check_launcher(strategy: str, usual: str) -> None:
         raise UserError(f"--strategy {strategy} is a job of several processes: python -m {command}")
 
 
-def _parser(prog: str, description: str, epilog: str, defaults: Mapping[str, Any]) -> argparse.ArgumentParser:
+def _parser(
+    prog: str, description: str, epilog: str, defaults: Mapping[str, Any], host: Host
+) -> argparse.ArgumentParser:
     pools = STRATEGIES[str(defaults.get("strategy", RunConfig().strategy))].pools
     parser = OneLineParser(
         prog=prog,
-        usage=f"{prog} [options]" if pools else f"mpirun -n N {prog} [options]",
+        usage=f"{prog} [options]" if pools or is_console_script(prog) else f"mpirun -n N {prog} [options]",
         description=description,
         epilog=epilog,
         formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=30, width=112),
@@ -171,35 +155,64 @@ def _parser(prog: str, description: str, epilog: str, defaults: Mapping[str, Any
                 "auto is small for the included data sets, else paper [auto]",
             )
         if title == "run":
-            group.add_argument("--out", metavar="DIR", help="new run folder [runs/<time>-<strategy>-...]")
-            group.add_argument("--resume", metavar="DIR", help="continue the run in DIR from its last checkpoint")
-            group.add_argument(
-                "-n",
-                "--ranks",
-                type=int,
-                metavar="N",
-                help=f"pool the data of N-1 clients [{DEFAULT_RANKS}; what a published split or --client-data has]"
-                if pools
-                else f"without mpirun: start 1 server and N-1 clients [{DEFAULT_RANKS}]",
-            )
+            _add_run_options(group, pools)
+            if not pools:
+                _add_host_options(group, host)
     return parser
+
+
+def _add_run_options(group: argparse._ArgumentGroup, pools: bool) -> None:
+    group.add_argument("--out", metavar="DIR", help="new run folder [runs/<time>-<strategy>-...]")
+    group.add_argument("--resume", metavar="DIR", help="continue the run in DIR from its last checkpoint")
+    group.add_argument(
+        "-n",
+        "--ranks",
+        type=int,
+        metavar="N",
+        help=f"pool the data of N-1 clients [{DEFAULT_RANKS}; what a published split or --client-data has]"
+        if pools
+        else f"without mpirun: start 1 server and N-1 clients [{DEFAULT_RANKS}]",
+    )
+
+
+def _add_host_options(group: argparse._ArgumentGroup, host: Host) -> None:
+    known = "; ".join(f"{name}: {entry.text}" for name, entry in HOSTS.items())
+    text = f"what carries the parties of the job; {known} [{DEFAULT_HOST}]"
+    group.add_argument("--host", choices=tuple(HOSTS), metavar="|".join(HOSTS), help=text)
+    for name, text in host.options.items():
+        group.add_argument(flag(name), metavar="TEXT", help=text)
 
 
 def _add_option(group: argparse._ArgumentGroup, entry: "dataclasses.Field[Any]", defaults: Mapping[str, Any]) -> None:
     name, default = entry.name, defaults.get(entry.name, entry.default)
-    text = _HELP[name].replace("%", "%%")
+    text = _explained(name).replace("%", "%%")
     if entry.type is bool:
         group.add_argument(flag(name), action="store_true", help=text)
         return
     kind = scalar_type(entry.type)
     convert = kind if isinstance(kind, type) else kind[0]
-    choices = {"by": RULES, "strategy": tuple(STRATEGIES)}.get(name) or tuple(
+    named = {"by": RULES, "strategy": STRATEGIES, "aggregation": AGGREGATIONS, "alignment": ALIGNMENTS}
+    choices = tuple(named.get(name, ())) or tuple(
         option for option in get_args(entry.type) if not isinstance(option, type)
     )
     metavar = "|".join(map(str, MODELS if name == "model" else choices)).lower() or convert.__name__.upper()
     shown = str(default).lower() if name == "model" else default
     suffix = "" if default is None else f" [{shown:g}]" if isinstance(default, float) else f" [{shown}]"
     group.add_argument(flag(name), type=convert, choices=choices or None, metavar=metavar, help=text + suffix)
+
+
+def _explained(name: str) -> str:
+    """The help of an option; of a choice among protocols in the words of their disclosures."""
+    match name:
+        case "aggregation":
+            told = [f"{one.name}: {one.disclosure.choice}" for one in AGGREGATIONS.values()]
+        case "alignment":
+            told = [f"{one.name}: {one.disclosure.choice}" for one in ALIGNMENTS.values()]
+        case "reveal_names":
+            told = [f"{one.name}: {one.revealing.choice}" for one in ALIGNMENTS.values() if one.revealing is not None]
+        case _:
+            return _HELP[name]
+    return f"{_HELP[name]}: {'; '.join(told)}"
 
 
 def _preset_text(name: str) -> str:
@@ -237,9 +250,3 @@ def _unknown(argument: str, parser: argparse.ArgumentParser) -> str:
     known = [option for action in parser._actions for option in action.option_strings]
     close = difflib.get_close_matches(argument.partition("=")[0], known, n=1, cutoff=0.75)
     return f"unknown option {argument}" + (f"; did you mean {close[0]}?" if close else "; see --help")
-
-
-def new_run_path(config: RunConfig) -> Path:
-    """A folder whose name sorts by time. Only the server calls this: clients are told the name."""
-    what = f"{config.strategy}-{config.aggregation}-{config.training.model.lower()}"
-    return RUNS / f"{datetime.now():%Y%m%d-%H%M%S}-{what}"

@@ -31,14 +31,14 @@ data sets: umls, kinships, nations (included); any other PyKEEN name (downloaded
 (and valid.tsv, test.tsv); one .tsv file; a published federated split .npz (--by and --seed do not apply)."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, prog: str = "python -m launch.partition") -> int:
     """0: written. 2: one line on standard error says what to mend."""
-    return run_command(lambda: _run(_parser().parse_args(argv)))
+    return run_command(lambda: _run(_parser(prog).parse_args(argv)))
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(prog: str) -> argparse.ArgumentParser:
     parser = OneLineParser(
-        prog="python -m launch.partition",
+        prog=prog,
         description=_DESCRIPTION,
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -1,8 +1,9 @@
-"""What a job tells its user at the end: one table, then a few lines."""
+"""Closing lines of a job: one table, then a few lines."""
 
 from pathlib import Path
 from typing import Any
 
+from secure_kg.federation.plan.disclosed import Disclosed
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
@@ -56,24 +57,26 @@ def _say_dropouts(summary: dict[str, Any]) -> None:
 def _say_privacy(summary: dict[str, Any]) -> None:
     config = summary["config"]
     strategy = STRATEGIES[config["strategy"]]
-    shared = strategy.shared
     if strategy.pools and summary["number_of_clients"] > 1:  # one graph is nobody else's
         say(f"not private: one process read the triples of all {summary['number_of_clients']} clients")
-    if shared is None:
+    if strategy.shared is None:
         return
+    disclosed = Disclosed.of_summary(config)
     active = config["adversary"] == "active"
     trust = "even if it breaks the protocol" if active else "if it follows the protocol"
     lost = (
         f"fixed-point error at most {summary['max_fixed_point_error']:.1e}, {summary['clipped_values']} values clipped"
     )
-    match config["aggregation"]:
-        case "plain":
-            say("aggregation was plain: the server read every client's rows")
-        case "secagg":
-            say(f"aggregation was secure: the server read sums only, {trust}; {lost}")
-        case _:
-            say(f"aggregation was secret: the server added up what only clients can read, {trust}; {lost}")
-    kept, least = summary["rows_kept_local"], config["min_holders"]
+    say(disclosed.fill(disclosed.sums.disclosure.in_brief, trust=trust, lost=lost))
+    _say_kept_local(summary, disclosed)
+    say(disclosed.fill(disclosed.of_alignment[-1].in_brief, trust=trust, lost=lost))
+    more = disclosed.sums.disclosure.changing_clients
+    if more and (config["client_fraction"] < 1 or summary["dropouts"]):
+        say(f"but {disclosed.fill(more)}")
+
+
+def _say_kept_local(summary: dict[str, Any], disclosed: Disclosed) -> None:
+    kept, least = summary["rows_kept_local"], disclosed.least_holders
     if least < 2:
         say("rows of single holders were added up too (--min-holders 1): the sum of one is that client's own row")
     elif kept is None:
@@ -81,19 +84,11 @@ def _say_privacy(summary: dict[str, Any]) -> None:
     else:
         say(f"kept local: {kept} of {summary['shared_rows']} rows, held by fewer than {least} clients in every round")
     safe = summary.get("corrupt_clients", 0) + 2  # summaries of earlier versions do not say
-    if config["aggregation"] != "plain" and 2 <= least < safe:
+    if disclosed.sums.hides_contributions and 2 <= least < safe:
         say(
             f"but a row of {least} holders may open to the server together with corrupt clients, of whom --max-corrupt "
             f"declares {safe - 2}: --min-holders {safe} hides it"
         )
-    if config["alignment"] == "plain":
-        say(f"alignment was plain: the server saw every client's {shared} names")
-    elif config["reveal_names"]:
-        say(f"alignment was private: it told the server the {shared} names (--reveal-names), not who holds them")
-    else:
-        say(f"alignment was private: it told the server the number of {shared} names, not the names or who holds them")
-    if config["aggregation"] == "secagg" and (config["client_fraction"] < 1 or summary["dropouts"]):
-        say("but sums over different clients tell the server in the end who holds which row (secret sums do not)")
 
 
 def _compare(summary: dict[str, Any], folder: Path) -> None:

@@ -9,18 +9,24 @@ plaintext left in buffers) are not mended by importing it: nothing secret may us
 import importlib
 import sys
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
+
+# Without its dependencies: its metadata asks for the withdrawn package `sklearn` and for torchvision.
+INSTALL: Final = "pip install 'pyyaml>=6' 'omegaconf>=2.3' && pip install --no-deps crypten==0.4.1"
 
 
 def load_crypten() -> ModuleType:
-    """The `crypten` module. `ImportError` if it is not installed."""
+    """The `crypten` module. `ImportError` says in one line how to install it if it is missing."""
     if "crypten" not in sys.modules:
         converter = ModuleType("crypten.nn.onnx_converter")
         for name in ("from_onnx", "from_pytorch", "from_tensorflow"):
             setattr(converter, name, _no_conversion)
         converter.TF_AND_TF2ONNX = False  # type: ignore[attr-defined]
         sys.modules[converter.__name__] = converter
-    return importlib.import_module("crypten")
+    try:
+        return importlib.import_module("crypten")
+    except ModuleNotFoundError as problem:
+        raise ImportError(f"CrypTen needs {problem.name}, which is not installed: {INSTALL}", name="crypten") from None
 
 
 def _no_conversion(*_arguments: Any, **_options: Any) -> NoReturn:

@@ -1,0 +1,3 @@
+"""Federated knowledge-graph embeddings with secure aggregation."""
+
+__version__ = "0.1.0"

@@ -47,15 +47,17 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+def nodes_of(tree: ast.AST, inside: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+    """Every node, and whether it is in a function."""
+    yield tree, inside
+    inside = inside or isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    for child in ast.iter_child_nodes(tree):
+        yield from nodes_of(child, inside)
+
+
 def imports_of(module: str, source: str) -> Iterator[Import]:
     tree = ast.parse(source)
-    inside = {
-        id(inner)
-        for outer in ast.walk(tree)
-        if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        for inner in ast.walk(outer)
-    }
-    for node in ast.walk(tree):
+    for node, inside in nodes_of(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -67,7 +69,7 @@ def imports_of(module: str, source: str) -> Iterator[Import]:
             first = node.args[0]
             names = [first.value] if isinstance(first, ast.Constant) and isinstance(first.value, str) else []
         for name in names:
-            yield Import(module, name, at_module_level=id(node) not in inside)
+            yield Import(module, name, at_module_level=not inside)
 
 
 def within(name: str, *prefixes: str) -> bool:
@@ -107,7 +109,7 @@ def test_the_packages_were_read() -> None:
     # One of each direction that is allowed, so that an empty list of imports cannot pass for a clean one.
     assert ("protocols.sums.secagg.client", "protocols.primitives.prg") in seen
     assert ("secure_kg.federation.server.gathering", "protocols.session.conversation") in seen
-    assert ("launch.job", "secure_kg.federation.server.server") in seen
+    assert ("launch.hosts.mpi", "secure_kg.federation.server.serve") in seen
 
 
 def test_imports_point_one_way() -> None:
@@ -140,10 +142,13 @@ def package_of(module: str) -> str:
 def package_imports(imports: list[Import]) -> dict[str, set[str]]:
     """Which package imports which other one."""
     graph: dict[str, set[str]] = {}
+    named: dict[str, set[str]] = {}
+    for found in imports:
+        named.setdefault(found.module, set()).add(found.name)
     for found in imports:
         name = found.name if found.name in SOURCES else ""
         ours, theirs = package_of(found.module), package_of(name)
-        submodules = {other.name for other in imports if other.module == found.module and within(other.name, name)}
+        submodules = {other for other in named[found.module] if within(other, name)}
         if not name or ours == theirs or (name in PACKAGE_NAMES and len(submodules & SOURCES.keys()) > 1):
             continue  # `from package import module` is an import of the module
         graph.setdefault(ours, set()).add(theirs)
@@ -185,17 +190,17 @@ def test_mpi_is_started_by_its_transport_and_otherwise_only_when_a_job_asks() ->
     ("module", "source"),
     [
         ("protocols.foundation.wire", "import secure_kg"),
-        ("protocols.foundation.wire", "from launch import job"),
+        ("protocols.foundation.wire", "from launch import main"),
         ("protocols", "import benchmarks.overhead as overhead"),
         ("protocols.primitives.prg", "from protocols.foundation import wire"),
         ("protocols.sums.plain", "from protocols.sums.secagg.client import SecAggClient"),
-        ("secure_kg.data.graph", "from launch.job import run_rank"),
+        ("secure_kg.data.graph", "from launch.hosts.mpi import run_rank"),
         ("secure_kg", "def late():\n    from protocols.primitives import prg"),
         ("secure_kg", "from protocols import primitives"),
         ("secure_kg", "if TYPE_CHECKING:\n    from protocols.primitives.keys import AgreementKey"),
         ("secure_kg", "import importlib\nimportlib.import_module('benchmarks')"),
-        ("launch.job", "import protocols.primitives.group"),
-        ("launch.job", "import benchmarks"),
+        ("launch.main", "import protocols.primitives.group"),
+        ("launch.main", "import benchmarks"),
     ],
 )
 def test_a_wrong_direction_is_noticed(module: str, source: str) -> None:
@@ -207,8 +212,8 @@ def test_a_wrong_direction_is_noticed(module: str, source: str) -> None:
     [
         ("protocols.sums.secagg.client", "from protocols.primitives import prg"),
         ("secure_kg.federation.client.client", "from protocols.sums.secagg.sums import SecAggSumClient"),
-        ("launch.job", "from secure_kg.foundation.errors import UserError"),
-        ("benchmarks.overhead", "import launch.job, secure_kg, protocols.primitives.prg"),
+        ("launch.main", "from secure_kg.foundation.errors import UserError"),
+        ("benchmarks.overhead", "import launch.main, secure_kg, protocols.primitives.prg"),
         ("protocols.foundation.wire", "import protocols_of_others, secure_kgx"),
     ],
 )
@@ -241,7 +246,7 @@ def test_secrets_are_no_seeded_randomness() -> None:
 # --- what a server's process loads ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("module", ["secure_kg.federation.server.server", "launch.job"])
+@pytest.mark.parametrize("module", ["secure_kg.federation.server.serve", "launch.hosts.mpi", "launch.hosts.job"])
 def test_the_server_loads_no_model_code(module: str) -> None:
     heavy = ["torch", "numba", "pykeen", "pandas", "mpi4py", "secure_kg.models.base", "secure_kg.learning.kge"]
     code = f"import {module}, sys; print(sorted(set({heavy}) & sys.modules.keys())); print({module!r} in sys.modules)"

@@ -44,15 +44,14 @@ class _GivesUp(FederationServer):
         people, plan, table, sums = self._people, self._plan, self._table, self._sums
         if table is None:
             raise RuntimeError("nothing is shared")
-        task = plan.rows(round_id, table.block, table.union)
+        terms = plan.rows(round_id, table.block, table.union)
         count = plan.count(round_id, table.block, table.union)
         if count is None:
             raise RuntimeError("holders are not counted")
-        talk, present = people.conversation, set(task.participants) & people.present
-        sums._holders.prepare(talk, count, present, people.patience, people.silent)
-        sums._sums[table.block.aggregation].prepare(talk, task, present, people.patience, people.silent)
+        sums._holders.prepare(people.session, count)
+        sums._sums[table.block.aggregation].prepare(people.session, terms)
         self._ledger.abandoned_in_a_row = 0
-        sums._give_up(task, HOLDERS, SumAbandoned(EXCUSE), ())
+        sums._give_up(terms, HOLDERS, SumAbandoned(EXCUSE), ())
         return {}
 
 

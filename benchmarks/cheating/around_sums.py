@@ -50,6 +50,10 @@ def of_sessions() -> tuple[Entry, ...]:
 
 
 def of_unions() -> tuple[Entry, ...]:
+    return (*_places_and_attempts(), *_guesses_and_noise())
+
+
+def _places_and_attempts() -> tuple[Entry, ...]:
     return (
         Entry(
             "colliding-places",
@@ -99,6 +103,11 @@ def of_unions() -> tuple[Entry, ...]:
             claims.TABLES,
             unions.different_lists,
         ),
+    )
+
+
+def _guesses_and_noise() -> tuple[Entry, ...]:
+    return (
         Entry(
             "guessed-names",
             "whether anybody holds a name that it has guessed and put into its own graph",

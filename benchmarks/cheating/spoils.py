@@ -1,4 +1,4 @@
-"""What a cheating server computes from its notebook, and how far that is from the victim's secret.
+"""Spoils of a cheating server: what it computes from its notebook, and how far that is from the victim's secret.
 
 The server's side uses nothing but what passed its end of the wire, and the group key where a client is on its side. The
 truth comes from the victim's own trainer and files, and is used for nothing but to measure the error.

@@ -17,9 +17,10 @@ from protocols.foundation import wire
 from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import PURPOSE as HOLDERS
 from protocols.session.group_key import GroupKey
-from protocols.sums.interface import Contribution, SumLayout, SumTask, Total
-from protocols.sums.secret.aggregation import open_total, secret_vector_task
+from protocols.sums.interface import Contribution, SumLayout, Total
+from protocols.sums.secret.aggregation import open_total, secret_terms
 from protocols.sums.secret.check import checked_numbers, possible_entries, with_checks
+from protocols.sums.terms import SumTerms
 from protocols.sums.totals import SumTotal
 from secure_kg.federation.plan.blocks import Block
 from secure_kg.federation.plan.row_sum import mean_rows
@@ -30,13 +31,13 @@ TARGET: Final = 3
 
 def group_key_of(stage: Stage, number: int) -> GroupKey:
     """A client on the server's side tells it the key that all clients have."""
-    session = stage.last.clients[number].keys
-    if session is None:
+    keys = stage.last.clients[number].keys
+    if keys is None:
         raise RuntimeError("no session, so there is no key")
-    return session.key
+    return keys.key
 
 
-def row_task(stage: Stage, round_id: int, length: int) -> SumTask:
+def row_terms(stage: Stage, round_id: int, length: int) -> SumTerms[SumLayout]:
     """The sum of rows of a round, as the server reckons it: its length tells the size of the union."""
     config, width = stage.config, stage.config.training.dim
     union_size = next(entries // (width + 1) for entries in possible_entries(length) if entries % (width + 1) == 0)
@@ -44,9 +45,9 @@ def row_task(stage: Stage, round_id: int, length: int) -> SumTask:
     return plan.rows(round_id, block, Union(union_size, b""))
 
 
-def read_by(key: GroupKey, task: SumTask, total: SumTotal) -> Total:
-    vectors = secret_vector_task(task)
-    return task.layout.decode(checked_numbers(key, vectors, open_total(key, vectors, total), task.layout.entries))
+def read_by(key: GroupKey, terms: SumTerms[SumLayout], total: SumTotal) -> Total:
+    vectors = secret_terms(terms)
+    return terms.layout.decode(checked_numbers(key, vectors, open_total(key, vectors, total), terms.layout.entries))
 
 
 class TwoTotals(Cheat):
@@ -73,15 +74,15 @@ class TwoTotals(Cheat):
         return (message,) if to == VICTIM else (self._false(message, self.stage), message)
 
     def _false(self, true: SumTotal, stage: Stage) -> SumTotal:
-        task, key = row_task(stage, true.of_round, len(true.vector)), group_key_of(stage, COLLUDER)
-        vectors = secret_vector_task(task)
+        terms, key = row_terms(stage, true.of_round, len(true.vector)), group_key_of(stage, COLLUDER)
+        vectors = secret_terms(terms)
         masks = true.vector - open_total(key, vectors, true)
-        return structs.replace(true, vector=masks + with_checks(key, vectors, of_most(task.layout, self.counted)))
+        return structs.replace(true, vector=masks + with_checks(key, vectors, of_most(terms.layout, self.counted)))
 
 
 def of_most(layout: SumLayout, counted: int) -> npt.NDArray[np.unsignedinteger]:
     """A sum of as much as all clients may give, said to be that of `counted` clients."""
-    most, total = np.full(layout.real_entries, layout.bound, dtype=np.float32), layout.ring.zeros(layout.entries)
+    most, total = np.full(layout.real_entries, layout.bound, dtype=np.float32), layout.group.zeros(layout.entries)
     for number in range(CLIENTS):
         counts = np.full(layout.count_entries, number < counted, dtype=np.int64)
         total += layout.encode(Contribution(most, counts)).vector
@@ -102,8 +103,8 @@ def _rows_of_victim(stage: Stage, cheat: TwoTotals) -> Spoils:
     if mine is None or cheat.true is None or cheat.attacked is None:
         return NOTHING
     key, positions, truth = group_key_of(stage, COLLUDER), mine[0], mine[1]
-    total = read_by(key, row_task(stage, TARGET, len(cheat.attacked.vector)), cheat.attacked)
-    before = read_by(key, row_task(stage, TARGET - 1, len(cheat.true.vector)), cheat.true)
+    total = read_by(key, row_terms(stage, TARGET, len(cheat.attacked.vector)), cheat.attacked)
+    before = read_by(key, row_terms(stage, TARGET - 1, len(cheat.true.vector)), cheat.true)
     all_hold = total.counts[positions] == CLIENTS
     rows = total.real.reshape(len(total.counts), -1)[positions][all_hold]
     # Rows inside the clip are trained: one step of Adam takes them inwards by the learning rate.

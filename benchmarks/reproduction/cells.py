@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.reproduction.tables import TITLES, Dataset, Settings, Table
-from launch.environment import mpirun_command
+from launch.hosts.environment import mpirun_command
 from secure_kg.federation.plan.settings import flag
 
 _FUSED_FROM: Final = ("fede", "local")

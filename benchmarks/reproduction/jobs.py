@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from benchmarks.reproduction.cells import Cell, Job
 from benchmarks.reproduction.provenance import commit
-from launch.supervisor import die_with_parent
+from launch.hosts.supervisor import die_with_parent
 from secure_kg.federation.plan.settings import flag
 from secure_kg.foundation.errors import UserError
 from secure_kg.runs.run_folder import read_json, write_json

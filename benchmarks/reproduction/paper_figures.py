@@ -1,4 +1,4 @@
-"""What the papers printed, to be set beside what is measured here. Figures only; nothing here is computed.
+"""Figures that the papers printed, to be set beside what is measured here. Nothing here is computed.
 
 FedR: Zhang et al., Findings of EMNLP 2022, Table 2 (its NoGE rows are left out: that model is not implemented here).
 FedE: Chen et al., IJCKG 2021, Tables 3 and 5. Strategies bear the names they have here: FedE's Single is `local`.

@@ -1,4 +1,4 @@
-"""Which version of the program a figure comes from."""
+"""Provenance of a figure: the version of the program it comes from."""
 
 import subprocess
 from pathlib import Path

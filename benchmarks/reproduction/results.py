@@ -1,4 +1,4 @@
-"""What a finished run measured, in one form for training runs and fusions."""
+"""Results of a finished run, in one form for training runs and fusions."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a client learns from aligning its names with those of the others, whichever protocol did it."""
+"""Results of aligning names: positions at a client, the union at the server, whichever protocol aligned them."""
 
 import hashlib
 from collections.abc import Sequence

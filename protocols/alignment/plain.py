@@ -19,12 +19,11 @@ import numpy as np
 
 from protocols.alignment.interface import Positions, Union, list_digest
 from protocols.foundation import wire
-from protocols.foundation.deadline import Deadline
+from protocols.foundation.disclosure import Disclosure, Field, Learned, Subject
 from protocols.foundation.errors import PeerMisbehaved
-from protocols.foundation.identifiers import SERVER, SETUP, PartyId
-from protocols.session.conversation import Conversation
-from protocols.session.patience import Patience
-from protocols.session.turns import Silent
+from protocols.foundation.identifiers import SETUP
+from protocols.session.client_session import ClientSession
+from protocols.session.server_session import ServerSession
 
 TAG_BYTES: Final = 16
 _DOMAIN: Final = b"secure-kg/plain union/1/"
@@ -59,27 +58,47 @@ def tag_of(name: str) -> bytes:
     return hashlib.sha256(_DOMAIN + name.encode()).digest()[:TAG_BYTES]
 
 
-def join(conversation: Conversation, names: Collection[str], deadline: Deadline) -> Positions:
+def join(session: ClientSession, names: Collection[str]) -> Positions:
     """The client's side."""
-    conversation.admit(wire.MAX_FRAME_BYTES)  # how many names the others have, nobody knows beforehand
-    with conversation.transport.phase(SETUP, "union"):
-        conversation.send(SERVER, ClearNames(list(names)), SETUP)
-        answer = conversation.receive(SERVER, ClearUnion, SETUP, deadline)
+    session.conversation.admit(wire.MAX_FRAME_BYTES)  # how many names the others have, nobody knows beforehand
+    with session.phase(SETUP, "union"):
+        session.send(ClearNames(list(names)), SETUP)
+        answer = session.receive(ClearUnion, SETUP)
     return Positions.in_list(answer.tags, [tag_of(name) for name in names])
 
 
-def serve(conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent) -> Union:
+def serve(session: ServerSession) -> Union:
     """The server's side: the union of those who answered."""
     step = "union"
-    conversation.admit(MAX_NAMES_BYTES)
-    with conversation.transport.phase(SETUP, step):
-        lists = dict(conversation.gather_each(present, ClearNames, SETUP, patience, step))
-        if missing := set(present) - lists.keys():
-            silent(missing, step)
+    session.conversation.admit(MAX_NAMES_BYTES)
+    with session.phase(SETUP, step):
+        lists = session.gather(ClearNames, SETUP, step)
         union = {name for answer in lists.values() for name in answer.names}
         if not union:
             raise PeerMisbehaved("no client has any name to align")
         tags = np.frombuffer(b"".join(map(tag_of, sorted(union))), dtype=np.uint8).reshape(-1, TAG_BYTES)
-        if lost := conversation.broadcast(lists.keys(), ClearUnion(tags), SETUP):
-            silent(lost, step)
+        session.broadcast(lists.keys(), ClearUnion(tags), SETUP, step)
     return Union(len(union), list_digest(tags))
+
+
+PLAIN_UNION: Final = Disclosure(
+    title="the plain union",
+    place="alignment/plain",
+    choice="clients show the server their names",
+    in_brief="alignment was plain: the server saw every client's {shared} names",
+    learned={
+        Subject.NAMES: Learned(
+            "every client's (plain alignment)",
+            "how many there are, the positions of its own, and whether a name it guesses is in the union",
+        ),
+        Subject.PARTICIPATION: Learned("who took part"),
+    },
+    against="nobody: plain alignment hides nothing from the server",
+    with_a_client="nothing: the server reads all by itself",
+    assumes="authentic channels",
+    not_covered="any privacy of names towards the server",
+    fields={
+        ClearNames: {"names": Field("clear", "a single client's own names")},
+        ClearUnion: {"tags": Field("aggregate", "hashes of all names, which it has read before")},
+    },
+)

@@ -1,4 +1,4 @@
-"""How many bytes each message to the server has, counted without sending it.
+"""Bytes of each message to the server, counted without sending it.
 
 Lengths follow from the wire format alone (`protocols.foundation.frame_sizes`). The counts are exact for every size; a
 test compares them with what really travels. Where numbers of parties stand in a message they have one byte up to 127,

@@ -1,4 +1,4 @@
-"""What can go wrong in a conversation. No bare `KeyError` or `struct.error` leaves this package."""
+"""Errors of a conversation. No bare `KeyError` or `struct.error` leaves this package."""
 
 
 class ProtocolError(Exception):
@@ -51,3 +51,7 @@ class LeftOut(ProtocolError):
 
 class EncodingOverflow(ProtocolError):
     """Values that cannot be carried without risking a wrong sum (not finite, or parameters that could wrap)."""
+
+
+class UnknownProtocol(ProtocolError):
+    """A name under which no protocol is registered."""

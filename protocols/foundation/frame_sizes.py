@@ -1,5 +1,4 @@
-"""How many bytes a message has by the wire format (`protocols.foundation.wire`), and how many the largest of a task may
-have.
+"""Sizes of frames by the wire format (`protocols.foundation.wire`).
 
 A frame is a header of 32 bytes, then MessagePack, in which a number, a text, a list or an array says its own length in
 more or fewer bytes depending on how long it is. Where a field is not known beforehand (the round of a total, how many

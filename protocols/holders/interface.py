@@ -12,15 +12,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from protocols.foundation.deadline import Deadline
 from protocols.foundation.digests import length_prefixed
 from protocols.foundation.errors import SumAbandoned
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.foundation.spent import Spent
 from protocols.primitives.group import GroupVector
-from protocols.session.conversation import Conversation
-from protocols.session.patience import Patience
-from protocols.session.turns import Silent
+from protocols.session.client_session import ClientSession
+from protocols.session.server_session import ServerSession
 from protocols.sums.totals import SumTotal
 
 PURPOSE: Final = "holders"
@@ -53,7 +51,7 @@ class CountTask:
         return self.union_size * self.entries_per_row
 
     @property
-    def terms(self) -> bytes:
+    def binding(self) -> bytes:
         """What clients must agree on before they can count together."""
         return length_prefixed(self.union, self.least.to_bytes(8, "little"))
 
@@ -94,13 +92,11 @@ class HolderClient(ABC):
         """The work of all counts so far, without waiting."""
 
     @abstractmethod
-    def prepare(self, conversation: Conversation, task: CountTask, deadline: Deadline) -> None:
+    def prepare(self, session: ClientSession, task: CountTask) -> None:
         """Agree on whatever this count needs. At most once per round."""
 
     @abstractmethod
-    def count(
-        self, conversation: Conversation, task: CountTask, held: npt.NDArray[np.int64], deadline: Deadline
-    ) -> Holders:
+    def count(self, session: ClientSession, task: CountTask, held: npt.NDArray[np.int64]) -> Holders:
         """`held`: the positions of the rows this client holds, each once."""
 
 
@@ -108,38 +104,16 @@ class HolderServer(ABC):
     """The server's part in counting."""
 
     @abstractmethod
-    def prepare(
-        self,
-        conversation: Conversation,
-        task: CountTask,
-        present: Collection[PartyId],
-        patience: Patience,
-        silent: Silent,
-    ) -> None:
+    def prepare(self, session: ServerSession, task: CountTask) -> None:
         """The counterpart of `HolderClient.prepare`."""
 
     @abstractmethod
-    def collect(
-        self,
-        conversation: Conversation,
-        task: CountTask,
-        patience: Patience,
-        silent: Silent,
-        present: Collection[PartyId],
-    ) -> None:
+    def collect(self, session: ServerSession, task: CountTask) -> None:
         """Add up, and send the total to those who are in it."""
 
 
-def send_total(
-    conversation: Conversation,
-    task: CountTask,
-    contributors: Collection[PartyId],
-    vector: GroupVector,
-    present: Collection[PartyId],
-    silent: Silent,
-) -> None:
-    """To those who are in it and still there."""
+def send_total(session: ServerSession, task: CountTask, contributors: Collection[PartyId], vector: GroupVector) -> None:
+    """To those who are in it and still present."""
     total = SumTotal.of(task.round, PURPOSE, contributors, vector)
-    with conversation.transport.phase(task.round, PURPOSE):
-        if lost := conversation.broadcast(set(contributors) & set(present), total, task.round):
-            silent(lost, PURPOSE)
+    with session.phase(task.round, PURPOSE):
+        session.broadcast(contributors, total, task.round, PURPOSE)

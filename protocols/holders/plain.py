@@ -11,15 +11,13 @@ Reference:   FedE (Chen et al., IJCKG 2021), algorithm 1, where every client sen
 Deviations:  rows with few holders are left out of the sums, as in the secure twin.
 """
 
-from collections.abc import Collection
 from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import PeerMisbehaved
-from protocols.foundation.identifiers import SERVER, PartyId
+from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import (
     PURPOSE,
     CountTask,
@@ -29,20 +27,21 @@ from protocols.holders.interface import (
     require_positions,
     send_total,
 )
-from protocols.session.conversation import Conversation
-from protocols.session.patience import Patience
-from protocols.session.turns import Silent
-from protocols.sums.interface import Contribution, SumLayout, SumTask
+from protocols.session.client_session import ClientSession
+from protocols.session.server_session import ServerSession
+from protocols.sums.interface import Contribution, SumLayout
 from protocols.sums.plain import PlainSumClient, PlainSumServer
+from protocols.sums.terms import SumTerms
 from protocols.sums.totals import SumTotal, sum_total_bytes
 
 _RING_BITS: Final[Literal[32]] = 32
 _NO_REALS: Final = np.zeros(0)
 
 
-def sum_task(task: CountTask) -> SumTask:
+def count_terms(task: CountTask) -> SumTerms[SumLayout]:
+    """Of the sum in which each client adds one to each row it holds."""
     layout = SumLayout(0, task.union_size, 1.0, max_count=1, parties=len(task.participants), ring_bits=_RING_BITS)
-    return SumTask(task.round, PURPOSE, task.participants, layout)
+    return SumTerms(task.round, PURPOSE, task.participants, layout)
 
 
 class PlainHolderClient(HolderClient):
@@ -50,27 +49,26 @@ class PlainHolderClient(HolderClient):
         super().__init__()
         self._sums = PlainSumClient()
 
-    def prepare(self, conversation: Conversation, task: CountTask, deadline: Deadline) -> None:
+    def prepare(self, session: ClientSession, task: CountTask) -> None:
         """Nothing to agree on."""
 
-    def count(
-        self, conversation: Conversation, task: CountTask, held: npt.NDArray[np.int64], deadline: Deadline
-    ) -> Holders:
+    def count(self, session: ClientSession, task: CountTask, held: npt.NDArray[np.int64]) -> Holders:
         with self.spent.measure():
             require_positions(held, task)
             counts = np.zeros(task.union_size, dtype=np.int64)
             counts[held] = 1
-            sums = sum_task(task)
-        report = self._sums.contribute(conversation, sums, Contribution(_NO_REALS, counts), deadline)
+            terms = count_terms(task)
+        report = self._sums.contribute(session, terms, Contribution(_NO_REALS, counts))
         self.spent.add(report.encoding)
-        conversation.admit(sum_total_bytes(PURPOSE, task.union_size, sums.layout.ring.element_bytes, task.participants))
-        with conversation.transport.phase(task.round, PURPOSE):
-            total = conversation.receive(SERVER, SumTotal, task.round, deadline, PURPOSE)
+        entry_bytes = terms.layout.group.element_bytes
+        session.conversation.admit(sum_total_bytes(PURPOSE, task.union_size, entry_bytes, task.participants))
+        with session.phase(task.round, PURPOSE):
+            total = session.receive(SumTotal, task.round, PURPOSE)
         if total.vector.shape != (task.union_size,):
             raise PeerMisbehaved("a count of another length")
         contributors = frozenset(PartyId(party) for party in total.contributors)
         with self.spent.measure():
-            return Holders(sums.layout.decode(total.vector).counts[held] >= task.least, contributors)
+            return Holders(terms.layout.decode(total.vector).counts[held] >= task.least, contributors)
 
 
 class PlainHolderServer(HolderServer):
@@ -79,24 +77,9 @@ class PlainHolderServer(HolderServer):
     def __init__(self, min_contributors: int = 1) -> None:
         self._sums = PlainSumServer(min_contributors)
 
-    def prepare(
-        self,
-        conversation: Conversation,
-        task: CountTask,
-        present: Collection[PartyId],
-        patience: Patience,
-        silent: Silent,
-    ) -> None:
-        self._sums.prepare(conversation, sum_task(task), present, patience, silent)
+    def prepare(self, session: ServerSession, task: CountTask) -> None:
+        self._sums.prepare(session, count_terms(task))
 
-    def collect(
-        self,
-        conversation: Conversation,
-        task: CountTask,
-        patience: Patience,
-        silent: Silent,
-        present: Collection[PartyId],
-    ) -> None:
-        collected = self._sums.collect(conversation, sum_task(task), patience, silent, present)
-        counts = collected.total.counts.astype("<u4")
-        send_total(conversation, task, collected.contributors, counts, present, silent)
+    def collect(self, session: ServerSession, task: CountTask) -> None:
+        collected = self._sums.collect(session, count_terms(task))
+        send_total(session, task, collected.contributors, collected.total.counts.astype("<u4"))

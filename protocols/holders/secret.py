@@ -1,4 +1,4 @@
-"""Whether enough clients hold a row: found out right before rows are added up, so that no row of too few is.
+"""Secret count of holders, made right before rows are added up, so that no row of too few holders is.
 
 A row that one client holds is not hidden by adding it up. Clients therefore ask first, and contribute to a row only if
 at least `least` of them hold it. Let k = least - 1. For each row it holds, a client draws u and v, uniform vectors of k
@@ -48,15 +48,13 @@ not missed. One that has shared no keys for it is missed like one that fell sile
 client hears of its neighbours only, their refusal is enough: too few are left to recover what belongs to the missing.
 """
 
-from collections.abc import Collection
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import PeerMisbehaved
-from protocols.foundation.identifiers import SERVER, PartyId
+from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import (
     PURPOSE,
     CountTask,
@@ -68,12 +66,12 @@ from protocols.holders.interface import (
 )
 from protocols.primitives.group import FieldArray, GroupVector, PrimeField
 from protocols.primitives.prg import combine_keystreams
-from protocols.session.conversation import Conversation
+from protocols.session.client_session import ClientSession
 from protocols.session.group_key import GroupKey
-from protocols.session.patience import Patience
-from protocols.session.turns import Silent
-from protocols.sums.secagg.vectors import VectorClient, VectorServer, VectorTask
+from protocols.session.server_session import ServerSession
+from protocols.sums.secagg.vectors import VectorClient, VectorServer
 from protocols.sums.secret.aggregation import admit_total, mask_key, open_total
+from protocols.sums.terms import SumTerms, VectorLayout
 from protocols.sums.totals import SumTotal
 
 _FIELD: Final = PrimeField()
@@ -81,8 +79,9 @@ _BLOCK: Final = 1 << 14
 """So many elements are worked on at a time: they and what is computed from them stay in the processor's cache."""
 
 
-def vector_task(task: CountTask) -> VectorTask:
-    return VectorTask(task.round, PURPOSE, task.participants, _FIELD, task.entries + 1, task.terms)
+def count_terms(task: CountTask) -> SumTerms[VectorLayout]:
+    """Of the secret sum of the clients' matrices, and of their check."""
+    return SumTerms(task.round, PURPOSE, task.participants, VectorLayout(_FIELD, task.entries + 1), task.binding)
 
 
 def own_entries(rows: int, task: CountTask) -> FieldArray:
@@ -144,7 +143,7 @@ def regular(matrices: FieldArray) -> npt.NDArray[np.bool_]:
 
 def _checksum(entries: FieldArray, task: CountTask, key: GroupKey) -> np.uint64:
     factors: FieldArray = np.zeros(task.entries, dtype=_FIELD.dtype)
-    combine_keystreams(factors, _FIELD, [key.derive("holder check", task.round, binding=task.terms)])
+    combine_keystreams(factors, _FIELD, [key.derive("holder check", task.round, binding=task.binding)])
     blocks = [slice(start, start + _BLOCK) for start in range(0, task.entries, _BLOCK)]
     sums = [_FIELD.sum(_FIELD.multiply(factors[block], entries[block])) for block in blocks]
     return np.uint64(_FIELD.sum(np.array(sums, dtype=_FIELD.dtype)))
@@ -155,25 +154,24 @@ class SecretHolderClient(HolderClient):
         super().__init__()
         self._vectors, self._key = vectors, key
 
-    def prepare(self, conversation: Conversation, task: CountTask, deadline: Deadline) -> None:
-        admit_total(conversation, vector_task(task))
-        self._vectors.prepare(conversation, vector_task(task), deadline)
+    def prepare(self, session: ClientSession, task: CountTask) -> None:
+        terms = count_terms(task)
+        admit_total(session.conversation, terms)
+        self._vectors.prepare(session, terms)
 
-    def count(
-        self, conversation: Conversation, task: CountTask, held: npt.NDArray[np.int64], deadline: Deadline
-    ) -> Holders:
-        vectors, me = vector_task(task), conversation.transport.party
+    def count(self, session: ClientSession, task: CountTask, held: npt.NDArray[np.int64]) -> Holders:
+        terms, me = count_terms(task), session.party
         with self.spent.measure():
             own = own_entries(len(held), task)
             vector = held_vector(held, own, task, self._key)
-            mask = mask_key(self._key, vectors, me)
-        self.spent.add(self._vectors.contribute(conversation, vectors, vector, deadline, [mask]))
-        with conversation.transport.phase(task.round, PURPOSE):
-            total = conversation.receive(SERVER, SumTotal, task.round, deadline, PURPOSE)
+            mask = mask_key(self._key, terms, me)
+        self.spent.add(self._vectors.contribute(session, terms, vector, [mask]))
+        with session.phase(task.round, PURPOSE):
+            total = session.receive(SumTotal, task.round, PURPOSE)
         if me not in total.contributors:
             raise PeerMisbehaved("a count without this client, which has contributed to it")
         with self.spent.measure():
-            enough = enough_holders(self._rest(open_total(self._key, vectors, total), held, own, task), task)
+            enough = enough_holders(self._rest(open_total(self._key, terms, total), held, own, task), task)
         return Holders(enough, frozenset(PartyId(party) for party in total.contributors))
 
     def _rest(self, total: GroupVector, held: npt.NDArray[np.int64], own: FieldArray, task: CountTask) -> FieldArray:
@@ -184,24 +182,9 @@ class SecretHolderServer(HolderServer):
     def __init__(self, vectors: VectorServer) -> None:
         self._vectors = vectors
 
-    def prepare(
-        self,
-        conversation: Conversation,
-        task: CountTask,
-        present: Collection[PartyId],
-        patience: Patience,
-        silent: Silent,
-    ) -> None:
-        self._vectors.prepare(conversation, vector_task(task), present, patience, silent)
+    def prepare(self, session: ServerSession, task: CountTask) -> None:
+        self._vectors.prepare(session, count_terms(task))
 
-    def collect(
-        self,
-        conversation: Conversation,
-        task: CountTask,
-        patience: Patience,
-        silent: Silent,
-        present: Collection[PartyId],
-    ) -> None:
-        vectors = vector_task(task)
-        total = self._vectors.collect(conversation, vectors, patience, silent, present)
-        send_total(conversation, task, total.contributors, total.vector, present, silent)
+    def collect(self, session: ServerSession, task: CountTask) -> None:
+        total = self._vectors.collect(session, count_terms(task))
+        send_total(session, task, total.contributors, total.vector)

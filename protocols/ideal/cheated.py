@@ -27,34 +27,34 @@ from protocols.session.pair_secrets import PairSecrets
 from protocols.sums.secagg.client import Advertised, HeldShares, Masked, SecAggClient
 from protocols.sums.secagg.messages import EncryptedShares, KeyDirectory, SurvivorSignature
 from protocols.sums.secagg.server import SecAggServer, Step
-from protocols.sums.secagg.terms import Terms
-from protocols.sums.secagg.vectors import VectorTask
+from protocols.sums.secagg.terms import BoundTerms
+from protocols.sums.terms import Layout, SumTerms
 
 
 class CheatedSums(SimulatedSums):
     """A session that ends with a sum in which the server cheats. `credentials` are needed."""
 
-    def cheated_sum(self, task: VectorTask, cheat: Cheat, total: GroupVector | None, done: RoundId) -> None:
+    def cheated_sum(self, terms: SumTerms[Layout], cheat: Cheat, total: GroupVector | None, done: RoundId) -> None:
         """`total`: over those whose uploads are in it, if it is opened. `done`: the last round before this one."""
         if self._credentials is None:
             raise ValueError("lies are told to clients that sign")
-        terms, silent = self._terms(task), dict[PartyId, Step]()
-        server = SecAggServer(terms, frozenset(self.present), signed=True)
-        opened = total if total is not None else uniform_vector(task.group, task.length)
-        simulated = SimulatedSum(terms, opened, silent, self._credentials)
-        clients = {party: _Inputless(party, terms, self._credentials[party]) for party in sorted(self.present)}
+        bound, silent = self._bound(terms), dict[PartyId, Step]()
+        server = SecAggServer(bound, frozenset(self.present), signed=True)
+        opened = total if total is not None else uniform_vector(terms.layout.group, terms.layout.entries)
+        simulated = SimulatedSum(bound, opened, silent, self._credentials)
+        clients = {party: _Inputless(party, bound, self._credentials[party]) for party in sorted(self.present)}
         while server.step is not Step.DONE:
-            step, phase = server.step, f"{server.step.value}/{task.purpose}"
+            step, phase = server.step, f"{server.step.value}/{terms.purpose}"
             silent.update({party: step for party in server.awaited if clients[party].refusal is not None})
             simulated.begin(step, server.awaited)
             for party in sorted(server.awaited):
                 refusal = clients[party].refusal
                 if refusal is not None:
                     frame = wire.encode(Failed(refusal), self.session, done)
-                    self._recorder.write("received", party, task.round, phase, frame)
+                    self._recorder.write("received", party, terms.round, phase, frame)
                     continue
                 answer = clients[party].signed or simulated.answer(step, party)
-                self.received(party, answer, task.round, phase)
+                self.received(party, answer, terms.round, phase)
                 server.receive(party, answer)
             try:
                 replies = server.close()
@@ -62,14 +62,14 @@ class CheatedSums(SimulatedSums):
                 return
             for party, reply in sorted(replies.items()):
                 told = cheat.instead(party, reply)
-                self.sent(party, told, task.round, phase)
+                self.sent(party, told, terms.round, phase)
                 clients[party].hear(told, simulated.mask_key(party))
 
 
 class _Inputless:
     """A client's own code without an input, without channels to others and with zeros for their shares."""
 
-    def __init__(self, party: PartyId, terms: Terms, credentials: Credentials) -> None:
+    def __init__(self, party: PartyId, terms: BoundTerms, credentials: Credentials) -> None:
         self.refusal: str | None = None
         self.signed: SurvivorSignature | None = None
         """Its answer to the list of survivors it was told, due in the next step."""

@@ -7,22 +7,21 @@ training job, and is out; the server goes on with the others as far as it gets.
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from protocols.foundation import wire
 from protocols.foundation.errors import PeerFailed, ProtocolError
 from protocols.foundation.identifiers import SERVER, SETUP, PartyId, RoundId
-from protocols.ideal.real import Falls, Parties, ServerSide, soon
-from protocols.ideal.real_sessions import Session
+from protocols.ideal.real import Falls, Parties, ServerSide, at_once, soon
+from protocols.ideal.real_sessions import KnownSums, Session
 from protocols.primitives.identity import IdentityKey
 from protocols.primitives.keys import AgreementKey
 from protocols.session.conversation import MAX_REASON, Conversation, Failed, M
 from protocols.session.credentials import Credentials
 from protocols.session.patience import Patience
-from protocols.sums.interface import Contribution, SumTask
 from protocols.sums.secagg.messages import KeyDirectory, Survivors
 from protocols.sums.secagg.params import ThreatModel
 from protocols.sums.secagg.sums import SecAggSumClient, SecAggSumServer
@@ -107,30 +106,31 @@ class CheatedSumSession(Session):
     """Masked sums against an active server, who cheats in the last of them."""
 
     parties: Parties
-    sums: Sequence[tuple[SumTask, Mapping[PartyId, Contribution]]] = field(repr=False)
+    sums: KnownSums = field(repr=False)
     cheat: Cheat
     falls: Falls = field(default_factory=Falls)
 
     def serve(self, side: ServerSide) -> None:
         server = SecAggSumServer(self.parties.vector_server())
-        server.setup(side.conversation, side.present, side.patience, side.silent)
-        for number, (task, _) in enumerate(self.sums, start=1):
+        server.setup(side.session)
+        for number, (terms, _) in enumerate(self.sums, start=1):
             last = number == len(self.sums)
-            talk = _Cheating(side.conversation, self.cheat) if last else side.conversation
+            talk = side.session.conversation
+            session = replace(side.session, conversation=_Cheating(talk, self.cheat)) if last else side.session
             with contextlib.suppress(ProtocolError) if last else contextlib.nullcontext():
-                server.prepare(talk, task, side.present, side.patience, side.silent)
-                server.collect(talk, task, side.patience, side.silent, side.present)
+                server.prepare(session, terms)
+                server.collect(session, terms)
 
     def take_part(self, conversation: Conversation) -> None:
         """A client that finds a contradiction says where and ends, as `secure_kg.federation.client.client` does."""
         me, done = conversation.transport.party, SETUP
         client = SecAggSumClient(self.parties.vector_client(me))
-        client.setup(conversation, soon())
-        for task, inputs in self.sums:
+        client.setup(at_once(conversation))
+        for terms, inputs in self.sums:
             try:
-                client.prepare(conversation, task, soon())
-                client.contribute(conversation, task, inputs[me], soon())
+                client.prepare(at_once(conversation), terms)
+                client.contribute(at_once(conversation), terms, inputs[me])
             except ProtocolError as problem:
                 conversation.send(SERVER, Failed(str(problem)[:MAX_REASON]), done)
                 return
-            done = task.round
+            done = terms.round

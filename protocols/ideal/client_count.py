@@ -15,12 +15,12 @@ import numpy.typing as npt
 from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import PURPOSE, CountTask
 from protocols.holders.secret import SecretHolderClient, regular
-from protocols.ideal.real import soon
+from protocols.ideal.real import at_once
 from protocols.ideal.real_sessions import CountSession
 from protocols.primitives.group import FieldArray, GroupVector, PrimeField
-from protocols.session import group_key
 from protocols.session.conversation import Conversation
 from protocols.session.group_key import GroupKey
+from protocols.sums.secagg.keys import ClientKeys
 from protocols.sums.secagg.server import Step
 from protocols.sums.secagg.vectors import VectorClient
 
@@ -78,12 +78,11 @@ class SeenCounts(CountSession):
 
         def take_part(conversation: Conversation) -> None:
             me = conversation.transport.party
-            vectors = self.parties.vector_client(me)
-            vectors.setup(conversation, soon())
-            client = _SeeingClient(vectors, group_key.join(conversation, vectors.session, soon()))
+            keys = ClientKeys.agree(at_once(conversation), self.parties.vector_client(me))
+            client = _SeeingClient(keys.vectors, keys.key)
             for task, held in self.counts:
-                client.prepare(conversation, task, soon())
-                client.count(conversation, task, held[me], soon())
+                client.prepare(at_once(conversation), task)
+                client.count(at_once(conversation), task, held[me])
             if me == observer:
                 seen.extend(client.seen)
 

@@ -5,10 +5,10 @@ elements (`secret_sum`). Which rows a client holds enters nothing but the vector
 """
 
 from protocols.holders.interface import CountTask
-from protocols.holders.secret import vector_task
+from protocols.holders.secret import count_terms
 from protocols.ideal.masked_sum import Silences, SimulatedSums
 from protocols.ideal.secret_sum import simulate_secret_sum
 
 
 def simulate_count(sums: SimulatedSums, task: CountTask, silent: Silences | None = None) -> None:
-    simulate_secret_sum(sums, vector_task(task), silent)
+    simulate_secret_sum(sums, count_terms(task), silent)

@@ -1,6 +1,6 @@
 """The server's view of masked sums (`protocols.sums.secagg`), written from the sums alone.
 
-Given are the public figures (clients, threat model, tasks), for each sum who fell silent in which step, and the total
+Given are the public figures (clients, threat model, terms), for each sum who fell silent in which step, and the total
 over the survivors. What the simulator does in place of honest clients, and why nobody notices (each point is a step
 between two hybrids, in this order):
 
@@ -52,8 +52,9 @@ from protocols.sums.secagg.messages import (
 )
 from protocols.sums.secagg.params import ThreatModel
 from protocols.sums.secagg.server import SecAggServer, Step
-from protocols.sums.secagg.terms import Advert, Terms
-from protocols.sums.secagg.vectors import VectorTask, VectorTotal, parameters_for
+from protocols.sums.secagg.terms import Advert, BoundTerms
+from protocols.sums.secagg.vectors import VectorTotal, parameters_for
+from protocols.sums.terms import Layout, SumTerms
 
 Silences: TypeAlias = Mapping[PartyId, Step]
 """Who falls silent in a sum, and in which step: it gives no answer to that one nor to any later one."""
@@ -133,37 +134,28 @@ class SimulatedSums:
             self.sent(party, directory, SETUP, phase)
         self._transcript = setup_transcript(self.session, keys)
 
-    def masked_sum(self, task: VectorTask, total: GroupVector, silent: Silences | None = None) -> VectorTotal:
+    def masked_sum(self, terms: SumTerms[Layout], total: GroupVector, silent: Silences | None = None) -> VectorTotal:
         """One sum from its `total` over the survivors alone; what the honest server reads from the messages is it."""
-        terms = self._terms(task)
-        server = SecAggServer(terms, frozenset(self.present), signed=self._model.server == "active")
-        simulated = SimulatedSum(terms, total, silent or {}, self._credentials, guarded=bool(task.state))
+        bound = self._bound(terms)
+        server = SecAggServer(bound, frozenset(self.present), signed=self._model.server == "active")
+        simulated = SimulatedSum(bound, total, silent or {}, self._credentials)
         while server.step is not Step.DONE:
-            phase, awaited = f"{server.step.value}/{task.purpose}", server.awaited
+            phase, awaited = f"{server.step.value}/{terms.purpose}", server.awaited
             simulated.begin(server.step, awaited)
             for party in sorted(awaited & simulated.answering):
                 message = simulated.answer(server.step, party)
-                self.received(party, message, task.round, phase)
+                self.received(party, message, terms.round, phase)
                 server.receive(party, message)
             for party, reply in sorted(server.close().items()):
-                self.sent(party, reply, task.round, phase)
+                self.sent(party, reply, terms.round, phase)
         self.present -= (silent or {}).keys()
         return VectorTotal(server.total(), server.survivors)
 
-    def _terms(self, task: VectorTask) -> Terms:
+    def _bound(self, terms: SumTerms[Layout]) -> BoundTerms:
         if self._transcript is None:
             raise RuntimeError("setup() comes first")
-        parameters = parameters_for(len(task.participants), len(self.clients), self._model, self._min_survivors)
-        return Terms(
-            self.session,
-            self._transcript,
-            task.round,
-            task.purpose,
-            tuple(sorted(task.participants)),
-            parameters,
-            task.group,
-            task.length,
-        )
+        parameters = parameters_for(len(terms.participants), len(self.clients), self._model, self._min_survivors)
+        return BoundTerms(self.session, self._transcript, parameters, terms)
 
 
 class SimulatedSum:
@@ -171,15 +163,15 @@ class SimulatedSum:
 
     def __init__(
         self,
-        terms: Terms,
+        terms: BoundTerms,
         total: GroupVector,
         silent: Silences,
         credentials: Mapping[PartyId, Credentials] | None,
-        guarded: bool = False,
     ) -> None:
-        """`guarded`: whether clients commit to the state of their input."""
-        terms.group.require(total, terms.length)
-        self._guarded = guarded
+        """If the terms have any state, clients commit to that of their input."""
+        layout = terms.sum.layout
+        layout.group.require(total, layout.entries)
+        self._guarded = bool(terms.sum.state)
         self.answering: frozenset[PartyId] = frozenset()
         self._terms, self._total, self._silent, self._credentials = terms, total, silent, credentials
         self._neighbours = {party: frozenset(terms.graph.neighbours(party)) for party in terms.participants}
@@ -209,7 +201,7 @@ class SimulatedSum:
                 self._share_out()
 
     def answer(self, step: Step, party: PartyId) -> wire.Message:
-        purpose = self._terms.purpose
+        purpose = self._terms.sum.purpose
         match step:
             case Step.ADVERTISE_KEYS:
                 mask_key = AgreementKey.from_secret(secrets.token_bytes(KEY_BYTES))
@@ -236,7 +228,7 @@ class SimulatedSum:
 
     def _draw_inputs(self) -> dict[PartyId, GroupVector]:
         """Masked inputs [survivor]: uniform vectors that add up to the total, under the masks that will be opened."""
-        group, length = self._terms.group, self._terms.length
+        group, length = self._terms.sum.layout.group, self._terms.sum.layout.entries
         ordered = sorted(self._survivors)
         inputs = {party: uniform_vector(group, length) for party in ordered[1:]}
         rest = self._total.copy()
@@ -271,7 +263,7 @@ class SimulatedSum:
         survivors, dropped = frozenset((peers & self._survivors) | {party}), sorted(peers - self._survivors)
         seeds = {int(peer): self._seed_shares[peer][party] for peer in survivors - {party}}
         return UnmaskShares(
-            self._terms.purpose,
+            self._terms.sum.purpose,
             {int(peer): self._mask_key_shares[peer][party] for peer in dropped},
             seeds | {int(party): self._seed_shares[party][party]},
         )

@@ -25,8 +25,9 @@ from protocols.session.messages import ChannelDirectory
 from protocols.sums.secagg.messages import AdvertiseKeys, MaskedInput, ShareKeys, UnmaskShares
 from protocols.sums.secagg.params import ThreatModel
 from protocols.sums.secagg.server import EXPECTED, SecAggServer, Step
-from protocols.sums.secagg.terms import Terms
-from protocols.sums.secagg.vectors import VectorTask, parameters_for
+from protocols.sums.secagg.terms import BoundTerms
+from protocols.sums.secagg.vectors import parameters_for
+from protocols.sums.terms import Layout, SumTerms
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +57,21 @@ class NotAView(ProtocolError):
 
 
 def open_sum(
-    view: View, task: VectorTask, clients: Collection[PartyId], model: ThreatModel, min_survivors: int = 2
+    view: View, terms: SumTerms[Layout], clients: Collection[PartyId], model: ThreatModel, min_survivors: int = 2
 ) -> OpenedSum:
     """`NotAView` (or another `ProtocolError`) unless the view holds this sum, from its first step to its total."""
-    terms = _terms(view, task, clients, model, min_survivors)
-    server = SecAggServer(terms, frozenset(clients), signed=model.server == "active")
-    said = _Said(view, task)
+    parameters = parameters_for(len(terms.participants), len(clients), model, min_survivors)
+    bound = BoundTerms(view.session, _transcript(view), parameters, terms)
+    server = SecAggServer(bound, frozenset(clients), signed=model.server == "active")
+    said = _Said(view, terms)
     while server.step is not Step.DONE:
         step = server.step
         for party, message in said.received(EXPECTED[step]):
             server.receive(party, message)
         replies = server.close()
-        if any(said.to_client(party, type(reply)) != _encoded(reply, view, task) for party, reply in replies.items()):
+        if any(said.to_client(party, type(reply)) != _encoded(reply, view, terms) for party, reply in replies.items()):
             raise NotAView(f"the server's answer after step '{step.value}' is not that of an honest one")
-    opener = _Opener(terms, said)
+    opener = _Opener(bound, said)
     uploads = {party: message.vector for party, message in said.received(MaskedInput)}
     seeds = {party: opener.secret(party, "seed_shares") for party in sorted(server.survivors)}
     shared = [party for party, _ in said.received(ShareKeys)]
@@ -78,36 +80,25 @@ def open_sum(
     return OpenedSum(server.survivors, server.total(), uploads, residues, seeds, gone)
 
 
-def _terms(view: View, task: VectorTask, clients: Collection[PartyId], model: ThreatModel, min_survivors: int) -> Terms:
+def _transcript(view: View) -> bytes:
     directories = [seen.message for seen in view.messages() if isinstance(seen.message, ChannelDirectory)]
     if not directories:
         raise NotAView("no set-up")
-    keys = {PartyId(party): key for party, key in directories[0].channel_keys.items()}
-    participants = tuple(sorted(task.participants))
-    return Terms(
-        view.session,
-        setup_transcript(view.session, keys),
-        task.round,
-        task.purpose,
-        participants,
-        parameters_for(len(participants), len(clients), model, min_survivors),
-        task.group,
-        task.length,
-    )
+    return setup_transcript(view.session, {PartyId(party): key for party, key in directories[0].channel_keys.items()})
 
 
-def _encoded(message: wire.Message, view: View, task: VectorTask) -> bytes:
-    return bytes(wire.encode(message, view.session, task.round))
+def _encoded(message: wire.Message, view: View, terms: SumTerms[Layout]) -> bytes:
+    return bytes(wire.encode(message, view.session, terms.round))
 
 
 class _Said:
     """The messages of one sum."""
 
-    def __init__(self, view: View, task: VectorTask) -> None:
+    def __init__(self, view: View, terms: SumTerms[Layout]) -> None:
         self._seen = [
             (seen, frame.frame)
             for seen, frame in zip(view.messages(), view.frames, strict=True)
-            if (seen.round, getattr(seen.message, "purpose", None)) == task.key
+            if (seen.round, getattr(seen.message, "purpose", None)) == terms.key
         ]
 
     def received(self, kind: type[wire.M]) -> list[tuple[PartyId, wire.M]]:
@@ -125,7 +116,7 @@ class _Said:
 
 
 class _Opener:
-    def __init__(self, terms: Terms, said: _Said) -> None:
+    def __init__(self, terms: BoundTerms, said: _Said) -> None:
         self._terms = terms
         self._public = {party: message.mask_key for party, message in said.received(AdvertiseKeys)}
         self._shared = {party for party, _ in said.received(ShareKeys)}
@@ -144,5 +135,5 @@ class _Opener:
             agreed = AgreementKey.from_secret(gone[peer]).agree(self._public[party])
             key = derive_key(agreed, terms.pairwise_context(party, peer, self._public))
             (subtracted if party < peer else added).append(key)
-        combine_keystreams(vector, terms.group, added, subtracted)
+        combine_keystreams(vector, terms.sum.layout.group, added, subtracted)
         return vector

@@ -16,9 +16,11 @@ from protocols.foundation.deadline import Deadline
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId, SessionId, new_session
 from protocols.ideal.masked_sum import Silences
 from protocols.ideal.views import View, ViewRecorder
+from protocols.session.client_session import ClientSession
 from protocols.session.conversation import Conversation
 from protocols.session.credentials import Credentials
 from protocols.session.patience import Patience
+from protocols.session.server_session import ServerSession
 from protocols.sums.secagg.params import ThreatModel
 from protocols.sums.secagg.server import EXPECTED
 from protocols.sums.secagg.vectors import VectorClient, VectorServer
@@ -33,21 +35,28 @@ def soon() -> Deadline:
     return Deadline.after(_LONGEST)
 
 
+def at_once(conversation: Conversation) -> ClientSession:
+    """A client's session for its next step."""
+    return ClientSession(conversation, soon())
+
+
 class _Stopped(Exception):
     """A client has fallen silent for good."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class ServerSide:
     """What the server's part of a session is given."""
 
-    conversation: Conversation
-    present: set[PartyId]
-    """Those who have not fallen silent."""
+    session: ServerSession
     patience: "_Foreseen"
+    """That of the session."""
 
-    def silent(self, parties: Collection[PartyId], step: str) -> None:
-        self.present.difference_update(parties)
+    @classmethod
+    def of(cls, conversation: Conversation, clients: Collection[PartyId]) -> "ServerSide":
+        """Dropouts are out of the session, and nobody is told."""
+        patience = _Foreseen()
+        return cls(ServerSession(conversation, set(clients), patience, lambda parties, step: None), patience)
 
     def expect(self, purpose: str, silences: Silences) -> None:
         """Who will fall silent in the sum that comes next."""
@@ -133,7 +142,7 @@ class Parties:
         def server() -> None:
             with network.endpoint(SERVER) as transport:
                 transport.attach(recorder)
-                serve(ServerSide(Conversation(transport, identifier), set(self.clients), _Foreseen()))
+                serve(ServerSide.of(Conversation(transport, identifier), self.clients))
 
         def client(party: PartyId) -> None:
             straight = Conversation(network.endpoint(party), identifier)

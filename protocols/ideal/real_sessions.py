@@ -8,30 +8,36 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from protocols.alignment import plain as plain_union
+from protocols.alignment.psu.attempts import UnionTerms
 from protocols.alignment.psu.names import PURPOSE as NAMES
 from protocols.alignment.psu.names import learn, reveal
 from protocols.alignment.psu.union import join, serve
-from protocols.foundation.identifiers import SERVER, SETUP, PartyId
+from protocols.foundation.identifiers import SETUP, PartyId
 from protocols.holders.interface import PURPOSE as HOLDERS
 from protocols.holders.interface import CountTask
 from protocols.holders.secret import SecretHolderClient, SecretHolderServer
-from protocols.ideal.real import Falls, Parties, ServerSide, soon
+from protocols.ideal.real import Falls, Parties, ServerSide, at_once
 from protocols.ideal.views import View
 from protocols.primitives.prg import KEY_BYTES
-from protocols.session import group_key
 from protocols.session.conversation import Conversation
-from protocols.sums.interface import Collected, Contribution, SumClient, SumServer, SumTask
+from protocols.sums.interface import Collected, Contribution, SumClient, SumLayout, SumServer
 from protocols.sums.plain import PlainSumClient, PlainSumServer
+from protocols.sums.secagg.keys import ClientKeys, ServerKeys
 from protocols.sums.secagg.openings import commit
 from protocols.sums.secagg.sums import SecAggSumClient, SecAggSumServer
 from protocols.sums.secret.aggregation import SecretSumClient, SecretSumServer
+from protocols.sums.terms import SumTerms
 from protocols.sums.totals import SumTotal
 from protocols.transport.tap import Recorder
+
+KnownSums: TypeAlias = Sequence[tuple[SumTerms[SumLayout], Mapping[PartyId, Contribution]]]
+"""Sums with every client's input."""
 
 
 class Session(ABC):
@@ -63,14 +69,10 @@ class GroupKeySession(Session):
     falls: Falls = field(default_factory=Falls)
 
     def serve(self, side: ServerSide) -> None:
-        vectors = self.parties.vector_server()
-        vectors.setup(side.conversation, side.present, side.patience, side.silent)
-        group_key.serve(side.conversation, side.present, side.patience, side.silent)
+        ServerKeys.agree(side.session, self.parties.vector_server())
 
     def take_part(self, conversation: Conversation) -> None:
-        vectors = self.parties.vector_client(conversation.transport.party)
-        vectors.setup(conversation, soon())
-        group_key.join(conversation, vectors.session, soon())
+        ClientKeys.agree(at_once(conversation), self.parties.vector_client(conversation.transport.party))
 
 
 @dataclass(frozen=True)
@@ -78,13 +80,13 @@ class SumSession(Session):
     """Sums one after the other; `client` and `server` make the two sides of one of the twins."""
 
     parties: Parties
-    sums: Sequence[tuple[SumTask, Mapping[PartyId, Contribution]]] = field(repr=False)
+    sums: KnownSums = field(repr=False)
     client: Callable[[Parties, PartyId], SumClient]
     server: Callable[[Parties], SumServer[Collected | SumTotal]]
     falls: Falls = field(default_factory=Falls)
 
     @classmethod
-    def masked(cls, parties: Parties, sums: Sequence[tuple[SumTask, Mapping[PartyId, Contribution]]]) -> "SumSession":
+    def masked(cls, parties: Parties, sums: KnownSums) -> "SumSession":
         return cls(
             parties,
             sums,
@@ -93,7 +95,7 @@ class SumSession(Session):
         )
 
     @classmethod
-    def secret(cls, parties: Parties, sums: Sequence[tuple[SumTask, Mapping[PartyId, Contribution]]]) -> "SumSession":
+    def secret(cls, parties: Parties, sums: KnownSums) -> "SumSession":
         return cls(
             parties,
             sums,
@@ -102,37 +104,37 @@ class SumSession(Session):
         )
 
     @classmethod
-    def plain(cls, parties: Parties, sums: Sequence[tuple[SumTask, Mapping[PartyId, Contribution]]]) -> "SumSession":
+    def plain(cls, parties: Parties, sums: KnownSums) -> "SumSession":
         return cls(parties, sums, lambda parties, me: PlainSumClient(), lambda parties: PlainSumServer())
 
     def serve(self, side: ServerSide) -> None:
         server = self.server(self.parties)
-        server.setup(side.conversation, side.present, side.patience, side.silent)
-        for task, _ in self.sums:
-            side.expect(task.purpose, self.falls.at(task.round, task.purpose))
-            server.prepare(side.conversation, task, side.present, side.patience, side.silent)
-            result = server.collect(side.conversation, task, side.patience, side.silent, side.present)
+        server.setup(side.session)
+        for terms, _ in self.sums:
+            side.expect(terms.purpose, self.falls.at(*terms.key))
+            server.prepare(side.session, terms)
+            result = server.collect(side.session, terms)
             if isinstance(result, SumTotal):
-                with side.conversation.transport.phase(task.round, task.purpose):
+                with side.session.phase(*terms.key):
                     contributors = {PartyId(party) for party in result.contributors}
-                    side.conversation.broadcast(contributors & side.present, result, task.round)
+                    side.session.broadcast(contributors, result, terms.round, terms.purpose)
 
     def take_part(self, conversation: Conversation) -> None:
         me = conversation.transport.party
         client = self.client(self.parties, me)
-        client.setup(conversation, soon())
+        client.setup(at_once(conversation))
         key = secrets.token_bytes(KEY_BYTES)
         for public, inputs in self.sums:
-            task = replace(public, state=_state(key, public, inputs[me])) if public.state else public
-            client.prepare(conversation, task, soon())
-            client.contribute(conversation, task, inputs[me], soon())
+            terms = replace(public, state=_state(key, public, inputs[me])) if public.state else public
+            client.prepare(at_once(conversation), terms)
+            client.contribute(at_once(conversation), terms, inputs[me])
             if isinstance(client, SecretSumClient):
-                client.open(task, conversation.receive(SERVER, SumTotal, task.round, soon(), task.purpose))
+                client.open(terms, at_once(conversation).receive(SumTotal, *terms.key))
 
 
-def _state(key: bytes, task: SumTask, contribution: Contribution) -> bytes:
-    """A client's own commitment, where the public task says with any state that there is one."""
-    return commit(key, f"round {task.round}", contribution.real.tobytes() + contribution.counts.tobytes())
+def _state(key: bytes, terms: SumTerms[SumLayout], contribution: Contribution) -> bytes:
+    """A client's own commitment, where the public terms say with any state that there is one."""
+    return commit(key, f"round {terms.round}", contribution.real.tobytes() + contribution.counts.tobytes())
 
 
 @dataclass(frozen=True)
@@ -144,23 +146,20 @@ class CountSession(Session):
     falls: Falls = field(default_factory=Falls)
 
     def serve(self, side: ServerSide) -> None:
-        vectors = self.parties.vector_server()
-        vectors.setup(side.conversation, side.present, side.patience, side.silent)
-        group_key.serve(side.conversation, side.present, side.patience, side.silent)
-        server = SecretHolderServer(vectors)
+        keys = ServerKeys.agree(side.session, self.parties.vector_server())
+        server = SecretHolderServer(keys.vectors)
         for task, _ in self.counts:
             side.expect(HOLDERS, self.falls.at(task.round, HOLDERS))
-            server.prepare(side.conversation, task, side.present, side.patience, side.silent)
-            server.collect(side.conversation, task, side.patience, side.silent, side.present)
+            server.prepare(side.session, task)
+            server.collect(side.session, task)
 
     def take_part(self, conversation: Conversation) -> None:
         me = conversation.transport.party
-        vectors = self.parties.vector_client(me)
-        vectors.setup(conversation, soon())
-        client = SecretHolderClient(vectors, group_key.join(conversation, vectors.session, soon()))
+        keys = ClientKeys.agree(at_once(conversation), self.parties.vector_client(me))
+        client = SecretHolderClient(keys.vectors, keys.key)
         for task, held in self.counts:
-            client.prepare(conversation, task, soon())
-            client.count(conversation, task, held[me], soon())
+            client.prepare(at_once(conversation), task)
+            client.count(at_once(conversation), task, held[me])
 
 
 @dataclass(frozen=True)
@@ -174,25 +173,20 @@ class UnionSession(Session):
     falls: Falls = field(default_factory=Falls)
 
     def serve(self, side: ServerSide) -> None:
-        vectors, clients = self.parties.vector_server(), self.parties.clients
-        vectors.setup(side.conversation, side.present, side.patience, side.silent)
-        commitment = group_key.serve(side.conversation, side.present, side.patience, side.silent)
+        clients = self.parties.clients
+        keys = ServerKeys.agree(side.session, self.parties.vector_server())
         side.expect("union/0", self.falls.at(SETUP, "union/0"))
-        union = serve(
-            side.conversation, vectors, commitment, clients, side.present, self.bound, side.patience, side.silent
-        )
+        union = serve(side.session, keys, UnionTerms(clients, self.bound))
         if self.revealing:
             side.expect(NAMES, self.falls.at(SETUP, NAMES))
-            learn(side.conversation, vectors, union, clients, side.present, side.patience, side.silent)
+            learn(side.session, keys.vectors, clients, union)
 
     def take_part(self, conversation: Conversation) -> None:
         me, clients = conversation.transport.party, self.parties.clients
-        vectors = self.parties.vector_client(me)
-        vectors.setup(conversation, soon())
-        key = group_key.join(conversation, vectors.session, soon())
-        positions = join(conversation, vectors, key, self.names[me], clients, self.bound, soon())
+        keys = ClientKeys.agree(at_once(conversation), self.parties.vector_client(me))
+        positions = join(at_once(conversation), keys, UnionTerms(clients, self.bound), self.names[me])
         if self.revealing:
-            reveal(conversation, vectors, positions, self.names[me], clients, soon())
+            reveal(at_once(conversation), keys.vectors, clients, positions, self.names[me])
 
 
 @dataclass(frozen=True)
@@ -204,7 +198,7 @@ class PlainUnionSession(Session):
     falls: Falls = field(default_factory=Falls)
 
     def serve(self, side: ServerSide) -> None:
-        plain_union.serve(side.conversation, side.present, side.patience, side.silent)
+        plain_union.serve(side.session)
 
     def take_part(self, conversation: Conversation) -> None:
-        plain_union.join(conversation, self.names[conversation.transport.party], soon())
+        plain_union.join(at_once(conversation), self.names[conversation.transport.party])

@@ -7,14 +7,14 @@ simulator draws a uniform total; the rest is the view of a masked sum with that 
 """
 
 from protocols.ideal.masked_sum import Silences, SimulatedSums, uniform_vector
-from protocols.sums.secagg.vectors import VectorTask
+from protocols.sums.terms import Layout, SumTerms
 from protocols.sums.totals import SumTotal
 
 
-def simulate_secret_sum(sums: SimulatedSums, task: VectorTask, silent: Silences | None = None) -> SumTotal:
+def simulate_secret_sum(sums: SimulatedSums, terms: SumTerms[Layout], silent: Silences | None = None) -> SumTotal:
     """The sum, and the server's message that brings it back to the clients that are in it and still there."""
-    collected = sums.masked_sum(task, uniform_vector(task.group, task.length), silent)
-    total = SumTotal.of(task.round, task.purpose, collected.contributors, collected.vector)
+    collected = sums.masked_sum(terms, uniform_vector(terms.layout.group, terms.layout.entries), silent)
+    total = SumTotal.of(terms.round, terms.purpose, collected.contributors, collected.vector)
     for party in sorted(collected.contributors & sums.present):
-        sums.sent(party, total, task.round, task.purpose)
+        sums.sent(party, total, terms.round, terms.purpose)
     return total

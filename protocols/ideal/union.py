@@ -25,11 +25,11 @@ import numpy as np
 
 from protocols.alignment.interface import Positions, Union
 from protocols.alignment.psu.attempts import Attempt
-from protocols.alignment.psu.names import names_task, written
+from protocols.alignment.psu.names import names_terms, written
 from protocols.alignment.psu.table import write
 from protocols.alignment.psu.tags import LIMBS
 from protocols.alignment.psu.union import STEP, answer_of
-from protocols.alignment.psu.vote import vote_task
+from protocols.alignment.psu.vote import vote_terms
 from protocols.foundation.identifiers import SETUP
 from protocols.ideal.masked_sum import Silences, SimulatedSums
 from protocols.ideal.secret_sum import simulate_secret_sum
@@ -43,14 +43,15 @@ def simulate_union(
     for number in count():
         attempt = Attempt.of(number, bound, sums.session, commitment)
         tags = PrimeField().uniform((size, LIMBS))
-        total = sums.masked_sum(attempt.task(sums.clients), write(tags, attempt.layout), silent if not number else None)
+        terms, dropping = attempt.terms(sums.clients), silent if not number else None
+        total = sums.masked_sum(terms, write(tags, attempt.layout), dropping)
         answer = answer_of(total.vector, attempt)
         for party in sorted(total.contributors & sums.present):
             sums.sent(party, answer, SETUP, STEP)
         if answer.size:
             break
     union = Union(answer.size, attempt.digest(answer))
-    simulate_secret_sum(sums, vote_task(sums.clients, union.digest))
+    simulate_secret_sum(sums, vote_terms(sums.clients, union.digest))
     return union
 
 
@@ -62,5 +63,5 @@ def simulate_names(sums: SimulatedSums, union: Union, names: Collection[str]) ->
     secrets.SystemRandom().shuffle(ordered)
     own = np.arange(union.size, dtype=np.int64)
     total = written(Positions(union.size, own, union.digest), ordered)
-    sums.masked_sum(names_task(sums.clients, union.size, union.digest), total)
+    sums.masked_sum(names_terms(sums.clients, union.size, union.digest), total)
     return dict(enumerate(ordered))

@@ -1,4 +1,4 @@
-"""What passes one session's server, in a form in which real and simulated views can be compared.
+"""Views of one session's server, in a form in which real and simulated ones can be compared.
 
 A view leaves out what is no part of the claim: times, and the order in which the answers of one step arrive. The latter
 depends on the network, not on the protocol, so answers that arrive one after the other in one step are put in the order

@@ -6,6 +6,7 @@ exact sum of the rounded inputs. Error of one value: at most half a unit, 2^-(fr
 took; clipped values are counted, never silent.
 """
 
+import math
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -37,27 +38,31 @@ class FixedPoint:
     bound: float
     parties: int
     fraction_bits: int
+    margin: float = 0.0
+    """How much a party may add to an encoded value, e.g. as noise. Values are clipped to the bound all the same."""
 
     def __post_init__(self) -> None:
         if self.parties < 1 or not 0 < self.bound < float("inf") or not 0 <= self.fraction_bits < 53:
             raise EncodingOverflow(
                 f"no encoding for {self.parties} parties, bound {self.bound}, {self.fraction_bits} fraction bits"
             )
+        if not 0 <= self.margin < float("inf"):
+            raise EncodingOverflow(f"no encoding with a margin of {self.margin}")
         # Beyond 2^53 a double no longer holds every integer and the rounding error would be understated.
         if self.bound * self.scale >= 1 << 53:
             raise EncodingOverflow(f"±{self.bound:g} with {self.fraction_bits} fraction bits exceeds double precision")
-        if self.parties * self._largest >= 1 << (self.ring.bits - 1):
+        if self.parties * (self._largest + math.ceil(self.margin * self.scale)) >= 1 << (self.ring.bits - 1):
             raise EncodingOverflow(
                 f"{self.parties} values of ±{self.bound:g} with {self.fraction_bits} fraction bits "
                 f"could overflow {self.ring.bits} bits"
             )
 
     @classmethod
-    def widest(cls, ring: Ring, bound: float, parties: int) -> "FixedPoint":
+    def widest(cls, ring: Ring, bound: float, parties: int, margin: float = 0.0) -> "FixedPoint":
         """The encoding with the most fraction bits that cannot overflow."""
         for fraction_bits in range(min(52, ring.bits - 2), -1, -1):
             try:
-                return cls(ring, bound, parties, fraction_bits)
+                return cls(ring, bound, parties, fraction_bits, margin)
             except EncodingOverflow:
                 continue
         raise EncodingOverflow(f"{parties} values of ±{bound:g} do not fit {ring.bits} bits")

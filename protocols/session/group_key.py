@@ -1,7 +1,7 @@
 """A key that all clients of a session have and the server has not.
 
 One client draws 256 bits and encrypts them for each of the others over the channels of the session; the server carries
-the ciphertexts. If that client falls silent the server asks another one. Every later key is derived from this one and
+the ciphertexts. If that client drops out the server asks another one. Every later key is derived from this one and
 bound to its protocol, round and use.
 
 Parties:     n >= 2 clients with channels to each other (`protocols.sums.secagg.session`), 1 server.
@@ -13,27 +13,25 @@ Not covered: a client that passes the key on. Every client has it, so one on the
              have drawn it badly: clients are trusted with it anyway. An active server can have several keys drawn and
              deal them out; a sum to which clients with different keys contribute is noise to each of them, because
              key and commitment enter the keys of its masks. The same happens, without malice, to a client that drew a
-             key too late: whoever is reported silent here has no part in the session's sums.
+             key too late: whoever is reported as a dropout here has no part in the sums.
 Reference:   FedCQA, algorithm 1, where clients "negotiate" a secret in a way that is left open.
 Deviations:  the paper reuses one secret for all rounds; here every round's keys are derived afresh.
 """
 
 import secrets
-from collections.abc import Collection
 from typing import Final
 
 from protocols.foundation import wire
-from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import PeerMisbehaved, UnexpectedMessage
 from protocols.foundation.identifiers import SERVER, SETUP, PartyId, RoundId, SessionId
 from protocols.primitives.aead import OVERHEAD_BYTES
 from protocols.primitives.keys import KeyContext, derive_key
 from protocols.primitives.prg import KEY_BYTES
 from protocols.session.channels import ClientChannels
-from protocols.session.conversation import Conversation
+from protocols.session.client_session import ClientSession
 from protocols.session.messages import COMMITMENT_BYTES
-from protocols.session.patience import Patience
-from protocols.session.turns import Silent, ask_in_turn
+from protocols.session.server_session import ServerSession
+from protocols.session.turns import ask_in_turn
 
 PROTOCOL: Final = "secure-kg/group-key"
 VERSION: Final = 1
@@ -97,42 +95,41 @@ class GroupKey:
         raise TypeError("a key is not serialised")
 
 
-def join(conversation: Conversation, session: ClientChannels, deadline: Deadline) -> GroupKey:
+def join(session: ClientSession, channels: ClientChannels) -> GroupKey:
     """The client's side: draw the key if asked to, else take it from whoever did."""
-    with conversation.transport.phase(SETUP, STEP):
-        message = conversation.receive(SERVER, wire.Message, SETUP, deadline)
+    with session.phase(SETUP, STEP):
+        message = session.receive(wire.Message, SETUP)
         match message:
             case DrawGroupKey():
                 secret = secrets.token_bytes(KEY_BYTES)
-                commitment = session.commit(_USE, secret)
-                sealed = {int(peer): session.seal_for(peer, _USE, secret) for peer in sorted(session.peers)}
-                conversation.send(SERVER, SealedGroupKeys(commitment, sealed), SETUP)
+                commitment = channels.commit(_USE, secret)
+                sealed = {int(peer): channels.seal_for(peer, _USE, secret) for peer in sorted(channels.peers)}
+                session.send(SealedGroupKeys(commitment, sealed), SETUP)
             case SealedGroupKey():
-                secret, commitment = _opened(session, message), message.commitment
+                secret, commitment = _opened(channels, message), message.commitment
             case _:
                 raise UnexpectedMessage(f"the server sent {type(message).__name__} where a group key was due")
-    return GroupKey(secret, conversation.session, commitment)
+    return GroupKey(secret, session.conversation.session, commitment)
 
 
-def _opened(session: ClientChannels, message: SealedGroupKey) -> bytes:
+def _opened(channels: ClientChannels, message: SealedGroupKey) -> bytes:
     try:
-        secret = session.open_from(PartyId(message.drawn_by), _USE, message.sealed)
+        secret = channels.open_from(PartyId(message.drawn_by), _USE, message.sealed)
     except PeerMisbehaved:
         raise PeerMisbehaved(f"the group key of client {message.drawn_by} cannot be opened") from None
-    if session.commit(_USE, secret) != message.commitment:
+    if channels.commit(_USE, secret) != message.commitment:
         raise PeerMisbehaved(f"the group key of client {message.drawn_by} is not the one it has committed to")
     return secret
 
 
-def serve(conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent) -> bytes:
+def serve(session: ServerSession) -> bytes:
     """The server's side: ask one client after the other until one has drawn the key; returns the commitment to it."""
-    with conversation.transport.phase(SETUP, STEP):
-        asked = frozenset(present)
-        by, drawn = ask_in_turn(conversation, asked, DrawGroupKey(), SealedGroupKeys, patience, silent, STEP)
+    with session.phase(SETUP, STEP):
+        asked = session.present
+        by, drawn = ask_in_turn(session, DrawGroupKey(), SealedGroupKeys, STEP)
         others = {party for party in asked if party > by}  # those with a lower number were asked in vain
         if unserved := others - drawn.sealed.keys():
             raise PeerMisbehaved(f"client {by} has encrypted no group key for client {min(unserved)}")
         messages = {party: SealedGroupKey(int(by), drawn.commitment, drawn.sealed[int(party)]) for party in others}
-        if lost := conversation.deliver(messages, SETUP):
-            silent(lost, STEP)
+        session.dropout(session.conversation.deliver(messages, SETUP), STEP)
         return drawn.commitment

@@ -1,4 +1,4 @@
-"""How long to wait for each of several parties: long for work that takes long, not long for a party that has died.
+"""Time limits for each of several parties: long for work that takes long, short for a party that has died.
 
 A fixed deadline fits no federation: a round may take a tenth of a second or ten minutes. So the limit follows what was
 seen. A party may take `factor` times the longest of its own last answers to the same step, or `factor` times the median

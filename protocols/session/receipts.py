@@ -1,4 +1,4 @@
-"""What one client keeps of the frames that passed its end: their hashes, in order, chained, and signed where it can.
+"""Receipts: hashes of the frames that passed a client's end, in order, chained, and signed where it can sign.
 
 With its receipt a client shows that the server's transcript leaves out, adds or changes none of the frames between the
 two. It holds no more than the transcript does, in less room.

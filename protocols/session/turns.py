@@ -1,36 +1,24 @@
 """Asking clients one after the other until one of them has done what only one has to do."""
 
-from collections.abc import Callable, Collection
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 from protocols.foundation import wire
 from protocols.foundation.errors import PeerLost, ProtocolError
 from protocols.foundation.identifiers import SETUP, PartyId
-from protocols.session.conversation import Conversation
-from protocols.session.patience import Patience
+from protocols.session.server_session import ServerSession
 
 M = TypeVar("M", bound=wire.Message)
-Silent: TypeAlias = Callable[[Collection[PartyId], str], None]
-"""Called with parties that did not answer a step in time, and the name of the step."""
 
 
-def ask_in_turn(
-    conversation: Conversation,
-    present: Collection[PartyId],
-    request: wire.Message,
-    expected: type[M],
-    patience: Patience,
-    silent: Silent,
-    step: str,
-) -> tuple[PartyId, M]:
-    """Who has answered, and what: the lowest number that does. Those asked in vain are reported as silent."""
-    for party in sorted(present):
-        patience.note(step, party, 0.0)  # next to no work, and nobody to compare with: it has its grace, no longer
+def ask_in_turn(session: ServerSession, request: wire.Message, expected: type[M], step: str) -> tuple[PartyId, M]:
+    """Who has answered, and what: the lowest number that does. Those asked in vain are reported as dropouts."""
+    for party in sorted(session.present):
+        session.patience.note(step, party, 0.0)  # next to no work, and nobody to compare with: it has its grace only
         try:
-            conversation.send(party, request, SETUP)
-            for _, answer in conversation.gather_each([party], expected, SETUP, patience, step):
+            session.conversation.send(party, request, SETUP)
+            for _, answer in session.gather_each([party], expected, SETUP, step):
                 return party, answer
         except PeerLost:
             pass
-        silent({party}, step)
+        session.dropout({party}, step)
     raise ProtocolError(f"no client is left for the step '{step}'")

@@ -1,30 +1,30 @@
 """Adding up vectors over parties: the interface that the plain sum and every secure sum share.
 
 A contribution has a real part (embedding rows, metric sums) and a count part (who holds a row, how many triples).
-Its `SumTask` is public and computed by every party from its own configuration, never taken from the server.
+Its `SumTerms` are public and computed by every party from its own configuration, never taken from the server.
 
 A sum has two halves, so that the parties can agree on keys while the values are still being computed: `prepare`, then
-whatever work a client has to do, then `contribute` on its side and `collect` on the server's. A participant that stays
-silent in either half is left out; the sum is that of the others, exactly, or there is none (`SumAbandoned`).
+whatever work a client has to do, then `contribute` on its side and `collect` on the server's. A participant that drops
+out in either half is not in it; the sum is that of the others, exactly, or there is none (`SumAbandoned`).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import EncodingOverflow, SumAbandoned
-from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.foundation.identifiers import PartyId
 from protocols.foundation.spent import Spent
 from protocols.primitives.fixed_point import Encoded, FixedPoint
 from protocols.primitives.group import GroupVector, Ring
-from protocols.session.conversation import Conversation
-from protocols.session.patience import Patience
-from protocols.session.turns import Silent
+from protocols.session.client_session import ClientSession
+from protocols.session.server_session import ServerSession
+from protocols.sums.noise import NO_NOISE, Noise
+from protocols.sums.terms import SumTerms
 
 R = TypeVar("R", covariant=True)
 
@@ -42,6 +42,8 @@ class SumLayout:
     parties: int
     """How many contributions may be added at most."""
     ring_bits: Literal[32, 64]
+    noise_bound: float = 0.0
+    """How much noise one party may add to a real entry. The encoding leaves room for it."""
 
     def __post_init__(self) -> None:
         if self.real_entries < 0 or self.count_entries < 0 or self.max_count < 0:
@@ -52,26 +54,31 @@ class SumLayout:
             self.codec  # noqa: B018  refuses what does not fit
 
     @property
-    def ring(self) -> Ring:
+    def group(self) -> Ring:
         return Ring(self.ring_bits)
 
     @property
     def codec(self) -> FixedPoint:
-        return FixedPoint.widest(self.ring, self.bound, self.parties)
+        return FixedPoint.widest(self.group, self.bound, self.parties, self.noise_bound)
+
+    @property
+    def largest_noise(self) -> float:
+        """No sum has more noise in a real entry."""
+        return self.parties * self.noise_bound
 
     @property
     def entries(self) -> int:
         return self.real_entries + self.count_entries
 
     def encode(self, contribution: "Contribution", into: GroupVector | None = None) -> Encoded:
-        """One ring vector: the real part in fixed point, then the counts.
+        """One ring vector: the real part, clipped and in fixed point, then the counts. Without noise (`pipeline`).
 
         `into`: a vector that is no longer needed. Fresh memory costs as much as the encoding itself.
         """
         contribution.check(self)
-        vector: GroupVector = np.empty(self.entries, dtype=self.ring.dtype) if into is None else into
-        self.ring.require(vector, self.entries)
-        vector[self.real_entries :] = contribution.counts.astype(self.ring.dtype)
+        vector: GroupVector = np.empty(self.entries, dtype=self.group.dtype) if into is None else into
+        self.group.require(vector, self.entries)
+        vector[self.real_entries :] = contribution.counts.astype(self.group.dtype)
         if not self.real_entries:
             return Encoded(vector=vector, clipped=0, max_error=0.0)
         real = self.codec.encode_into(contribution.real, vector[: self.real_entries])
@@ -93,12 +100,16 @@ class Contribution:
 
     real: npt.NDArray[np.floating] = field(repr=False)
     counts: npt.NDArray[np.integer] = field(repr=False)
+    noise: Noise = field(default=NO_NOISE, repr=False)
+    """Added to the real part once it is encoded (`protocols.sums.noise`)."""
 
     def check(self, layout: SumLayout) -> None:
         if self.real.shape != (layout.real_entries,) or self.counts.shape != (layout.count_entries,):
             raise EncodingOverflow("a contribution does not have the shape of its sum")
         if layout.count_entries and not (int(self.counts.min()) >= 0 and int(self.counts.max()) <= layout.max_count):
             raise EncodingOverflow(f"a count lies outside 0..{layout.max_count}")
+        if self.noise.bound > layout.noise_bound:
+            raise EncodingOverflow(f"noise up to {self.noise.bound:g} in a sum with room for {layout.noise_bound:g}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,21 +118,6 @@ class Total:
 
     real: npt.NDArray[np.float64]
     counts: npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class SumTask:
-    """One sum, as a party reckons it itself."""
-
-    round: RoundId
-    purpose: str
-    participants: tuple[PartyId, ...]
-    layout: SumLayout
-    model: bytes = b""
-    """Digest of what a client has applied of all that the server sent it. In a secure sum, clients that have applied
-    different things cannot add up. The server's own tasks leave it empty, and the plain twin does not look at it."""
-    state: bytes = b""
-    """A client's commitment to what its contribution depends on (`protocols.sums.secagg.openings`); likewise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,20 +156,19 @@ class SumClient(ABC):
     """A client's part in the sums of one session."""
 
     @abstractmethod
-    def setup(self, conversation: Conversation, deadline: Deadline) -> None:
+    def setup(self, session: ClientSession) -> None:
         """Agree on whatever the sums of this session need. Called once."""
 
     @abstractmethod
-    def prepare(self, conversation: Conversation, task: SumTask, deadline: Deadline) -> None:
+    def prepare(self, session: ClientSession, terms: SumTerms[SumLayout]) -> None:
         """Agree on whatever this sum needs, before the values are known. At most once per round and purpose."""
 
     @abstractmethod
     def contribute(
         self,
-        conversation: Conversation,
-        task: SumTask,
+        session: ClientSession,
+        terms: SumTerms[SumLayout],
         contribution: Contribution,
-        deadline: Deadline,
         may_open: MayOpen | None = None,
     ) -> ContributionReport:
         """Send the contribution to a sum that is prepared, and help to finish it."""
@@ -192,32 +187,13 @@ class SumServer(ABC, Generic[R]):
         return self.unmasking.seconds
 
     @abstractmethod
-    def setup(
-        self, conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent
-    ) -> None:
+    def setup(self, session: ServerSession) -> None:
         """The counterpart of `SumClient.setup`."""
 
     @abstractmethod
-    def prepare(
-        self,
-        conversation: Conversation,
-        task: SumTask,
-        present: Collection[PartyId],
-        patience: Patience,
-        silent: Silent,
-    ) -> None:
-        """The counterpart of `SumClient.prepare`, with those of the participants that are `present`."""
+    def prepare(self, session: ServerSession, terms: SumTerms[SumLayout]) -> None:
+        """The counterpart of `SumClient.prepare`, with those of the participants that are present."""
 
     @abstractmethod
-    def collect(
-        self,
-        conversation: Conversation,
-        task: SumTask,
-        patience: Patience,
-        silent: Silent,
-        present: Collection[PartyId] | None = None,
-    ) -> R:
-        """Add up the contributions of those who are still there; `SumAbandoned` if they are too few.
-
-        `present`: who is, if that may have changed since `prepare`.
-        """
+    def collect(self, session: ServerSession, terms: SumTerms[SumLayout]) -> R:
+        """Add up the contributions of those who are still present; `SumAbandoned` if they are too few."""

@@ -8,27 +8,37 @@ Not covered: any privacy.
 Reference:   FedR (Zhang et al., Findings of EMNLP 2022), algorithm 1, line 8, as its public code does it.
 Deviations:  fixed point instead of floats, see below.
 
-Everything but the masks is the same, fixed-point encoding included. So a run and its twin give the same result to the
-last bit, any difference is a fault, and what the twins cost differs by cryptography alone. What the encoding itself
-loses is measured by every client against its own values (`ContributionReport.max_error`).
+Everything but the masks is the same, fixed-point encoding and noise (`protocols.sums.pipeline`) included. So a run and
+its twin give the same result to the last bit, any difference is a fault, and what the twins cost differs by
+cryptography alone. What the encoding itself loses is measured by every client against its own values
+(`ContributionReport.max_error`).
 """
 
-from collections.abc import Collection
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from protocols.foundation import wire
-from protocols.foundation.deadline import Deadline
+from protocols.foundation.disclosure import WHETHER_BEST, Disclosure, Field, Fields, Learned, Subject
 from protocols.foundation.errors import PeerMisbehaved, SumAbandoned
 from protocols.foundation.frame_sizes import array_bytes, frame_bytes, text_bytes
-from protocols.foundation.identifiers import SERVER, PartyId
+from protocols.foundation.identifiers import PartyId
 from protocols.foundation.spent import Spent
 from protocols.primitives.group import GroupVector
-from protocols.session.conversation import MAX_PURPOSE, Conversation
-from protocols.session.patience import Patience
-from protocols.session.turns import Silent
-from protocols.sums.interface import Collected, Contribution, ContributionReport, MayOpen, SumClient, SumServer, SumTask
+from protocols.session.client_session import ClientSession
+from protocols.session.conversation import MAX_PURPOSE
+from protocols.session.server_session import ServerSession
+from protocols.sums import pipeline
+from protocols.sums.interface import (
+    Collected,
+    Contribution,
+    ContributionReport,
+    MayOpen,
+    SumClient,
+    SumLayout,
+    SumServer,
+)
+from protocols.sums.terms import SumTerms
 
 
 @wire.message(0x0201, wire.MAX_FRAME_BYTES)
@@ -44,26 +54,25 @@ class ClearInput(wire.Message, frozen=True):
 
 
 class PlainSumClient(SumClient):
-    def setup(self, conversation: Conversation, deadline: Deadline) -> None:
+    def setup(self, session: ClientSession) -> None:
         """Nothing to agree on."""
 
-    def prepare(self, conversation: Conversation, task: SumTask, deadline: Deadline) -> None:
+    def prepare(self, session: ClientSession, terms: SumTerms[SumLayout]) -> None:
         """Nothing to agree on."""
 
     def contribute(
         self,
-        conversation: Conversation,
-        task: SumTask,
+        session: ClientSession,
+        terms: SumTerms[SumLayout],
         contribution: Contribution,
-        deadline: Deadline,
         may_open: MayOpen | None = None,
     ) -> ContributionReport:
         """`may_open` is not asked: what is sent in clear is open."""
         encoding = Spent()
         with encoding.measure():
-            encoded = task.layout.encode(contribution)
-        with conversation.transport.phase(task.round, f"input/{task.purpose}"):
-            conversation.send(SERVER, ClearInput(task.purpose, encoded.vector), task.round)
+            encoded = pipeline.encode(terms, contribution)
+        with session.phase(terms.round, f"input/{terms.purpose}"):
+            session.send(ClearInput(terms.purpose, encoded.vector), terms.round)
         return ContributionReport(encoded.clipped, encoded.max_error, encoding)
 
 
@@ -72,48 +81,31 @@ class PlainSumServer(SumServer[Collected]):
 
     def __init__(self, min_contributors: int = 1) -> None:
         self._min_contributors = min_contributors
-        self._present: frozenset[PartyId] = frozenset()
+        self._asked: frozenset[PartyId] = frozenset()
         self._unmasking = Spent()
 
     @property
     def unmasking(self) -> Spent:
         return self._unmasking
 
-    def setup(
-        self, conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent
-    ) -> None:
+    def setup(self, session: ServerSession) -> None:
         """Nothing to agree on."""
 
-    def prepare(
-        self,
-        conversation: Conversation,
-        task: SumTask,
-        present: Collection[PartyId],
-        patience: Patience,
-        silent: Silent,
-    ) -> None:
-        self._present = frozenset(present) & frozenset(task.participants)
-        conversation.admit(clear_input_bytes(task.purpose, task.layout.entries, task.layout.ring.element_bytes))
+    def prepare(self, session: ServerSession, terms: SumTerms[SumLayout]) -> None:
+        self._asked, layout = session.present & frozenset(terms.participants), terms.layout
+        session.conversation.admit(clear_input_bytes(terms.purpose, layout.entries, layout.group.element_bytes))
 
-    def collect(
-        self,
-        conversation: Conversation,
-        task: SumTask,
-        patience: Patience,
-        silent: Silent,
-        present: Collection[PartyId] | None = None,
-    ) -> Collected:
-        layout, contributors = task.layout, set[PartyId]()
-        expected = self._present if present is None else self._present & frozenset(present)
-        running, step = layout.ring.zeros(layout.entries), f"input/{task.purpose}"
-        with conversation.transport.phase(task.round, step):
-            for party, message in conversation.gather_each(expected, ClearInput, task.round, patience, step):
+    def collect(self, session: ServerSession, terms: SumTerms[SumLayout]) -> Collected:
+        layout, contributors = terms.layout, set[PartyId]()
+        expected = self._asked & session.present
+        running, step = layout.group.zeros(layout.entries), f"input/{terms.purpose}"
+        with session.phase(terms.round, step):
+            for party, message in session.gather_each(expected, ClearInput, terms.round, step):
                 with self._unmasking.measure():
-                    self._take(running, message, task, party)
+                    self._take(running, message, terms, party)
                 del message  # before the next one arrives
                 contributors.add(party)
-        if missing := expected - contributors:
-            silent(missing, step)
+        session.dropout(expected - contributors, step)
         if len(contributors) < self._min_contributors:
             raise SumAbandoned(
                 f"{len(contributors)} clients have sent their input, {self._min_contributors} are needed"
@@ -121,17 +113,42 @@ class PlainSumServer(SumServer[Collected]):
         with self._unmasking.measure():
             return Collected(layout.decode(running), frozenset(contributors))
 
-    def _take(self, running: GroupVector, message: ClearInput, task: SumTask, party: PartyId) -> None:
-        layout = task.layout
+    def _take(self, running: GroupVector, message: ClearInput, terms: SumTerms[SumLayout], party: PartyId) -> None:
+        layout = terms.layout
         try:
-            layout.ring.require(message.vector, layout.entries)
+            layout.group.require(message.vector, layout.entries)
         except ValueError:
             raise PeerMisbehaved(f"client {party} contributed a vector of another length or ring") from None
-        if message.purpose != task.purpose:
+        if message.purpose != terms.purpose:
             raise PeerMisbehaved(f"client {party} contributed to another sum")
-        layout.ring.add_into(running, message.vector)
+        layout.group.add_into(running, message.vector)
 
 
 def clear_input_bytes(purpose: str, entries: int, entry_bytes: int) -> int:
     """The size of a `ClearInput` frame."""
     return frame_bytes(text_bytes(purpose), array_bytes(entries, entry_bytes))
+
+
+PLAIN_INPUT: Final[Fields] = {
+    ClearInput: {
+        "purpose": Field("public", "which sum a message belongs to"),
+        "vector": Field("clear", "a single client's own numbers"),
+    }
+}
+PLAIN_SUMS: Final = Disclosure(
+    title="plain sums",
+    place="sums/plain",
+    choice="the server reads every client's vector",
+    in_brief="aggregation was plain: the server read every client's rows",
+    learned={
+        Subject.ROWS: Learned("every client's (plain sums hide nothing)", "the mean rows"),
+        Subject.HOLDERS: Learned("which rows each client holds, by position", "which rows were averaged"),
+        Subject.METRICS: Learned("every client's", WHETHER_BEST),
+        Subject.PARTICIPATION: Learned("who took part"),
+    },
+    against="nobody: plain sums protect nothing, they are there to be measured against",
+    with_a_client="nothing: the server reads all by itself",
+    assumes="authentic channels",
+    not_covered="any privacy",
+    fields=PLAIN_INPUT,
+)

@@ -1,5 +1,6 @@
 """A sum on its way back to the clients, for them to read or to go on with."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection
 from typing import Any
 
@@ -17,6 +18,8 @@ from protocols.foundation.frame_sizes import (
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.primitives.group import GroupVector
 from protocols.session.conversation import MAX_PURPOSE
+from protocols.sums.interface import SumLayout, Total
+from protocols.sums.terms import SumTerms
 
 
 @wire.message(0x0141, wire.MAX_FRAME_BYTES)
@@ -42,6 +45,14 @@ class SumTotal(wire.Message, frozen=True):
     @classmethod
     def of(cls, round_id: RoundId, purpose: str, contributors: Collection[PartyId], vector: GroupVector) -> "SumTotal":
         return cls(purpose, int(round_id), sorted(int(party) for party in contributors), vector)
+
+
+class TotalReader(ABC):
+    """A client's part in sums that clients alone can read; beside `SumClient`."""
+
+    @abstractmethod
+    def open(self, terms: SumTerms[SumLayout], total: SumTotal) -> Total:
+        """What the contributors' numbers add up to."""
 
 
 def sum_total_bytes(purpose: str, entries: int, entry_bytes: int, participants: Collection[PartyId]) -> int:

@@ -8,7 +8,7 @@ from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import PeerLost
 from protocols.foundation.identifiers import SERVER, PartyId
 from protocols.foundation.wire import Frame
-from protocols.transport.base import Transport, in_turn
+from protocols.transport.base import Transport, in_turn, party_names
 
 
 class InProcessNetwork:
@@ -18,11 +18,19 @@ class InProcessNetwork:
         self.parties: tuple[PartyId, ...] = tuple(PartyId(index) for index in range(clients + 1))
         self._boxes: dict[tuple[PartyId, PartyId], deque[bytes]] = defaultdict(deque)
         self._arrival = {party: threading.Condition() for party in self.parties}
+        self._ended: set[PartyId] = set()
 
     def endpoint(self, party: PartyId) -> "InProcessTransport":
         # Clients talk to the server only: what they tell one another goes through it, as in a deployment.
         peers = [peer for peer in self.parties if peer != SERVER] if party == SERVER else [SERVER]
         return InProcessTransport(self, party, peers)
+
+    def end(self, party: PartyId) -> None:
+        """`party` will send nothing any more: whoever waits for it alone gets `PeerLost` instead of a deadline."""
+        self._ended.add(party)
+        for arrival in self._arrival.values():
+            with arrival:
+                arrival.notify_all()
 
     def put(self, sender: PartyId, to: PartyId, frame: bytes) -> None:
         with self._arrival[to]:
@@ -40,6 +48,8 @@ class InProcessNetwork:
                         return sender, box.popleft()
                 if deadline.expired:
                     return None
+                if senders and self._ended.issuperset(senders):
+                    raise PeerLost(f"{party_names(senders)} has ended", senders[0])
                 arrival.wait(min(deadline.remaining(), threading.TIMEOUT_MAX))
 
 

@@ -1,4 +1,4 @@
-"""What travelled: messages, bytes and waiting time per round, phase, peer and direction, counted in one place."""
+"""Traffic counters: messages, bytes and waiting time per round, phase, peer and direction, counted in one place."""
 
 from collections import defaultdict
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What an adversary makes of a view. Each module states who attacks, what it has, and what it gains.
+"""Attacks on a view. Each module states who attacks, what it has, and what it gains.
 
 An attack is a function of a view and of named knowledge, and returns a guess; a score compares the guess with the truth
 and returns an `AttackResult` beside what chance gets. Truth never enters an attack.

@@ -1,4 +1,4 @@
-"""Which names a client holds: read off the view, where alignment or sums are in clear.
+"""Attack on holdings: the names a client holds, read off the view where alignment or sums are in clear.
 
 Attacker: the server, alone or with a client that knows the positions of its own names.
 Has:      alone: the names that clients sent in clear, and the order it gave them itself (plain alignment).

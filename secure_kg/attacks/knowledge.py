@@ -1,4 +1,4 @@
-"""What an attacker has besides its view: a client's pairs of names and rows, leaked in whole or in part.
+"""Auxiliary knowledge of an attacker: a client's pairs of names and rows, leaked in whole or in part.
 
 FedR (Zhang et al. 2022), section 3.1, step 1: the server colludes with one client to get its element-embedding pairs.
 """

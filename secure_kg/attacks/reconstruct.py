@@ -6,6 +6,7 @@ rows are linked; under FedR the entity rows without names), and every result say
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -33,6 +34,16 @@ _TIMES: Final = 10
 _LINKED: Final = "which rows of the target are linked"
 
 
+@dataclass(frozen=True, slots=True)
+class _Attack:
+    """What an attack is called and told as; the explanation has places for scores and the client's number."""
+
+    id: str
+    title: str
+    knowledge: str
+    explanation: str
+
+
 def reconstruct_target(
     view: ServerView, colluder: Truth, target: Truth, seed: int, ratios: Sequence[float] = RATIOS
 ) -> list[AttackResult]:
@@ -51,10 +62,10 @@ def reconstruct_target(
         return [*results, relations_named(upload, whole, target)]
     results += [against_fede(view, upload, pairs, target, seed) for pairs in leaked]
     named = names_by_position(upload, known)
-    results.append(triples_with_names(view, upload, whole, target, seed, "triples-by-position", named))
+    results.append(triples_with_names(view, whole, target, seed, "triples-by-position", named))
     if view.names:
         named = names_in_view(view, target.client)
-        results.append(triples_with_names(view, upload, whole, target, seed, "triples-names-in-view", named))
+        results.append(triples_with_names(view, whole, target, seed, "triples-names-in-view", named))
     return [*results, without_pairs(view, upload, whole, target, seed)]
 
 
@@ -67,16 +78,14 @@ def against_fede(view: ServerView, upload: RowUpload, leaked: LeakedPairs, targe
 
     luck = [attack(other) for other in _shuffled(upload, seed)]
     rates = reconstruction_rates(attack(upload), target, target.positions, luck)
-    return _result(
+    described = _Attack(
         f"reconstruct-fede-{leaked.ratio:.0%}".rstrip("%"),
         f"Reconstruction of triples from entity rows, {leaked.ratio:.0%} leaked",
         f"{leaked.described()}; {_LINKED}",
-        rates,
-        ("ERR",),  # triples need both names: without those, right triples are luck
-        target,
         "The server gives names to the rows of client {client} by comparing them with those of the client that "
         "colludes, and computes relations from them: {ERR} of the entities and {TRR} of the triples are right.",
     )
+    return _result(described, target, rates, ("ERR",))  # triples need both names: without those, right triples are luck
 
 
 def against_fedr(upload: RowUpload, leaked: LeakedPairs, target: Truth, seed: int) -> AttackResult:
@@ -93,16 +102,14 @@ def against_fedr(upload: RowUpload, leaked: LeakedPairs, target: Truth, seed: in
 
     luck = [attack(other) for other in _shuffled(upload, seed)]
     rates = reconstruction_rates(attack(upload), target, place_of, luck)
-    return _result(
+    described = _Attack(
         f"reconstruct-fedr-{leaked.ratio:.0%}".rstrip("%"),
         f"Reconstruction of triples from relation rows, {leaked.ratio:.0%} leaked",
         f"{leaked.described()}; all entity rows of the target, without names; {_LINKED} and by which relation row",
-        rates,
-        ("TRR",),
-        target,
         "From relation rows, and entity rows that it would have to get elsewhere, the server names {RRR} of the "
         "relations and {TRR} of the triples of client {client} rightly.",
     )
+    return _result(described, target, rates, ("TRR",))
 
 
 def relations_named(upload: RowUpload, leaked: LeakedPairs, target: Truth) -> AttackResult:
@@ -113,23 +120,21 @@ def relations_named(upload: RowUpload, leaked: LeakedPairs, target: Truth) -> At
     rates = {
         "relations": Rate(int(right.sum()), len(right), float(can.mean()) / max(len(names.vocabulary), 1)),
     }
-    return _result(
+    described = _Attack(
         "relations-by-similarity",
         "Names of relation rows",
         leaked.described(),
-        rates,
-        ("relations",),
-        target,
         "By comparing rows the server names {relations} of the relations of client {client} (chance: "
         "{chance relations}).",
-        {"relations": len(right)},
     )
+    return _result(described, target, rates, ("relations",), {"relations": len(right)})
 
 
 def triples_with_names(
-    view: ServerView, upload: RowUpload, leaked: LeakedPairs, target: Truth, seed: int, id: str, names: Naming
+    view: ServerView, leaked: LeakedPairs, target: Truth, seed: int, id: str, names: Naming
 ) -> AttackResult:
     """The attack of table 1 where names need not be guessed. Chance has the names, too."""
+    upload = view.uploads[target.client]
     pairs = target.positions[target.triples[:, [0, 2]]]
 
     def attack(on: RowUpload) -> Reconstruction:
@@ -138,47 +143,42 @@ def triples_with_names(
     luck = [attack(other) for other in _shuffled(upload, seed)]
     rates = reconstruction_rates(attack(upload), target, target.positions, luck, names_given=True)
     source = "names that clients sent in clear" if id.endswith("in-view") else "its positions in the union"
-    return _result(
+    described = _Attack(
         id,
         "Triples from entity rows whose names are known",
         f"{source}; {leaked.described()}; {_LINKED}",
-        rates,
-        ("TRR",),
-        target,
         "With names that need not be guessed the server computes relations of client {client} from its rows: {TRR} of "
         "the triples are right (chance: {chance TRR}).",
     )
+    return _result(described, target, rates, ("TRR",))
 
 
 def without_pairs(view: ServerView, upload: RowUpload, leaked: LeakedPairs, target: Truth, seed: int) -> AttackResult:
     """The stricter figure: nobody says which rows are linked."""
     ranked = rank_triples(upload, leaked, len(target.triples), view.config.training, seed)
     names = names_by_similarity(upload.rows, upload.positions, leaked.entities)
-    return _result(
+    described = _Attack(
         "reconstruct-fede-open-pairs",
         "Reconstruction of triples without knowing which entities are linked",
         f"{leaked.described()}; how many triples the target has",
-        {"precision": ranked_rate(ranked, names, target)},
-        ("precision",),
-        target,
         "Told nothing about links, the server lists the triples that the rows of client {client} make likeliest: "
         "{precision} of them are triples of the client (chance: {chance precision}).",
-        {"candidates": ranked.candidates, "listed": len(ranked.triples)},
     )
+    rates = {"precision": ranked_rate(ranked, names, target)}
+    sizes = {"candidates": ranked.candidates, "listed": len(ranked.triples)}
+    return _result(described, target, rates, ("precision",), sizes)
 
 
 def _holdings_result(id: str, guess: Holdings, leaked: LeakedPairs | None, target: Truth) -> AttackResult:
     rates = holdings_rates(guess, target)
-    return _result(
+    described = _Attack(
         id,
         "Names that a client holds",
         "nothing but the view" if leaked is None else f"names and positions of client {leaked.client}",
-        rates,
-        ("precision",),
-        target,
         "The server names {ERR} of what client {client} holds without looking at any row; {precision} of what it "
         "names is right (chance: {chance precision}).",
     )
+    return _result(described, target, rates, ("precision",))
 
 
 def _shuffled(upload: RowUpload, seed: int) -> list[RowUpload]:
@@ -188,13 +188,10 @@ def _shuffled(upload: RowUpload, seed: int) -> list[RowUpload]:
 
 
 def _result(
-    id: str,
-    title: str,
-    knowledge: str,
+    attack: _Attack,
+    target: Truth,
     rates: Mapping[str, Rate],
     judged_by: Sequence[str],
-    target: Truth,
-    explanation: str,
     more_sizes: Mapping[str, int] | None = None,
 ) -> AttackResult:
     scores, chance = scores_of(rates)
@@ -202,13 +199,13 @@ def _result(
     texts |= {f"chance {name}": f"{value:.2%}" for name, value in chance.items()}
     sizes = {"entities": len(target.graph.entities), "triples": len(target.triples), **(more_sizes or {})}
     return AttackResult(
-        id,
-        title,
+        attack.id,
+        attack.title,
         f"client {target.client}",
-        knowledge,
+        attack.knowledge,
         scores,
         chance,
         any(rates[name].beats_chance for name in judged_by),
-        explanation.format_map({**texts, "client": target.client}),
+        attack.explanation.format_map({**texts, "client": target.client}),
         sizes,
     )

@@ -1,4 +1,4 @@
-"""How much of a client's graph a reconstruction has right: FedR's ERR and TRR, and what guessing would have.
+"""Scores of a reconstructed graph: FedR's ERR and TRR, and what guessing would reach.
 
     ERR    entity reconstruction rate: the share of the target's entities whose row was given the right name
     RRR    the share of the target's triples whose relation was named rightly, whatever the names of the ends

@@ -1,4 +1,4 @@
-"""What an attack achieved, next to what guessing achieves, and the rule by which the one counts as more than the other.
+"""Result of an attack beside the result of guessing, and the rule by which one counts as more than the other.
 
 An attack has succeeded if it is better than chance in both senses: it would be by luck in fewer than 1 of 1,000 cases,
 and the difference is large enough to matter. Luck alone is a poor rule, since on thousands of rows a difference of no

@@ -1,4 +1,4 @@
-"""What a server gets of a client under this toolkit's secret aggregation, for attacks to try themselves on.
+"""Uploads of a client under this toolkit's secret aggregation, for attacks to try themselves on.
 
 The very objects of a real session (`SecAggSession`, `SecAggServer`, `secret_aggregation.mask_key`) with two clients,
 one sum per round, in one thread and without a network. The second client contributes zeros, which helps the least.
@@ -20,9 +20,10 @@ from protocols.sums.interface import SumLayout
 from protocols.sums.secagg.params import ThreatModel
 from protocols.sums.secagg.server import SecAggServer, Step
 from protocols.sums.secagg.session import SecAggSession
-from protocols.sums.secagg.terms import Terms
-from protocols.sums.secagg.vectors import VectorTask, parameters_for
+from protocols.sums.secagg.terms import BoundTerms
+from protocols.sums.secagg.vectors import parameters_for
 from protocols.sums.secret.aggregation import mask_key
+from protocols.sums.terms import SumTerms, VectorLayout
 
 _PARTIES: Final = (PartyId(1), PartyId(2))
 _MODEL: Final = ThreatModel(0.0, 0.0)
@@ -46,25 +47,21 @@ def secret_uploads(vectors: Sequence[Vector], layout: SumLayout, client: PartyId
     parameters = parameters_for(len(_PARTIES), len(_PARTIES), _MODEL, len(_PARTIES))
     uploads = []
     for number, vector in enumerate(vectors, start=1):
-        task = VectorTask(RoundId(number), _PURPOSE, _PARTIES, layout.ring, len(vector))
-        terms = Terms(session, transcript, task.round, _PURPOSE, _PARTIES, parameters, task.group, task.length)
+        terms = SumTerms(RoundId(number), _PURPOSE, _PARTIES, VectorLayout(layout.group, len(vector)))
+        bound = BoundTerms(session, transcript, parameters, terms)
         inputs = {party: vector.copy() if party == client else np.zeros_like(vector) for party in _PARTIES}
-        uploads.append(_one_sum(clients, terms, task, key, inputs)[client])
+        uploads.append(_one_sum(clients, bound, key, inputs)[client])
     return uploads
 
 
 def _one_sum(
     sessions: Mapping[PartyId, SecAggSession],
-    terms: Terms,
-    task: VectorTask,
+    terms: BoundTerms,
     key: GroupKey,
     inputs: Mapping[PartyId, Vector],
 ) -> dict[PartyId, Vector]:
     """Up to the step in which the server has everybody's masked input; these."""
-    parts = {
-        party: session.begin(task.round, task.purpose, _PARTIES, terms.parameters, task.group, task.length)
-        for party, session in sessions.items()
-    }
+    parts = {party: session.begin(terms.sum, terms.parameters) for party, session in sessions.items()}
     server = SecAggServer(terms, frozenset(_PARTIES), signed=False)
     answers: dict[PartyId, wire.Message | None] = {party: part.start() for party, part in parts.items()}
     while server.step in (Step.ADVERTISE_KEYS, Step.SHARE_KEYS):
@@ -73,4 +70,5 @@ def _one_sum(
                 raise AssertionError(f"client {party} has nothing to say in step '{server.step.value}'")
             server.receive(party, answer)
         answers = {party: parts[party].receive(message) for party, message in server.close().items()}
-    return {party: part.set_input(inputs[party], [mask_key(key, task, party)]).vector for party, part in parts.items()}
+    masks = {party: mask_key(key, terms.sum, party) for party in parts}
+    return {party: part.set_input(inputs[party], [masks[party]]).vector for party, part in parts.items()}

@@ -1,4 +1,4 @@
-"""What really is at a client: read to score guesses and to play the client that colludes, never by an attack itself."""
+"""Ground truth at a client: read to score guesses and to play the client that colludes, never by an attack itself."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

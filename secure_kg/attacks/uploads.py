@@ -1,4 +1,4 @@
-"""What a server takes for a client's rows: the uploads of one round, decoded as if they were in clear.
+"""Uploads of one round, decoded as if they were in clear: what a server takes for a client's rows.
 
 Attacker: the server. It has the run's public settings and the messages it received. Of a plain sum (`ClearInput`) it
           decodes the fixed point and reads from the counts which rows the client contributed. A masked upload
@@ -17,7 +17,6 @@ from protocols.alignment.plain import ClearNames, ClearUnion, tag_of
 from protocols.sums.interface import SumLayout
 from protocols.sums.plain import ClearInput
 from protocols.sums.secagg.messages import MaskedInput
-from protocols.sums.secret.check import possible_entries
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.row_sum import Rows
 from secure_kg.federation.plan.run_plan import RunPlan
@@ -112,7 +111,7 @@ def upload_layout(config: RunConfig, length: int) -> SumLayout:
     plan = RunPlan(config, config.clients or 1)
     block = plan.aligned_block
     width = block.width if block is not None else 0
-    possible = possible_entries(length) if config.aggregation == "secret" else (length,)
+    possible = config.sum_protocol.possible_entries(length)
     unions = [entries // (width + 1) for entries in possible if not entries % (width + 1)]
     if not unions or block is None:
         raise UserError("the transcript has rows of another width than its run's settings")

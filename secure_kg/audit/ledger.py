@@ -8,7 +8,9 @@ import numpy as np
 
 from protocols.alignment.psu import names as union_names
 from protocols.foundation import wire
-from secure_kg.audit.view.declarations import Field, allowed_kinds, field_of
+from protocols.foundation.disclosure import Field
+from protocols.registry import AGGREGATIONS, ALIGNMENTS
+from secure_kg.audit.view.declarations import allowed_kinds, field_of
 from secure_kg.audit.view.findings import Finding
 from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.read import Observation
@@ -142,38 +144,41 @@ def _undeclared(entries: Iterable[Entry]) -> list[Finding]:
     ]
 
 
+# Name, title and advice of findings; {adding} and {aligning} are the choices that hide what they add up or align.
 _CLEAR_TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
     ("ClearNames", ""): (
         "clear-names",
         "The server read every client's names",
-        "It knows which client holds which name. Use --alignment psu: the server then learns their number only.",
+        "It knows which client holds which name. Use --alignment {aligning}: the server then learns their number only.",
     ),
     ("ClearInput", "rows"): (
         "clear-rows",
         "The server read every client's rows and which rows it holds",
-        "From rows in clear, triples of a client can be reconstructed (see the attacks). Use --aggregation secagg or "
-        "secret.",
+        "From rows in clear, triples of a client can be reconstructed (see the attacks). Use --aggregation "
+        "{adding}.",
     ),
     ("ClearInput", "holders"): (
         "clear-holders",
         "The server read which rows each client holds",
-        "It knows by position what is in each client's graph. Use --aggregation secagg or secret.",
+        "It knows by position what is in each client's graph. Use --aggregation {adding}.",
     ),
     ("ClearInput", "valid"): (
         "clear-validation-results",
         "The server read every client's validation results",
-        "They carry each client's number of triples, its loss and its ranks. Use --aggregation secagg or secret.",
+        "They carry each client's number of triples, its loss and its ranks. Use --aggregation {adding}.",
     ),
     ("ClearInput", "test"): (
         "clear-test-results",
         "The server read every client's test results",
-        "They carry each client's number of triples and its ranks. Use --aggregation secagg or secret.",
+        "They carry each client's number of triples and its ranks. Use --aggregation {adding}.",
     ),
 }
 
 
 def _in_clear(entries: Iterable[Entry]) -> list[Finding]:
     findings = []
+    adding = " or ".join(name for name, one in AGGREGATIONS.items() if one.hides_contributions)
+    aligning = " or ".join(name for name, one in ALIGNMENTS.items() if not one.server_reads_names)
     for entry in entries:
         if entry.declared.field_class != "clear" or entry.declared is _UNDECLARED:
             continue
@@ -183,6 +188,7 @@ def _in_clear(entries: Iterable[Entry]) -> list[Finding]:
             f"{entry.kind}.{entry.name}: {counted(entry.messages, 'message')} of {named_clients(entry.parties)}, "
             f"{entry.bytes:,} bytes, {in_rounds(min(entry.rounds), max(entry.rounds))}"
         )
+        advice = advice.format(aligning=aligning, adding=adding)
         findings.append(Finding(name, "high", title, (evidence,), f"Nothing hides these data. {advice}"))
     return findings
 

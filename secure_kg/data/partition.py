@@ -1,4 +1,4 @@
-"""Who gets which triple, and which of a client's triples are held out.
+"""Partition of a data set: which client gets which triple, and which of them are held out.
 
 Most of the papers' own splits cannot be had, nor drawn again (no fixed seed), so their rules are followed: train, valid
 and test are pooled, triples are assigned to clients, and each client's triples are divided 80/10/10 anew.

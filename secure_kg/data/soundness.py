@@ -1,4 +1,4 @@
-"""What is wrong with a split, counted. Counts only: no name or triple is shown.
+"""Faults of a split, counted. Counts only: no name or triple is shown.
 
 Faults are of two kinds. *Damage* makes the reported quality too good, or a figure of something else than it says: a
 held-out triple that was trained on, by this client or by another (a federation trains on what any of its clients

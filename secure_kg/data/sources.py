@@ -1,4 +1,4 @@
-"""Where triples come from: a data set's name, a folder, a triple file or a published federated split.
+"""Sources of triples: a data set's name, a folder, a triple file or a published federated split.
 
 A word is looked up in this order: a data set inside PyKEEN's wheel (umls, kinships, nations); an existing folder or
 file; a data set PyKEEN can download. So `./umls` is a folder named umls, and a local copy spares a download.

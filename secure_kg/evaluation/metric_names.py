@@ -1,4 +1,4 @@
-"""What the figures of a result are figures of, in the file itself.
+"""Self-describing metric names for result files.
 
 Papers on federated embeddings rank tails only, the rest of the field ranks both sides, and the two differ by more than
 methods do. A number that is carried from a file into a table should carry its meaning along.
@@ -6,7 +6,7 @@ methods do. A number that is carried from a file into a table should carry its m
 
 from typing import Any, Final
 
-METRICS: Final = ("mrr", "hits@1", "hits@3", "hits@10")
+METRICS: Final = ("mrr", "hits@1", "hits@3", "hits@5", "hits@10", "mean_rank")
 _CONVENTIONS: Final = {
     "sides": "tail: (h, r, ?) only, as in the papers; both: mean over (h, r, ?) and (?, r, t), as in the rest of the "
     "field",
@@ -22,5 +22,5 @@ def named_metrics(result: dict[str, Any]) -> dict[str, Any]:
     Null where the figures are null, that is, where only clients can read them.
     """
     known = result["both_sides"] is not None
-    tail = {name: result[name] for name in METRICS} if known else None
+    tail = {name: result[name] for name in METRICS if name in result} if known else None
     return {"tail": tail, "both": result["both_sides"], **_CONVENTIONS}

@@ -31,6 +31,11 @@ class Metrics(ABC):
     def of(cls, total: Total) -> Self:
         """Metrics of the whole federation, as if all examples belonged to one client."""
 
+    @classmethod
+    def taken_from(cls, metrics: "Metrics") -> "Metrics":
+        """The results of a learner in the form in which this class sums them."""
+        return metrics
+
     @property
     @abstractmethod
     def headline(self) -> float:

@@ -87,8 +87,7 @@ class FilteredRanking:
         """Candidates above and level with the answer, from scores [b, entities]."""
         if scores.device.type == "cpu":
             better, equal = (torch.empty(len(scores), dtype=torch.int64) for _ in range(2))
-            ids = (answers.truth, answers.starts, answers.counts, answers.known, better, equal)
-            if not ranks.count_scores(scores.contiguous().numpy(), *(tensor.numpy() for tensor in ids)):
+            if not ranks.count_scores(scores.contiguous().numpy(), *answers.arrays(), better.numpy(), equal.numpy()):
                 raise _diverged()
             return better, equal
         if not bool(scores.isfinite().all()):
@@ -117,5 +116,6 @@ def _sides(sides: Sides) -> tuple[Side, ...]:
 
 
 def _sums(ranks: Tensor) -> RankingSums:
-    hits1, hits3, hits10 = (int((ranks <= k).sum()) for k in (1, 3, 10))
-    return RankingSums(len(ranks), float(ranks.reciprocal().sum()), hits1, hits3, hits10)
+    hits1, hits3, hits10, hits5 = (int((ranks <= k).sum()) for k in (1, 3, 10, 5))
+    doubled = int((2 * ranks).sum())  # exact: halves, far below 2^53
+    return RankingSums(len(ranks), float(ranks.reciprocal().sum()), hits1, hits3, hits10, hits5, doubled)

@@ -14,8 +14,6 @@ from secure_kg.evaluation.sums import RankingSums
 # number of clients with an error under 2^-20 in a sum over thousands of triples.
 _BOUND: Final = 2.0**30
 _MAX_COUNT: Final = 2**40
-_COUNTS: Final = 4
-"""Count entries per side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +27,28 @@ class RankingMetrics(Metrics):
     loss_sum: float = 0.0
     loss_triples: int = 0
 
+    counted: ClassVar[tuple[str, ...]] = ("count", "hits1", "hits3", "hits10", "hits5", "doubled_ranks")
+    """Counts of `RankingSums` that are summed, per side."""
+
     @classmethod
     def layout(cls, parties: int) -> SumLayout:
-        entries = {"real_entries": 3, "count_entries": 2 * _COUNTS + 1}
-        return SumLayout(**entries, bound=_BOUND, max_count=_MAX_COUNT, parties=parties, ring_bits=64)
+        counts = 2 * len(cls.counted) + 1
+        return SumLayout(3, counts, bound=_BOUND, max_count=_MAX_COUNT, parties=parties, ring_bits=64)
 
     def contribution(self) -> Contribution:
+        counts = [getattr(side, name) for side in (self.tail, self.both) for name in self.counted]
         return Contribution(
             real=np.array([self.tail.reciprocal, self.both.reciprocal, self.loss_sum], dtype=np.float64),
-            counts=np.array([*_counts(self.tail), *_counts(self.both), self.loss_triples], dtype=np.int64),
+            counts=np.array([*counts, self.loss_triples], dtype=np.int64),
         )
 
     @classmethod
     def of(cls, total: Total) -> Self:
         tail_sum, both_sum, loss_sum = (float(value) for value in total.real)
-        counts = [int(value) for value in total.counts]
-        tail, both = _sums(counts[:_COUNTS], tail_sum), _sums(counts[_COUNTS : 2 * _COUNTS], both_sum)
+        counts, size = [int(value) for value in total.counts], len(cls.counted)
+        sides = (counts[:size], tail_sum), (counts[size : 2 * size], both_sum)
+        named = [dict(zip(cls.counted, numbers, strict=True)) for numbers, _ in sides]
+        tail, both = (RankingSums(reciprocal=sums[1], **counts) for sums, counts in zip(sides, named, strict=True))
         return cls(tail, both, loss_sum, counts[-1])
 
     @property
@@ -71,10 +75,15 @@ class RankingMetrics(Metrics):
         return named_metrics(figures)
 
 
-def _counts(sums: RankingSums) -> tuple[int, int, int, int]:
-    return sums.count, sums.hits1, sums.hits3, sums.hits10
+class FirstRankingMetrics(RankingMetrics):
+    """Results as runs of format 1 sum them, without Hits@5 and ranks: for audits of their records."""
 
+    __slots__ = ()
+    counted: ClassVar[tuple[str, ...]] = ("count", "hits1", "hits3", "hits10")
 
-def _sums(counts: list[int], reciprocal: float) -> RankingSums:
-    count, hits1, hits3, hits10 = counts
-    return RankingSums(count, reciprocal, hits1, hits3, hits10)
+    @classmethod
+    def taken_from(cls, metrics: Metrics) -> Metrics:
+        """For a run of that format that goes on."""
+        if not isinstance(metrics, RankingMetrics):
+            raise TypeError("results of another kind of learner")
+        return cls(metrics.tail, metrics.both, metrics.loss_sum, metrics.loss_triples)

@@ -5,54 +5,47 @@ protected: whoever runs this reads all clients' data.
 """
 
 import dataclasses
-import threading
 from typing import Any, Final
 
-from protocols.foundation.errors import Aborted, ProtocolError
-from protocols.foundation.identifiers import SERVER, PartyId
-from protocols.transport.in_process import InProcessNetwork
+from protocols.foundation.errors import Aborted, PeerLost
+from protocols.foundation.identifiers import PartyId
+from protocols.transport.base import Transport
 from secure_kg.data.soundness import faults
 from secure_kg.evaluation.metric_names import named_metrics
-from secure_kg.federation.client.client import FederationClient
+from secure_kg.federation.client.site import Equipment, PreparedSite
+from secure_kg.federation.client.take_part import Participation, take_part
+from secure_kg.federation.in_process import run_in_process
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.server.server import FederationServer, Report
-from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.errors import InternalError
 from secure_kg.learning.pooled import PooledTrainer
 from secure_kg.runs import checkpoint
 from secure_kg.runs.outcome import ServerOutcome
 from secure_kg.runs.run_folder import RunFolder, read_json, write_json
 
 _NEVER: Final = 1e9  # seconds
-_SECONDS_TO_END: Final = 30.0
 
 
 def run_pooled(config: RunConfig, trainer: PooledTrainer, folder: RunFolder, report: Report) -> ServerOutcome:
     """The whole run. What fails in the client's thread is raised here."""
     # The two are one process: silence is a long step and never an absence, so nobody is ever left out.
     patient = dataclasses.replace(config, deadline=_NEVER, grace=_NEVER)
-    network, failures = InProcessNetwork(1), list[Exception]()
 
-    def take_part() -> None:
-        client = FederationClient(patient, network.endpoint(PartyId(1)), clients=1)
-        try:
-            client.greet()
-            client.run(trainer, folder.pool)
-        except Aborted:
-            pass  # the server has failed, and says why itself
-        except Exception as problem:
-            failures.append(problem)
-            client.say_failed("the trainer failed")  # wakes the server; the reason itself is in `failures`
+    def serve(transport: Transport) -> ServerOutcome:
+        return FederationServer(patient, transport, folder, report).run()
 
-    thread = threading.Thread(target=take_part, name="pool", daemon=True)
-    thread.start()
-    try:
-        with network.endpoint(SERVER) as transport:
-            outcome = FederationServer(patient, transport, folder, report).run()
-    except (UserError, ProtocolError):
-        if failures:
-            raise failures[0] from None
-        raise
-    thread.join(_SECONDS_TO_END)  # it has said that its files are written
+    def train(transport: Transport) -> Participation:
+        site = PreparedSite(folder.pool, lambda: Equipment(trainer))
+        return take_part(patient, transport, 1, site)
+
+    ended = run_in_process(serve, {PartyId(1): train})
+    problem = ended.clients[PartyId(1)].error
+    if isinstance(problem, InternalError):
+        problem = problem.__cause__
+    # After Aborted or PeerLost it is the server that has failed; after anything else it only heard of it.
+    if ended.server.error is not None and problem is not None and not isinstance(problem, Aborted | PeerLost):
+        raise problem
+    outcome = ended.server.result()
     _write_members(trainer, folder)
     return _of_members(outcome, len(trainer.pool.members))
 

@@ -1,8 +1,12 @@
-"""Errors a user can mend.
+"""Errors that end a job: those a user can mend, and faults of this program.
 
 They end a job with one line on standard error and a non-zero exit code, and they may travel to the server.
 So their text names places (file, line, option), never contents: no entity, relation or value of a client's graph.
 """
+
+import traceback
+from pathlib import Path
+from typing import Self
 
 
 class UserError(Exception):
@@ -15,3 +19,14 @@ class DataError(UserError):
 
 class TrainingDiverged(UserError):
     """Local training produced a value that is not finite."""
+
+
+class InternalError(Exception):
+    """A fault of this program. The text is one line for the user and names the file that has the traceback."""
+
+    @classmethod
+    def recorded(cls, problem: BaseException, log: Path) -> Self:
+        """Write the traceback of `problem` to `log`."""
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text("".join(traceback.format_exception(problem)), encoding="utf-8")
+        return cls(f"internal error ({type(problem).__name__}); the details are in {log}")

@@ -11,7 +11,7 @@ fit is done in units of each model's own differences (their root mean square), a
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 import torch
@@ -30,11 +30,15 @@ _LR: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class FusionSettings:
-    """β, passes over the pairs, negatives per triple."""
+    """β, passes over the pairs, negatives per triple, and the triples that the weights are fitted to.
+
+    The paper's text fits them to the client's train triples, its code to those of the validation part.
+    """
 
     beta: float = 10.0
     epochs: int = 10
     negatives: int = 64
+    fit_on: Literal["train", "valid"] = "train"
 
 
 @dataclass(frozen=True, slots=True)

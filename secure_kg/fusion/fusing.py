@@ -6,7 +6,7 @@ validation than the better of the two.
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -70,19 +70,17 @@ def saved_model(arrays: Arrays, config: TrainingConfig, graph: ClientGraph, devi
 
 
 def fuse(
-    single: EmbeddingModel,
-    federated: EmbeddingModel,
+    models: tuple[EmbeddingModel, EmbeddingModel],
     graph: ClientGraph,
     settings: FusionSettings,
     seed: int,
     client: int,
     device: torch.device,
-    fit_on: Literal["train", "valid"] = "train",
 ) -> Fusion:
-    """`fit_on`: the paper's text fits the weights to the client's triples, its code to those of the validation part."""
-    pair, ranking = ScorePair(single, federated), FilteredRanking(graph, device)
+    """`models`: the client's own and the federated one."""
+    pair, ranking = ScorePair(*models), FilteredRanking(graph, device)
     rng = generator(seed, "fusion", client)
-    pairs = differences((single, federated), graph, graph.part(fit_on), settings.negatives, rng, device)
+    pairs = differences(models, graph, graph.part(settings.fit_on), settings.negatives, rng, device)
     epochs = fit(pairs, settings)
     candidates = [FEDERATED_ALONE, SINGLE_ALONE, *(epoch.weights for epoch in epochs)]
     ranked = rank_each(ranking, pair, candidates, graph.valid, "tail", len(graph.entities))

@@ -1,4 +1,4 @@
-"""How kernels are compiled."""
+"""Compilation of kernels."""
 
 from collections.abc import Callable
 from typing import Any, Final, TypeVar, cast

@@ -1,8 +1,8 @@
-"""How many candidates beat the true answer, counted without sorting and, for distances, without writing scores down.
+"""Ranks of true answers, counted without sorting and, for distances, without writing scores down.
 
 For b queries with true answers [b] among n candidates, every function counts into better [b] and equal [b] the
 candidates that score higher than, or the same as, the answer; the answer itself and the known answers of the query
-(known[starts[i] : starts[i] + counts[i]]) do not count. What it returns says whether all answers' scores are finite;
+do not count. What it returns says whether all answers' scores are finite;
 otherwise the counts mean nothing.
 
 A distance only grows as coordinates are added to it, in floating point too. So a candidate is given up as soon as its
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from secure_kg.kernels.compiling import compiled, inlined
+from secure_kg.kernels.known import Known
 
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int64]
@@ -84,7 +85,7 @@ def _complex_l1(x: Floats, i: int, y: Floats, j: int, limit: np.float32) -> np.f
 
 
 @compiled
-def count_l1(x: Floats, y: Floats, answers: Ids, starts: Ids, counts: Ids, known: Ids, better: Ids, equal: Ids) -> bool:
+def count_l1(x: Floats, y: Floats, answers: Ids, known: Known, better: Ids, equal: Ids) -> bool:
     """By Σ_k |x_ik − y_jk|, smaller is better; x and y as `chunked` gives them."""
     target = np.empty(x.shape[0], np.float32)
     for i in range(x.shape[0]):
@@ -101,16 +102,16 @@ def count_l1(x: Floats, y: Floats, answers: Ids, starts: Ids, counts: Ids, known
             better[i] += above
             equal[i] += level
     for i in range(x.shape[0]):
-        for place in range(starts[i], starts[i] + counts[i]):
-            if known[place] != answers[i]:
-                distance = _l1(x, i, y, known[place], target[i])
+        for place in range(known.starts[i], known.starts[i] + known.counts[i]):
+            if known.all[place] != answers[i]:
+                distance = _l1(x, i, y, known.all[place], target[i])
                 better[i] -= distance < target[i]
                 equal[i] -= distance == target[i]
     return bool(np.isfinite(target).all())
 
 
 @compiled
-def count_l2(x: Floats, y: Floats, answers: Ids, starts: Ids, counts: Ids, known: Ids, better: Ids, equal: Ids) -> bool:
+def count_l2(x: Floats, y: Floats, answers: Ids, known: Known, better: Ids, equal: Ids) -> bool:
     """By ‖x_i − y_j‖, smaller is better; squares have the same order."""
     target = np.empty(x.shape[0], np.float32)
     for i in range(x.shape[0]):
@@ -127,18 +128,16 @@ def count_l2(x: Floats, y: Floats, answers: Ids, starts: Ids, counts: Ids, known
             better[i] += above
             equal[i] += level
     for i in range(x.shape[0]):
-        for place in range(starts[i], starts[i] + counts[i]):
-            if known[place] != answers[i]:
-                distance = _squared_l2(x, i, y, known[place], target[i])
+        for place in range(known.starts[i], known.starts[i] + known.counts[i]):
+            if known.all[place] != answers[i]:
+                distance = _squared_l2(x, i, y, known.all[place], target[i])
                 better[i] -= distance < target[i]
                 equal[i] -= distance == target[i]
     return bool(np.isfinite(target).all())
 
 
 @compiled
-def count_complex_l1(
-    x: Floats, y: Floats, answers: Ids, starts: Ids, counts: Ids, known: Ids, better: Ids, equal: Ids
-) -> bool:
+def count_complex_l1(x: Floats, y: Floats, answers: Ids, known: Known, better: Ids, equal: Ids) -> bool:
     """By Σ_k |x_ik − y_jk| over complex k, smaller is better."""
     target = np.empty(x.shape[0], np.float32)
     for i in range(x.shape[0]):
@@ -155,16 +154,16 @@ def count_complex_l1(
             better[i] += above
             equal[i] += level
     for i in range(x.shape[0]):
-        for place in range(starts[i], starts[i] + counts[i]):
-            if known[place] != answers[i]:
-                distance = _complex_l1(x, i, y, known[place], target[i])
+        for place in range(known.starts[i], known.starts[i] + known.counts[i]):
+            if known.all[place] != answers[i]:
+                distance = _complex_l1(x, i, y, known.all[place], target[i])
                 better[i] -= distance < target[i]
                 equal[i] -= distance == target[i]
     return bool(np.isfinite(target).all())
 
 
 @compiled
-def count_scores(scores: Floats, answers: Ids, starts: Ids, counts: Ids, known: Ids, better: Ids, equal: Ids) -> bool:
+def count_scores(scores: Floats, answers: Ids, known: Known, better: Ids, equal: Ids) -> bool:
     """By scores [b, n] that were computed before, in any precision, larger is better; whether all are finite."""
     poison = scores.dtype.type(0)  # becomes NaN where a score is not finite
     for i in range(scores.shape[0]):
@@ -174,9 +173,9 @@ def count_scores(scores: Floats, answers: Ids, starts: Ids, counts: Ids, known: 
             above += scores[i, j] > target
             level += scores[i, j] == target
             poison += scores[i, j] * scores.dtype.type(0)
-        for place in range(starts[i], starts[i] + counts[i]):
-            if known[place] != answers[i]:
-                above -= scores[i, known[place]] > target
-                level -= scores[i, known[place]] == target
+        for place in range(known.starts[i], known.starts[i] + known.counts[i]):
+            if known.all[place] != answers[i]:
+                above -= scores[i, known.all[place]] > target
+                level -= scores[i, known.all[place]] == target
         better[i], equal[i] = above, level
     return bool(poison == 0)

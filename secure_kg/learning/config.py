@@ -1,4 +1,4 @@
-"""What local training can be told; free of torch, since a server reads it too."""
+"""Settings of local training; free of torch, since a server reads them too."""
 
 import math
 from dataclasses import dataclass

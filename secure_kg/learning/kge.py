@@ -14,10 +14,11 @@ from secure_kg.evaluation.ranking_metrics import RankingMetrics
 from secure_kg.evaluation.sums import RankingSums
 from secure_kg.foundation.errors import TrainingDiverged
 from secure_kg.foundation.seeds import generator, torch_seed
+from secure_kg.learning.adam import Adam, gradient_of
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.device import to_device
 from secure_kg.learning.learner import Learner, Rows, Settings, TrainStats
-from secure_kg.learning.loss import loss_and_gradients
+from secure_kg.learning.loss import chained, loss_and_gradients
 from secure_kg.learning.negatives import NegativeSampler
 from secure_kg.models.base import ModelSize
 from secure_kg.models.registry import build_model
@@ -37,7 +38,7 @@ class KgeLearner(Learner):
         size = ModelSize(*numbers, config.dim, config.margin, config.norm, graph.train)
         initial = torch.Generator().manual_seed(torch_seed(seed, "initial rows", client))
         self.model = build_model(config.model, size, initial).to(device)
-        self._optimiser = torch.optim.Adam(self.model.parameters(), lr=config.lr, fused=True)
+        self._optimiser = Adam(self.model.parameters(), config.lr)
         for parameter in self.model.parameters():
             parameter.grad = torch.zeros_like(parameter)  # kept zero between steps
         self._train = torch.from_numpy(graph.train).to(device)
@@ -47,7 +48,7 @@ class KgeLearner(Learner):
     def train(self, round: int) -> TrainStats:
         """`local_epochs` passes over the train part; raises `TrainingDiverged` if anything stops being finite."""
         # From the round's number alone, so that a resumed run has the same rate.
-        self._optimiser.param_groups[0]["lr"] = self.config.lr * self.config.lr_decay ** max(0, round - 1)
+        self._optimiser.rate = self.config.lr * self.config.lr_decay ** max(0, round - 1)
         order = generator(self._seed, "order", self._client, round)
         draws = generator(self._seed, "negatives", self._client, round)
         # Alternation starts from the round, so that one batch per round still sees both sides in turn.
@@ -87,13 +88,13 @@ class KgeLearner(Learner):
         negative = model.score_tails(h, r, candidates) if side == "tail" else model.score_heads(candidates, r, t)
         positive = model.score(h, r, t)
         loss, *by_score = loss_and_gradients(positive, negative, negatives.false_negative, self.config.temperature)
-        gradients = torch.autograd.grad((positive, negative), (entity, relation), by_score)
+        gradients = torch.autograd.grad(chained(positive, negative, *by_score), (entity, relation))
         tables = ((model.entity, ids), (model.relation, batch[:, 1]))
         for (parameter, rows), gradient in zip(tables, gradients, strict=True):
-            _gradient_of(parameter).index_add_(0, rows, gradient)
+            gradient_of(parameter).index_add_(0, rows, gradient)
         self._optimiser.step()
         for parameter, rows in tables:
-            _gradient_of(parameter).index_fill_(0, rows, 0.0)
+            gradient_of(parameter).index_fill_(0, rows, 0.0)
         return loss
 
     def block_names(self, block: str) -> tuple[str, ...]:
@@ -181,12 +182,6 @@ class KgeLearner(Learner):
         if block not in _BLOCKS:
             raise ValueError(f"a model of embeddings has no block '{block}'")
         return self.model.relation if block == "relation" else self.model.entity
-
-
-def _gradient_of(parameter: torch.nn.Parameter) -> Tensor:
-    if parameter.grad is None:
-        raise RuntimeError("the optimiser's gradients are kept")
-    return parameter.grad
 
 
 def make_learner(settings: Settings, graph: ClientGraph, client: int, device: torch.device) -> KgeLearner:

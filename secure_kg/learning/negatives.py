@@ -13,6 +13,7 @@ from torch import Tensor
 
 from secure_kg.data.graph import ClientGraph, Side
 from secure_kg.evaluation.answers import KnownAnswers
+from secure_kg.kernels.known import Known
 from secure_kg.kernels.marks import mark_known
 from secure_kg.learning.device import to_device
 from secure_kg.models.base import rows_per_group
@@ -59,8 +60,8 @@ class NegativeSampler:
         starts, counts = known.ranges(triples)
         marks = torch.zeros(len(triples), entities.shape[1], dtype=torch.bool)
         rows = rows_per_group(len(triples), len(entities))
-        arrays = (tensor.numpy() for tensor in (starts, counts, known.all, marks))
-        mark_known(self._position, entities.numpy(), rows, *arrays)
+        ranges = Known(starts.numpy(), counts.numpy(), known.all.numpy())
+        mark_known(self._position, entities.numpy(), rows, ranges, marks.numpy())
         return marks
 
     def _marks_by_torch(self, triples: Tensor, side: Side, entities: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""What every embedding model shares: two tables of rows, and several routes to the same score.
+"""Base of every embedding model: two tables of rows, and several routes to the same score.
 
     score(h, r, t) = offset + weight(r) · similarity(point(h, r), t)
 

@@ -1,4 +1,4 @@
-"""How alike two points are: the second half of every score. Larger is more alike; distances count negatively.
+"""Similarity of two points: the second half of every score. Larger is more alike; distances count negatively.
 
 A model maps (head, relation) to a point and compares it with tails, or (relation, tail) with heads. So there are four
 geometries for all models, each with a route for rows that belong together, a route for every pair of two sets, and a
@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from secure_kg.kernels import distances, ranks
+from secure_kg.kernels.known import Known
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,10 @@ class Answers:
     starts: Tensor
     counts: Tensor
     known: Tensor
+
+    def arrays(self) -> tuple[npt.NDArray[np.int64], Known]:
+        """As kernels take them."""
+        return self.truth.numpy(), Known(self.starts.numpy(), self.counts.numpy(), self.known.numpy())
 
 
 Counts: TypeAlias = tuple[Tensor, Tensor]
@@ -84,9 +90,8 @@ class _Distance(Geometry):
         if not on_cpu(x, y):
             return None
         better, equal = (torch.empty(len(x), dtype=torch.int64) for _ in range(2))
-        ids = (answers.truth, answers.starts, answers.counts, answers.known, better, equal)
         rows = (ranks.chunked(_array(points), self.parts) for points in (x, y))
-        if not self.count(*rows, *(tensor.numpy() for tensor in ids)):
+        if not self.count(*rows, *answers.arrays(), better.numpy(), equal.numpy()):
             raise NotFinite
         return better, equal
 

@@ -1,4 +1,4 @@
-"""What attacks on the server's view achieved: every score as a bar, with a mark where guessing stands."""
+"""Report section on attacks: every score as a bar, with a mark where guessing stands."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

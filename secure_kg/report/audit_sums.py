@@ -1,4 +1,4 @@
-"""Who took part in which sum: a small matrix, with rounds that look alike in one line."""
+"""Report section on participation: who took part in which sum, with rounds that look alike in one line."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

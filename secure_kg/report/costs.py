@@ -1,4 +1,4 @@
-"""What a run cost: seconds by phase and client, seconds of the processor, memory, bytes by round."""
+"""Report section on costs: seconds by phase and client, processor seconds, memory, bytes by round."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

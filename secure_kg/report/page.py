@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from protocols.registry import AGGREGATIONS
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.report.charts import line_chart
 from secure_kg.report.costs import bytes_per_round, memory, times
@@ -109,7 +110,7 @@ def _line(style: str, text: str | None) -> list[Html]:
 
 
 def _source(config: dict[str, Any]) -> list[Html]:
-    if config["aggregation"] != "secret":
+    if not AGGREGATIONS[config["aggregation"]].sealed:
         return []
     return [quiet("The server could not read these; they are from the clients' folders on this machine.")]
 

@@ -1,4 +1,4 @@
-"""What a client notes down of the whole federation where only clients can read sums: for itself, in its own folder.
+"""Federation results as a client reads them where only clients can read sums, kept in its own folder.
 
 federation.jsonl    one line per evaluation
 federation.json     the result

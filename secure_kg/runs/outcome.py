@@ -1,4 +1,4 @@
-"""What the server knows at the end of a run: the part of its summary that the protocols let it see."""
+"""Outcome of a run as the server knows it: the part of the summary that the protocols let it see."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""How much memory this process has ever held at once."""
+"""Peak memory of this process."""
 
 import resource
 import sys

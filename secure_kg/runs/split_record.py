@@ -1,4 +1,4 @@
-"""What a run's summary says about the split it was trained on.
+"""Record of the split that a run was trained on, for its summary.
 
 Only clients see triples. They count the faults of their own parts in `result.json`; the server adds up the counts that
 lie on its machine and opens no triple file itself.

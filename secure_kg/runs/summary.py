@@ -8,6 +8,7 @@ federation's own where only clients can read sums; the server alone then has non
 import dataclasses
 from typing import Any, Final
 
+from secure_kg.evaluation.metric_names import METRICS
 from secure_kg.evaluation.metrics import Metrics
 from secure_kg.federation.plan.learners import LEARNERS
 from secure_kg.federation.plan.settings import RunConfig
@@ -21,7 +22,7 @@ from secure_kg.runs.stopwatch import PHASES
 # Summaries of earlier versions lack these and are comparable all the same.
 _LATER_KEYS: Final = frozenset(
     {"leaky_split", "metrics", "split_blemishes", "transcript", "cpu_seconds", "cpu_seconds_server", "peak_memory_mb"}
-    | {"corrupt_clients"}
+    | {"corrupt_clients", "hits@5", "mean_rank"}
 )
 
 
@@ -73,7 +74,7 @@ def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> d
 
 
 def _metrics_of(config: RunConfig) -> type[Metrics]:
-    return LEARNERS[STRATEGIES[config.strategy].learner].metrics
+    return LEARNERS[STRATEGIES[config.strategy].learner].metrics_of(config)
 
 
 def _federation(outcome: ServerOutcome, folder: RunFolder) -> dict[str, Any]:
@@ -88,7 +89,7 @@ def _federation(outcome: ServerOutcome, folder: RunFolder) -> dict[str, Any]:
         }
     read = folder.read_by_clients() if outcome.test_clients else None  # no test sum: theirs are of an earlier session
     if read is None:
-        read = dict.fromkeys(("mrr", "hits@1", "hits@3", "hits@10", "both_sides", "test_triples", "valid_mrr"))
+        read = dict.fromkeys((*METRICS, "both_sides", "test_triples", "valid_mrr"))
         return {**read, "test_clients": outcome.test_clients, "rows_kept_local": None}
     averaged, _ = int(read.pop("rows_averaged")), read.pop("evaluations")
     return {**read, "rows_kept_local": outcome.union_size - averaged}

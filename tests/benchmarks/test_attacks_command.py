@@ -6,6 +6,8 @@ import pytest
 
 from benchmarks.attacks import main
 
+pytestmark = pytest.mark.long
+
 
 def test_published_masks_fall_and_ours_stand(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--bits", "14", "--json", "-"]) == 0

@@ -27,6 +27,8 @@ from secure_kg.federation.client.states import States
 from secure_kg.federation.plan.messages import SharedRows, Welcome
 from secure_kg.federation.plan.run_plan import RunPlan
 
+pytestmark = pytest.mark.long
+
 FIELDS = {
     *(
         "name",

@@ -28,6 +28,8 @@ from secure_kg.audit.indistinguishability.distinguisher import ERROR, TOLD_APART
 from secure_kg.audit.indistinguishability.experiments import PROTOCOLS, Experiment
 from secure_kg.audit.indistinguishability.view_features import Features
 
+pytestmark = pytest.mark.long
+
 SAMPLES = 18
 
 
@@ -81,7 +83,7 @@ def test_leaks_by_entries_leave_as_many_entries_without_masks(share: float, bare
         uploads = {
             seen.peer: seen.message.vector
             for seen in view.messages()
-            if isinstance(seen.message, MaskedInput) and (seen.round, seen.message.purpose) == first.task.key
+            if isinstance(seen.message, MaskedInput) and (seen.round, seen.message.purpose) == first.terms.key
         }
     assert len(uploads) == 5
     for party, vector in uploads.items():

@@ -14,6 +14,8 @@ from protocols.sums.secagg.messages import AdvertiseKeys, MaskedInput, ShareKeys
 from secure_kg.audit.view.read import Observation, Recording, open_run
 from secure_kg.foundation.errors import UserError
 
+pytestmark = pytest.mark.long
+
 
 def observations(recording: Recording) -> list[Observation]:
     seen = list(recording)

@@ -13,6 +13,8 @@ from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.kge import KgeLearner
 from secure_kg.learning.loss import self_adversarial_loss
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(autouse=True)
 def _one_thread() -> None:

@@ -13,6 +13,8 @@ from secure_kg.audit.view.read import open_run
 from secure_kg.federation.plan.messages import LendTable
 from secure_kg.federation.server.server import FederationServer
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize(
     ("value", "averaged", "reason"),

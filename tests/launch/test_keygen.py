@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 import launch.keygen
-from launch.keygen import load_credentials, main
+from launch.keygen import main
 from protocols.foundation.identifiers import PartyId, new_session
 from protocols.session.channels import channel_statement
 from protocols.session.identities import parse_directory, parse_public
 from secure_kg.foundation.errors import UserError
+from secure_kg.runs.key_files import load_credentials
 from secure_kg.runs.run_folder import write_whole
 
 Capture = pytest.CaptureFixture[str]

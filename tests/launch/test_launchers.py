@@ -6,9 +6,10 @@ from types import ModuleType
 import pytest
 
 from launch import entire, fede, fedr_secagg, fuse, local, pooled
+from launch.hosts.job import Plan
 from launch.main import Launcher
-from launch.options import Plan, parse
-from launch.pooled import load_graphs
+from launch.options import parse
+from secure_kg.data.client_data import load_graphs
 from secure_kg.data.folders import client_folder, write_client_folder
 from secure_kg.data.partition import partition
 from secure_kg.data.sources import load_source
@@ -148,18 +149,18 @@ def test_one_participant_is_enough_for_pooling_only() -> None:
 
 def test_how_many_clients_are_pooled(tmp_path: Path) -> None:
     nations = load_source("nations")
-    assert len(load_graphs(RunConfig(dataset="nations"), None)) == 5
-    assert len(load_graphs(RunConfig(dataset="nations"), 2)) == 2
+    assert len(load_graphs(RunConfig(dataset="nations"), None, 5)) == 5
+    assert len(load_graphs(RunConfig(dataset="nations"), 2, 5)) == 2
     for number, graph in enumerate(partition(nations, 3, "triples", 0), start=1):
         write_client_folder(client_folder(tmp_path, number), graph)
     folders = RunConfig(client_data=str(tmp_path))
-    assert [graph.train.tolist() for graph in load_graphs(folders, None)] == [
-        graph.train.tolist() for graph in load_graphs(RunConfig(dataset="nations"), 3)
+    assert [graph.train.tolist() for graph in load_graphs(folders, None, 5)] == [
+        graph.train.tolist() for graph in load_graphs(RunConfig(dataset="nations"), 3, 5)
     ]
     with pytest.raises(UserError, match="client-4"):
-        load_graphs(folders, 4)
+        load_graphs(folders, 4, 5)
     with pytest.raises(UserError, match="the data of one client, not of 2"):
-        load_graphs(RunConfig(client_data=str(client_folder(tmp_path, 1))), 2)
+        load_graphs(RunConfig(client_data=str(client_folder(tmp_path, 1))), 2, 5)
 
 
 def test_one_graph_is_nobody_elses(

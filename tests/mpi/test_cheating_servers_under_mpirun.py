@@ -21,7 +21,8 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from launch import fedr_secagg, job
+from launch import fedr_secagg
+from secure_kg.federation.server import serve
 
 
 def server(*arguments):
@@ -31,7 +32,7 @@ def server(*arguments):
 
 
 if sys.argv[1] != "honest":
-    job.FederationServer = server
+    serve.FederationServer = server
 sys.exit(fedr_secagg.main(sys.argv[3:]))
 """
 NATIONS = ("--dataset", "nations", "--dim", "8", "--rounds", "4", "--transcript", "--out", "run")
@@ -77,6 +78,7 @@ def test_two_tables_do_not_give_the_victims_rows(tmp_path: Path) -> None:
     assert found & {"different-global-models", "false-totals"}
 
 
+@pytest.mark.slow
 def test_a_session_that_vanished_is_missed(tmp_path: Path) -> None:
     assert serve(tmp_path, "dies", *NATIONS, "--eval-every", "2", "--checkpoint-every", "2").returncode != 0
     run = tmp_path / "run"
@@ -88,6 +90,7 @@ def test_a_session_that_vanished_is_missed(tmp_path: Path) -> None:
     assert found & {"session-missing", "session-not-recorded"}
 
 
+@pytest.mark.slow
 def test_evaluations_on_demand_do_not_give_the_victims_figures(tmp_path: Path) -> None:
     serve(tmp_path, "evaluation-on-demand", *NATIONS, "--eval-every", "1", "--checkpoint-every", "0")
     stage = left_behind(tmp_path, "evaluation-on-demand")

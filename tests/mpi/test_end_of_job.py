@@ -14,11 +14,12 @@ MOMENTS = ("before the barrier", "before finalizing", "while finalizing", "after
 SCRIPT = """
 import os, signal, sys
 
-from launch import environment, fedr_secagg, job, supervisor
+from launch import fedr_secagg
+from launch.hosts import environment, mpi, supervisor
 
 moment, victim, how = sys.argv[1], int(sys.argv[2]), signal.Signals[sys.argv[3]]
-job._SECONDS_TO_GATHER = supervisor._SECONDS_TO_FINISH = 3.0
-finalize, finishing, finished = job._finalize, supervisor.report_finishing, supervisor.report_finished
+mpi._SECONDS_TO_GATHER = supervisor._SECONDS_TO_FINISH = 3.0
+finalize, finishing, finished = mpi._finalize, supervisor.report_finishing, supervisor.report_finished
 
 
 def die(*_):
@@ -32,7 +33,7 @@ def late(code):
 
 if environment.rank() == victim:
     if moment == "before the barrier":
-        job._finalize = die
+        mpi._finalize = die
     if moment == "before finalizing":
         supervisor.report_finishing = die
     if moment == "while finalizing":
@@ -57,7 +58,10 @@ def end(folder: Path, moment: str, victim: int, how: str, *options: str) -> "sub
     )
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(
+    "moment",
+    [pytest.param(one, marks=[pytest.mark.slow] if one in MOMENTS[1::2] else [], id=one) for one in MOMENTS],
+)
 def test_a_client_killed_at_the_end_does_not_hold_the_job(tmp_path: Path, moment: str) -> None:
     done = end(tmp_path, moment, 2, "SIGKILL", "--out", "run")
     assert (done.returncode, done.stderr) == (0, "")

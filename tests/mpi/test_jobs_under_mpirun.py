@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -14,7 +15,7 @@ from safetensors.numpy import load_file
 
 from launch import partition
 from tests.support.leaky_archive import write_archive
-from tests.support.mpi_jobs import TINY, command, environment, run_job
+from tests.support.mpi_jobs import TINY, Ended, command, environment, run_job
 
 pytestmark = pytest.mark.mpi
 
@@ -38,13 +39,21 @@ def has_null(value: Any) -> bool:
     return value is None
 
 
-def test_secure_and_plain_runs_agree_and_the_summary_is_whole(tmp_path: Path) -> None:
-    secure = run_job(4, *TINY, "--out", "secure", "--transcript", cwd=tmp_path)
-    assert secure.code == 0, secure.errors
-    assert secure.errors == ""
-    plain = run_job(4, *TINY, "--out", "plain", "--aggregation", "plain", cwd=tmp_path)
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
+    """A run that others are compared with, and what it printed."""
+    root = tmp_path_factory.mktemp("jobs")
+    ended = run_job(4, *TINY, "--out", "secure", "--transcript", cwd=root)
+    assert ended.code == 0, ended.errors
+    return root / "secure", ended
+
+
+def test_secure_and_plain_runs_agree_and_the_summary_is_whole(secure: tuple[Path, Ended]) -> None:
+    folder, ended = secure
+    assert ended.errors == ""
+    plain = run_job(4, *TINY, "--out", "plain", "--aggregation", "plain", cwd=folder.parent)
     assert plain.code == 0, plain.errors
-    result = summary(tmp_path / "secure")
+    result = summary(folder)
     assert result.keys() >= SUMMARY_KEYS
     assert result["seconds"].keys() >= PHASES
     assert result.pop("leaky_split") is None  # the split is sound
@@ -54,14 +63,14 @@ def test_secure_and_plain_runs_agree_and_the_summary_is_whole(tmp_path: Path) ->
     assert result["bytes_down"] == sum(client["bytes_down"] for client in result["clients"]) > 0
     assert 0 < result["max_fixed_point_error"] < 1e-6
     assert result["seconds"]["mask"] > 0
-    assert result["mrr"] == summary(tmp_path / "plain")["mrr"]
-    assert "alignment was private" in secure.out
+    assert result["mrr"] == summary(folder.parent / "plain")["mrr"]
+    assert "alignment was private" in ended.out
     assert "the server read every client's rows" in plain.out
     assert "plain" in plain.out.split("the same data, seed and model")[1]
-    settings = tomllib.loads((tmp_path / "secure/config.toml").read_text())
+    settings = tomllib.loads((folder / "config.toml").read_text())
     assert settings["training"]["dim"] == 16
-    assert list(tmp_path.glob("secure/transcript-*.bin"))
-    assert not list(tmp_path.glob("plain/transcript-*.bin"))
+    assert list(folder.glob("transcript-*.bin"))
+    assert not list(folder.parent.glob("plain/transcript-*.bin"))
 
 
 def test_killed_in_the_middle_and_resumed_gives_the_same_result(tmp_path: Path) -> None:
@@ -94,14 +103,13 @@ def test_killed_in_the_middle_and_resumed_gives_the_same_result(tmp_path: Path) 
     assert "complete" in again.out
 
 
-def test_every_client_reads_only_its_own_folder(tmp_path: Path) -> None:
+def test_every_client_reads_only_its_own_folder(secure: tuple[Path, Ended], tmp_path: Path) -> None:
     """With their own folders, under relative names, and no data set named: the same result as from the public set."""
     split = ["--dataset", "nations", "--clients", "3", "--by", "triples", "--seed", "0", "--out", str(tmp_path / "own")]
     assert partition.main(split) == 0
     options = [*TINY[2:], "--seed", "0", "--preset", "small"]
     assert run_job(4, *options, "--client-data", "own", "--out", "folders", cwd=tmp_path).code == 0
-    assert run_job(4, *options, "--dataset", "nations", "--out", "public", cwd=tmp_path).code == 0
-    assert summary(tmp_path / "folders")["mrr"] == summary(tmp_path / "public")["mrr"]
+    assert summary(tmp_path / "folders")["mrr"] == summary(secure[0])["mrr"]
 
 
 def test_without_mpirun_the_job_starts_itself(tmp_path: Path) -> None:
@@ -112,7 +120,10 @@ def test_without_mpirun_the_job_starts_itself(tmp_path: Path) -> None:
     assert summary(folder)["number_of_clients"] == 2
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "Ctrl-C"])
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(signal.SIGTERM, marks=pytest.mark.slow, id="SIGTERM"), pytest.param(signal.SIGINT, id="Ctrl-C")],
+)
 def test_ending_the_launcher_ends_the_job(tmp_path: Path, number: signal.Signals) -> None:
     """A signal to the process the user started leaves neither mpirun nor ranks behind, and one line on the screen."""
     options = [*TINY[:2], "--rounds", "100000", "--patience", "100000", "--checkpoint-every", "5", "--out", "run"]
@@ -152,29 +163,29 @@ def test_rows_of_one_holder_stay_local_and_are_counted(tmp_path: Path) -> None:
             assert row.tobytes() not in seen
 
 
-def test_secret_sums_are_read_from_the_clients_folders(tmp_path: Path) -> None:
+def test_secret_sums_are_read_from_the_clients_folders(secure: tuple[Path, Ended], tmp_path: Path) -> None:
     """The same results as under sums that the server reads, and none of them on the server's way there."""
-    for aggregation in ("secagg", "secret"):
-        ended = run_job(4, *TINY, "--aggregation", aggregation, "--out", aggregation, cwd=tmp_path)
-        assert ended.code == 0, ended.errors
-    assert summary(tmp_path / "secret")["mrr"] == summary(tmp_path / "secagg")["mrr"]
+    ended = run_job(4, *TINY, "--aggregation", "secret", "--out", "secret", cwd=tmp_path)
+    assert ended.code == 0, ended.errors
+    assert summary(tmp_path / "secret")["mrr"] == summary(secure[0])["mrr"]
     assert "the server added up what only clients can read" in ended.out
     assert "valid MRR" not in ended.out.split("test, tail side")[0]
 
 
-def test_a_broken_neighbour_does_not_matter(tmp_path: Path) -> None:
+def test_a_broken_neighbour_does_not_matter(secure: tuple[Path, Ended], tmp_path: Path) -> None:
     for name, content in {"a": "{", "b": "{}", "c": "[]"}.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "summary.json").write_text(content)
-    assert run_job(3, *TINY, "--out", "run", cwd=tmp_path).code == 0
+    shutil.copytree(secure[0], tmp_path / "run")
     (tmp_path / "run/summary.json").write_text("{}")  # and a summary that is none is written anew
-    again = run_job(3, "--resume", "run", cwd=tmp_path)
+    again = run_job(4, "--resume", "run", cwd=tmp_path)
     assert again.code == 0, again.errors
     assert summary(tmp_path / "run")["rounds"] == 4
 
 
-def test_eight_ranks_with_a_client_fraction(tmp_path: Path) -> None:
-    ended = run_job(8, *TINY, "--client-fraction", "0.5", "--model", "rotate", "--out", "run", cwd=tmp_path)
+@pytest.mark.parametrize(("ranks", "fraction"), [(6, "0.8"), pytest.param(8, "0.5", marks=pytest.mark.slow)])
+def test_a_client_fraction_draws_some_in_turns(tmp_path: Path, ranks: int, fraction: str) -> None:
+    ended = run_job(ranks, *TINY, "--client-fraction", fraction, "--model", "rotate", "--out", "run", cwd=tmp_path)
     assert ended.code == 0, ended.errors
     sizes = {client["bytes_up"] for client in summary(tmp_path / "run")["clients"]}
     assert len(sizes) > 1  # not everybody was drawn equally often
@@ -208,10 +219,10 @@ def test_a_leaky_split_is_trained_on_only_if_asked_for_and_then_told_first(tmp_p
         (3, ["--datset", "umls"], "unknown option --datset; did you mean --dataset?"),
         (3, ["--rounds", "many"], "--rounds"),
         (3, ["--dataset", "malformed.tsv"], "malformed.tsv, line 2"),
-        (3, ["--dataset", "tiny.tsv", "-n", "3"], "no training triples"),
+        pytest.param(3, ["--dataset", "tiny.tsv", "-n", "3"], "no training triples", marks=pytest.mark.slow),
         (3, ["--dataset", "nations", "--model", "distmult", "--lr", "1e30", "--rounds", "2"], "not finite in round 2"),
         (3, ["--out", "taken"], "exists already"),
-        (3, ["--client-data", "nowhere"], "nowhere"),
+        pytest.param(3, ["--client-data", "nowhere"], "nowhere", marks=pytest.mark.slow),
         (3, ["--by", "whole"], "--by whole is one client alone, not a federation: use python -m launch.entire"),
         (None, ["--by", "whole"], "python -m launch.entire"),
         (3, ["--resume", "taken"], "no config.toml"),

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 
 def test_crypten_imports_and_its_converters_refuse() -> None:
     code = (
@@ -22,8 +24,22 @@ def test_crypten_imports_and_its_converters_refuse() -> None:
 @pytest.mark.parametrize("package", ["phe", "crypten"])
 def test_no_module_brings_them_in_by_itself(package: str) -> None:
     code = (
-        "import sys, launch.job, launch.trainer, secure_kg.federation.client.client, protocols.crypten_import\n"
+        "import sys, launch.hosts.mpi, secure_kg.federation.server.serve, secure_kg.federation.client.take_part\n"
+        "import protocols.crypten_import\n"
         f"print({package!r} in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "False", done.stderr
+
+
+@pytest.mark.parametrize("missing", ["crypten", "omegaconf"])
+def test_what_needs_crypten_says_in_one_line_how_to_install_it(missing: str) -> None:
+    code = (
+        f"import sys\nsys.modules[{missing!r}] = None\n"
+        "from protocols.crypten_import import load_crypten\n"
+        "try:\n    load_crypten()\nexcept ImportError as problem:\n    print(problem)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    (line,) = done.stdout.splitlines()
+    assert line.startswith(f"CrypTen needs {missing}, which is not installed: pip install ")
+    assert "pip install --no-deps crypten==0.4.1" in line

@@ -1,6 +1,5 @@
 """A whole federation in one process: the real server, clients, trainers and protocols over the in-process transport."""
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from protocols.foundation.errors import Aborted, LeftOut
 from protocols.foundation.identifiers import SERVER, PartyId
 from protocols.session.credentials import Credentials
 from protocols.transport.base import Transport
@@ -17,10 +15,13 @@ from protocols.transport.in_process import InProcessNetwork
 from secure_kg.data.graph import ClientGraph
 from secure_kg.data.partition import partition
 from secure_kg.data.sources import load_source
-from secure_kg.federation.client.client import FederationClient
+from secure_kg.federation.client.site import Equipment, PreparedSite
+from secure_kg.federation.client.take_part import Participation, take_part
+from secure_kg.federation.in_process import run_in_process
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.server.pacing import Turns
 from secure_kg.federation.server.server import FederationServer
+from secure_kg.foundation.errors import InternalError
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.kge import KgeLearner
 from secure_kg.runs.outcome import ServerOutcome
@@ -39,8 +40,8 @@ def nations(clients: int, by: Any = "triples", seed: int = 0) -> list[ClientGrap
     return partition(load_source("nations"), clients, by, seed)
 
 
-class Vanished(Exception):
-    """A client is gone without a word, as if killed."""
+class Vanished(BaseException):
+    """A client is gone without a word, as if killed: nothing that its part catches."""
 
 
 @dataclass
@@ -74,43 +75,38 @@ def run_federation(
 ) -> Run:
     """`records`: where clients keep their records of openings, if these are to hold for several runs."""
     torch.set_num_threads(1)
-    network, run = InProcessNetwork(len(graphs)), Run()
+    run = Run()
     folder = RunFolder.reopen(path, config) if resume else RunFolder.create(path, config)
 
-    def serve() -> None:
-        try:
-            with network.endpoint(SERVER) as transport:
-                run.outcome = FederationServer(config, transport, folder, report, turns).run()
-        except Exception as problem:
-            run.server_error = problem
+    def endpoint(network: InProcessNetwork, party: PartyId) -> Transport:
+        return transport_of(network, party) if transport_of and party != SERVER else network.endpoint(party)
 
-    def take_part(number: int, graph: ClientGraph) -> None:
+    def serve(transport: Transport) -> ServerOutcome:
+        return FederationServer(config, transport, folder, report, turns).run()
+
+    def client(number: int, graph: ClientGraph) -> Callable[[Transport], Participation]:
         own = (client_config or {}).get(number, config)
-        transport = transport_of(network, number) if transport_of else network.endpoint(PartyId(number))
-        client = FederationClient(own, transport, len(graphs))
-        try:
-            client.greet()
-            make = trainer_of or _trainer
-            run.trainers[number] = make(graph, own, number)
-            record = records / f"client-{number}.record" if records is not None else None
-            client.run(run.trainers[number], folder.client(number), (credentials or {}).get(number), record)
-        except (Vanished, LeftOut):
-            run.gone.add(number)
-        except Aborted as problem:
-            run.client_errors[number] = problem
-        except Exception as problem:
-            run.client_errors[number] = problem
-            client.say_failed(str(problem))
 
-    threads = [threading.Thread(target=serve)]
-    threads += [
-        threading.Thread(target=take_part, args=(number, graph)) for number, graph in enumerate(graphs, start=1)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-        assert not thread.is_alive(), "a party hangs"
+        def equip() -> Equipment:
+            run.trainers[number] = (trainer_of or _trainer)(graph, own, number)
+            record = records / f"client-{number}.record" if records is not None else None
+            return Equipment(run.trainers[number], (credentials or {}).get(number), record)
+
+        site = PreparedSite(folder.client(number), equip)
+        return lambda transport: take_part(own, transport, len(graphs), site)
+
+    clients = {PartyId(number): client(number, graph) for number, graph in enumerate(graphs, start=1)}
+    ended = run_in_process(serve, clients, endpoint=endpoint, seconds=120)
+    assert not any(party.hangs for party in (ended.server, *ended.clients.values())), "a party hangs"
+    run.server_error = ended.server.error
+    if run.server_error is None:
+        run.outcome = ended.server.result()
+    for number, party in ended.clients.items():
+        if isinstance(party.error, Vanished) or Participation.EXCLUDED in party.values:
+            run.gone.add(number)
+        elif party.error is not None:
+            fault = isinstance(party.error, InternalError) and party.error.__cause__
+            run.client_errors[number] = fault or party.error
     return run
 
 

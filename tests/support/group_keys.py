@@ -13,7 +13,7 @@ from protocols.session.patience import Patience
 from protocols.sums.secagg.params import ThreatModel
 from protocols.sums.secagg.session import SecAggSession
 from protocols.sums.secagg.vectors import VectorClient, VectorServer
-from tests.support.in_threads import SESSION, Part, soon
+from tests.support.in_threads import SESSION, Part, at_once, at_server
 from tests.support.sum_conversations import ACTIVE, SEMI_HONEST, Foreseen, Silences, credentials
 
 
@@ -49,8 +49,8 @@ KINDS = {"semi-honest": Kind(SEMI_HONEST, lambda me: None), "signed": Kind(ACTIV
 def joining(kind: Kind, clients: Collection[PartyId]) -> Part:
     def join(conversation: Conversation) -> GroupKey:
         vectors = kind.client(clients, conversation.transport.party)
-        vectors.setup(conversation, soon())
-        return group_key.join(conversation, vectors.session, soon())
+        vectors.setup(at_once(conversation))
+        return group_key.join(at_once(conversation), vectors.session)
 
     return join
 
@@ -60,8 +60,8 @@ def serving_key(
 ) -> Part:
     def serve(conversation: Conversation) -> bytes:
         vectors, waiting, notice = kind.server(clients), patience or Foreseen(), silent or Silences()
-        vectors.setup(conversation, clients, waiting, notice)
-        return group_key.serve(conversation, clients, waiting, notice)
+        vectors.setup(at_server(conversation, clients, waiting, notice))
+        return group_key.serve(at_server(conversation, clients, waiting, notice))
 
     return serve
 

@@ -13,10 +13,10 @@ from protocols.holders.secret import SecretHolderClient, SecretHolderServer
 from protocols.session import group_key
 from protocols.session.conversation import Conversation
 from protocols.session.patience import Patience
-from protocols.session.turns import Silent
+from protocols.session.server_session import OnDropout
 from protocols.sums.secagg.params import complete_parameters
 from tests.support.group_keys import KINDS, Kind
-from tests.support.in_threads import soon
+from tests.support.in_threads import at_once, at_server
 from tests.support.sum_conversations import ACTIVE, SEMI_HONEST
 
 Held = Mapping[PartyId, Collection[int]]
@@ -28,21 +28,21 @@ class Counting:
     """How to make the two sides of one kind of count, set-up included."""
 
     client: Callable[[Conversation, Collection[PartyId]], HolderClient]
-    server: Callable[[Conversation, Collection[PartyId], Patience, Silent], HolderServer]
+    server: Callable[[Conversation, Collection[PartyId], Patience, OnDropout], HolderServer]
 
 
 def secret(kind: Kind) -> Counting:
     def client(conversation: Conversation, clients: Collection[PartyId]) -> HolderClient:
         vectors = kind.client(clients, conversation.transport.party)
-        vectors.setup(conversation, soon())
-        return SecretHolderClient(vectors, group_key.join(conversation, vectors.session, soon()))
+        vectors.setup(at_once(conversation))
+        return SecretHolderClient(vectors, group_key.join(at_once(conversation), vectors.session))
 
     def server(
-        conversation: Conversation, clients: Collection[PartyId], patience: Patience, silent: Silent
+        conversation: Conversation, clients: Collection[PartyId], patience: Patience, silent: OnDropout
     ) -> HolderServer:
         vectors = kind.server(clients)
-        vectors.setup(conversation, clients, patience, silent)
-        group_key.serve(conversation, clients, patience, silent)
+        vectors.setup(at_server(conversation, clients, patience, silent))
+        group_key.serve(at_server(conversation, clients, patience, silent))
         return SecretHolderServer(vectors)
 
     return Counting(client, server)

@@ -8,7 +8,7 @@ from protocols.foundation import wire
 from protocols.foundation.errors import PeerMisbehaved
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.holders.interface import PURPOSE, CountTask, Holders
-from protocols.holders.secret import enough_holders, held_vector, own_entries, rest_of_rows, vector_task
+from protocols.holders.secret import count_terms, enough_holders, held_vector, own_entries, rest_of_rows
 from protocols.primitives.group import FieldArray, PrimeField
 from protocols.primitives.prg import add_keystream
 from protocols.session.conversation import Conversation
@@ -24,7 +24,7 @@ from protocols.sums.secret.aggregation import mask_key, open_total
 from protocols.sums.totals import SumTotal
 from tests.support.group_keys import a_key
 from tests.support.holder_conversations import SECRET, TWINS, Counting, Held, rows, some_rows, task_of
-from tests.support.in_threads import Part, soon
+from tests.support.in_threads import Part, at_once, at_server
 from tests.support.sum_conversations import Foreseen, Silences, everyone
 
 CLIENTS = everyone(4)
@@ -53,8 +53,8 @@ def counting_in(counting: Counting, held: Held, *tasks: CountTask) -> Part:
         client = counting.client(conversation, CLIENTS)
         counts = []
         for task in tasks:
-            client.prepare(conversation, task, soon())
-            counts.append(client.count(conversation, task, rows(held[conversation.transport.party]), soon()))
+            client.prepare(at_once(conversation), task)
+            counts.append(client.count(at_once(conversation), task, rows(held[conversation.transport.party])))
         return counts
 
     return take_part
@@ -67,8 +67,8 @@ def serving(
         waiting, notice = patience or Foreseen(), silent or Silences()
         server = counting.server(conversation, CLIENTS, waiting, notice)
         for task in tasks:
-            server.prepare(conversation, task, CLIENTS, waiting, notice)
-            server.collect(conversation, task, waiting, notice, CLIENTS)
+            server.prepare(at_server(conversation, CLIENTS, waiting, notice), task)
+            server.collect(at_server(conversation, CLIENTS, waiting, notice), task)
 
     return serve
 
@@ -86,19 +86,19 @@ class Count:
         added: FieldArray = np.zeros(task.entries + 1, dtype="<u8")
         for party, of_party in self.held.items():
             vector = held_vector(of_party, self.own[party], task, key)
-            add_keystream(mask_key(key, vector_task(task), party), vector, FIELD)
+            add_keystream(mask_key(key, count_terms(task), party), vector, FIELD)
             FIELD.add_into(added, vector)
         self.total = SumTotal.of(task.round, PURPOSE, held.keys(), added)
 
     def read(self, party: PartyId, total: SumTotal | None = None) -> list[bool]:
         """As a client reads what it is sent."""
-        opened = open_total(self.key, vector_task(self.task), total or self.total)
+        opened = open_total(self.key, count_terms(self.task), total or self.total)
         rest = rest_of_rows(opened, self.held[party], self.own[party], self.task, self.key)
         return enough_holders(rest, self.task).tolist()
 
     def opened(self) -> FieldArray:
         """[entries per row, union]: what a client that holds nothing sees."""
-        words = open_total(self.key, vector_task(self.task), self.total).astype("<u8", copy=False)
+        words = open_total(self.key, count_terms(self.task), self.total).astype("<u8", copy=False)
         return words[:-1].reshape(self.task.entries_per_row, self.task.union_size)
 
     def left(self, party: PartyId) -> FieldArray:

@@ -21,14 +21,17 @@ from mpi4py import MPI
 from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import DeadlineExpired, LeftOut, PeerLost, PeerMisbehaved
 from protocols.foundation.identifiers import SERVER, SETUP, PartyId, RoundId, SessionId
+from protocols.session.client_session import ClientSession
 from protocols.session.conversation import Back, Conversation, LeaveOut
 from protocols.session.patience import Patience
-from protocols.sums.interface import Contribution, SumLayout, SumTask
+from protocols.sums.interface import Contribution, SumLayout
 from protocols.sums.plain import PlainSumClient, PlainSumServer
 from protocols.sums.secagg.params import ThreatModel
 from protocols.sums.secagg.sums import SecAggSumClient, SecAggSumServer
 from protocols.sums.secagg.vectors import VectorClient, VectorServer
+from protocols.sums.terms import SumTerms
 from protocols.transport.mpi import MpiTransport
+from tests.support.in_threads import at_server
 
 LARGE = 20 * 2**20 + 3
 IDLE_SECONDS = 3.0
@@ -204,8 +207,8 @@ INPUTS = {client: np.random.default_rng(client).uniform(-4, 4, 1000).astype(np.f
 UNHURRIED = Patience.fixed(60.0)
 
 
-def sum_of_all(round_id: int) -> SumTask:
-    return SumTask(RoundId(round_id), "rows", tuple(CLIENTS), LAYOUT)
+def sum_of_all(round_id: int) -> SumTerms[SumLayout]:
+    return SumTerms(RoundId(round_id), "rows", tuple(CLIENTS), LAYOUT)
 
 
 def contribution(client: PartyId) -> Contribution:
@@ -221,14 +224,14 @@ def masked_sum(transport: MpiTransport) -> Any:
     conversation, task, model = Conversation(transport, SESSION), sum_of_all(1), ThreatModel(0.25, 0.4)
     if transport.party != SERVER:
         client = SecAggSumClient(VectorClient(CLIENTS, model))
-        client.setup(conversation, soon())
-        client.prepare(conversation, task, soon())
-        client.contribute(conversation, task, contribution(transport.party), soon())
+        client.setup(ClientSession(conversation, soon()))
+        client.prepare(ClientSession(conversation, soon()), task)
+        client.contribute(ClientSession(conversation, soon()), task, contribution(transport.party))
         return None
     server = SecAggSumServer(VectorServer(len(CLIENTS), model))
-    server.setup(conversation, CLIENTS, UNHURRIED, unheard)
-    server.prepare(conversation, task, CLIENTS, UNHURRIED, unheard)
-    collected = server.collect(conversation, task, UNHURRIED, unheard)
+    server.setup(at_server(conversation, CLIENTS, UNHURRIED, unheard))
+    server.prepare(at_server(conversation, CLIENTS, UNHURRIED, unheard), task)
+    collected = server.collect(at_server(conversation, None, UNHURRIED, unheard), task)
     exact = INPUTS[ONE].astype(np.float64) + INPUTS[TWO]
     error = float(np.abs(collected.total.real - exact).max())
     counts, contributors = collected.total.counts.tolist(), sorted(collected.contributors)
@@ -244,22 +247,24 @@ def left_out(transport: MpiTransport) -> Any:
             try:
                 conversation.receive_any(SERVER, SETUP, soon())
             except LeftOut:
-                client.contribute(conversation, tasks[0], contribution(TWO), soon())
+                client.contribute(ClientSession(conversation, soon()), tasks[0], contribution(TWO))
                 conversation.send(SERVER, Back(), RoundId(1))
         else:
-            client.contribute(conversation, tasks[0], contribution(ONE), soon())
-        client.contribute(conversation, tasks[1], contribution(transport.party), soon())
+            client.contribute(ClientSession(conversation, soon()), tasks[0], contribution(ONE))
+        client.contribute(ClientSession(conversation, soon()), tasks[1], contribution(transport.party))
         return None
     server, silent = PlainSumServer(), list[Any]()
     patience = Patience(longest=60.0, grace=0.2)
-    server.prepare(conversation, tasks[0], CLIENTS, patience, unheard)
-    first = server.collect(conversation, tasks[0], patience, lambda parties, step: silent.append([*parties, step]))
+    server.prepare(at_server(conversation, CLIENTS, patience, unheard), tasks[0])
+    first = server.collect(
+        at_server(conversation, None, patience, lambda parties, step: silent.append([*parties, step])), tasks[0]
+    )
     conversation.send(TWO, LeaveOut(), RoundId(1))
     limit = soon()
     while not conversation.came_back(TWO) and not limit.expired:
         time.sleep(0.01)
-    server.prepare(conversation, tasks[1], CLIENTS, UNHURRIED, unheard)
-    second = server.collect(conversation, tasks[1], UNHURRIED, unheard)
+    server.prepare(at_server(conversation, CLIENTS, UNHURRIED, unheard), tasks[1])
+    second = server.collect(at_server(conversation, None, UNHURRIED, unheard), tasks[1])
     return {
         "silent": silent,
         "contributors": [sorted(collected.contributors) for collected in (first, second)],

@@ -34,7 +34,8 @@ from protocols.sums.secagg.openings import Openings
 from protocols.sums.secagg.params import SumParameters
 from protocols.sums.secagg.server import SecAggServer, Step
 from protocols.sums.secagg.session import SecAggSession
-from protocols.sums.secagg.terms import Terms
+from protocols.sums.secagg.terms import BoundTerms
+from protocols.sums.terms import SumTerms, VectorLayout
 
 SESSION: Final = SessionId(bytes(range(16)))
 PURPOSE: Final = "rows"
@@ -89,7 +90,7 @@ def channel_directory(adverts: Mapping[PartyId, AdvertiseChannel]) -> ChannelDir
 class Sum:
     """One sum: the server, the clients, their inputs, and what the server has last sent to whom."""
 
-    terms: Terms
+    terms: BoundTerms
     server: SecAggServer
     clients: dict[PartyId, SecAggClient]
     inputs: dict[PartyId, GroupVector]
@@ -124,8 +125,8 @@ class Sum:
 
     def exact(self, survivors: Collection[PartyId] | None = None) -> list[int]:
         """The sum of the inputs themselves."""
-        chosen = self.server.survivors if survivors is None else survivors
-        return exact_sum(self.terms.group, [self.inputs[party] for party in chosen], self.terms.length)
+        chosen, layout = self.server.survivors if survivors is None else survivors, self.terms.sum.layout
+        return exact_sum(layout.group, [self.inputs[party] for party in chosen], layout.entries)
 
 
 class Federation:
@@ -169,20 +170,20 @@ class Federation:
         transcript = setup_transcript(
             self.session, {PartyId(party): key for party, key in self.directory.channel_keys.items()}
         )
-        terms = Terms(
+        terms = BoundTerms(
             self.session,
             transcript,
-            RoundId(self.round),
-            purpose,
-            tuple(sorted(self.clients)),
             parameters,
-            group,
-            length,
-            model=model,
+            SumTerms(
+                RoundId(self.round), purpose, tuple(sorted(self.clients)), VectorLayout(group, length), model=model
+            ),
         )
         server = SecAggServer(terms, frozenset(self.clients), signed=self.signed)
         clients = {
-            party: begun.begin(RoundId(self.round), purpose, self.clients, parameters, group, length, model=model)
+            party: begun.begin(
+                SumTerms(RoundId(self.round), purpose, tuple(self.clients), VectorLayout(group, length), model=model),
+                parameters,
+            )
             for party, begun in self.sessions.items()
             if party not in without
         }

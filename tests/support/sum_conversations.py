@@ -12,15 +12,7 @@ from protocols.primitives.identity import IdentityKey
 from protocols.session.conversation import Conversation
 from protocols.session.credentials import Credentials
 from protocols.session.patience import Patience
-from protocols.sums.interface import (
-    Collected,
-    Contribution,
-    ContributionReport,
-    SumClient,
-    SumLayout,
-    SumServer,
-    SumTask,
-)
+from protocols.sums.interface import Collected, Contribution, ContributionReport, SumClient, SumLayout, SumServer
 from protocols.sums.plain import ClearInput, PlainSumClient, PlainSumServer
 from protocols.sums.secagg.messages import (
     AdvertiseKeys,
@@ -32,7 +24,8 @@ from protocols.sums.secagg.messages import (
 from protocols.sums.secagg.params import ThreatModel, complete_parameters
 from protocols.sums.secagg.sums import SecAggSumClient, SecAggSumServer
 from protocols.sums.secagg.vectors import VectorClient, VectorServer
-from tests.support.in_threads import PATIENCE, Part, converse, soon
+from protocols.sums.terms import SumTerms
+from tests.support.in_threads import PATIENCE, Part, at_once, at_server, converse
 
 PURPOSE = "rows"
 FIRST, SECOND = RoundId(1), RoundId(2)
@@ -123,9 +116,9 @@ def random_inputs(layout: SumLayout, clients: Collection[PartyId], seed: int = 0
 
 def is_sum_of(collected: Collected, layout: SumLayout, inputs: Inputs, parties: Collection[PartyId]) -> bool:
     """Whether it is, to the last bit, what adding up the encoded inputs of exactly `parties` in the clear gives."""
-    added = layout.ring.zeros(layout.entries)
+    added = layout.group.zeros(layout.entries)
     for party in parties:
-        layout.ring.add_into(added, layout.encode(inputs[party]).vector)
+        layout.group.add_into(added, layout.encode(inputs[party]).vector)
     expected = layout.decode(added)
     return (
         collected.contributors == frozenset(parties)
@@ -190,18 +183,18 @@ def stopping_at(kind: type[wire.Message]) -> Bend:
     return instead_of(kind, stop)
 
 
-def taking_part(twin: Twin, clients: Collection[PartyId], tasks: Sequence[tuple[SumTask, Inputs]]) -> Part:
+def taking_part(twin: Twin, clients: Collection[PartyId], tasks: Sequence[tuple[SumTerms[SumLayout], Inputs]]) -> Part:
     """An honest client; the reports of those sums in which it has an input."""
 
     def take_part(conversation: Conversation) -> list[ContributionReport]:
         me = conversation.transport.party
         client = twin.client(clients, me)
-        client.setup(conversation, soon())
+        client.setup(at_once(conversation))
         reports = []
         for task, inputs in tasks:
             if me in inputs:
-                client.prepare(conversation, task, soon())
-                reports.append(client.contribute(conversation, task, inputs[me], soon()))
+                client.prepare(at_once(conversation), task)
+                reports.append(client.contribute(at_once(conversation), task, inputs[me]))
         return reports
 
     return take_part
@@ -222,24 +215,26 @@ def bent(part: Part, bend: Bend) -> Part:
 def serving(
     twin: Twin,
     clients: Collection[PartyId],
-    tasks: Sequence[SumTask],
+    tasks: Sequence[SumTerms[SumLayout]],
     patience: Patience | None = None,
     silent: Silences | None = None,
 ) -> Part:
     def serve(conversation: Conversation) -> list[Collected]:
         server, waiting, notice = twin.server(clients), patience or Foreseen(), silent or Silences()
-        server.setup(conversation, clients, waiting, notice)
+        server.setup(at_server(conversation, clients, waiting, notice))
         collected = []
         for task in tasks:
-            server.prepare(conversation, task, clients, waiting, notice)
-            collected.append(server.collect(conversation, task, waiting, notice))
+            server.prepare(at_server(conversation, clients, waiting, notice), task)
+            collected.append(server.collect(at_server(conversation, None, waiting, notice), task))
         return collected
 
     return serve
 
 
-def task_of(layout: SumLayout, participants: Collection[PartyId], round_id: int = 1, purpose: str = PURPOSE) -> SumTask:
-    return SumTask(RoundId(round_id), purpose, tuple(participants), layout)
+def task_of(
+    layout: SumLayout, participants: Collection[PartyId], round_id: int = 1, purpose: str = PURPOSE
+) -> SumTerms[SumLayout]:
+    return SumTerms(RoundId(round_id), purpose, tuple(participants), layout)
 
 
 def sum_up(

@@ -7,18 +7,22 @@ from typing import Any
 import numpy as np
 
 from protocols.alignment.interface import Positions, Union
-from protocols.alignment.psu.attempts import UnionPlaces
+from protocols.alignment.psu.attempts import UnionPlaces, UnionTerms
 from protocols.alignment.psu.names import learn, objection, reveal
 from protocols.alignment.psu.union import join, serve
 from protocols.foundation import wire
 from protocols.foundation.errors import ProtocolError
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId
+from protocols.foundation.spent import Spent
 from protocols.primitives.group import GroupVector
+from protocols.session.client_session import ClientSession
 from protocols.session.conversation import Conversation, Failed
 from protocols.session.group_key import GroupKey
 from protocols.session.patience import Patience
+from protocols.sums.secagg.keys import ClientKeys, ServerKeys
 from protocols.sums.secagg.vectors import VectorClient, VectorServer
-from tests.support.in_threads import SESSION, Part, converse, soon
+from protocols.sums.terms import SumTerms
+from tests.support.in_threads import SESSION, Part, at_once, at_server, converse
 from tests.support.sum_conversations import SEMI_HONEST, Foreseen, Silences, everyone
 
 KEY = GroupKey(bytes(range(32)), SESSION, b"c" * 32)
@@ -41,11 +45,12 @@ def joining(
     def take_part(conversation: Conversation) -> Positions | ProtocolError:
         client = vectors(clients, SEMI_HONEST)
         try:
-            client.setup(conversation, soon())
+            client.setup(at_once(conversation))
             objecting = objection(names) if revealing else ""
-            positions = join(conversation, client, key, names, tuple(clients), bound, soon(), objecting)
+            keys, terms = ClientKeys(client, key), UnionTerms(tuple(clients), bound)
+            positions = join(at_once(conversation), keys, terms, names, objecting)
             if revealing:
-                reveal(conversation, client, positions, names, tuple(clients), soon())
+                reveal(at_once(conversation), client, tuple(clients), positions, names)
         except ProtocolError as problem:
             conversation.send(SERVER, Failed(str(problem)[:500]), RoundId(0))
             return problem
@@ -77,23 +82,23 @@ def serving(
     commitment: bytes = KEY.commitment,
     mend: Mended = lambda conversation: conversation,
 ) -> Part:
-    """`live`: whether those who fall silent are taken from the parties that are present, as a real server does."""
+    """`live`: whether the callback itself takes dropouts from the parties that are present, as a real server's does."""
 
     def take_part(straight: Conversation) -> Served:
         conversation = mend(straight)
         server, waiting, served = VectorServer(len(clients), SEMI_HONEST), patience or Foreseen(), Served()
-        present = set(clients)
 
-        def silent(parties: Collection[PartyId], step: str) -> None:
+        def dropout(parties: Collection[PartyId], step: str) -> None:
             served.silences(parties, step)
             if live:
-                present.difference_update(parties)
+                session.attending.difference_update(parties)
 
+        session = at_server(conversation, clients, waiting, dropout)
         try:
-            server.setup(conversation, clients, waiting, silent)
-            served.union = serve(conversation, server, commitment, tuple(clients), present, bound, waiting, silent)
+            server.setup(session)
+            served.union = serve(session, ServerKeys(server, commitment), UnionTerms(tuple(clients), bound))
             if revealing:
-                served.names = learn(conversation, server, served.union, tuple(clients), present, waiting, silent)
+                served.names = learn(session, server, tuple(clients), served.union)
         except ProtocolError as problem:
             served.problem = problem
             straight.abort(clients, str(problem), RoundId(0))
@@ -162,5 +167,8 @@ class AnsweringOtherwise(Conversation):
 class Noise(VectorClient):
     """A client that adds noise in place of its table."""
 
-    def contribute(self, conversation: Conversation, task: Any, vector: GroupVector, *rest: Any, **named: Any) -> float:
-        return super().contribute(conversation, task, task.group.uniform((task.length,)), *rest, **named)
+    def contribute(
+        self, session: ClientSession, terms: SumTerms[Any], vector: GroupVector, *rest: Any, **named: Any
+    ) -> Spent:
+        noise = terms.layout.group.uniform((terms.layout.entries,))
+        return super().contribute(session, terms, noise, *rest, **named)

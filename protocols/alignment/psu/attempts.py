@@ -28,13 +28,14 @@ from protocols.foundation.identifiers import SETUP, PartyId, SessionId
 from protocols.primitives.group import FieldArray, PrimeField
 from protocols.session.conversation import MAX_PURPOSE
 from protocols.session.group_key import GroupKey
-from protocols.sums.secagg.vectors import VectorTask
+from protocols.sums.terms import SumTerms, VectorLayout
 
 GROWTH: Final = 4
 MAX_ATTEMPTS: Final = 3
 MAX_BOUND: Final = 1 << 24
 """A table for so many names has 659 MB; one for twice as many would not fit a frame."""
 _DOMAIN: Final = b"secure-kg/psu/attempt/1"
+_FIELD: Final = PrimeField()
 
 
 @wire.message(0x0301, wire.MAX_FRAME_BYTES)
@@ -54,6 +55,16 @@ class UnionPlaces(wire.Message, frozen=True):
         wire.require_array(self.places, "<u4", ndim=1)
         wire.require((self.size == 0) == (len(self.places) == 0), "a size without places, or places without a size")
         wire.require(int(self.places.max(initial=0)) < max(1, self.size), "a place beyond the union")
+
+
+@dataclass(frozen=True, slots=True)
+class UnionTerms:
+    """Public parameters of one alignment; each party has them in its own configuration."""
+
+    participants: tuple[PartyId, ...]
+    """All that may take part."""
+    bound: int
+    """How many names the union may have in the first attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +102,9 @@ class Attempt:
         """A digest of all that clients must agree on before their tables may be added."""
         return digest(_DOMAIN, b"terms", struct.pack("<Q", self.layout.third), self.layout.salt, self.commitment)
 
-    def task(self, clients: tuple[PartyId, ...]) -> VectorTask:
-        return VectorTask(SETUP, self.purpose, clients, PrimeField(), self.layout.entries, self.model)
+    def terms(self, clients: tuple[PartyId, ...], state: bytes = b"") -> SumTerms[VectorLayout]:
+        """Of the sum of tables. `state`: a client's commitment to its names."""
+        return SumTerms(SETUP, self.purpose, clients, VectorLayout(_FIELD, self.layout.entries), self.model, state)
 
     def tag_key(self, key: GroupKey) -> bytes:
         """For the tags of this attempt and of no other."""

@@ -1,4 +1,4 @@
-"""How large a table is, and which of its cells belong to a tag. Public, and the same for all clients and the server.
+"""Layout of a union table: its size, and the cells that belong to a tag. Public, and the same for all parties.
 
 A table has three thirds, and a tag has one cell in each. Which one is a hash of the tag and the salt. The hash is no
 cryptographic one and need not be: tags are pseudorandom, so whoever lacks the key of the tags cannot choose names that

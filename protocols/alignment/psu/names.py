@@ -30,14 +30,13 @@ import numpy.typing as npt
 
 from protocols.alignment.interface import Positions, Union
 from protocols.foundation import wire
-from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import PeerMisbehaved, ProtocolError
 from protocols.foundation.identifiers import SETUP, PartyId
 from protocols.primitives.group import MODULUS, FieldArray, PrimeField
-from protocols.session.conversation import Conversation
-from protocols.session.patience import Patience
-from protocols.session.turns import Silent
-from protocols.sums.secagg.vectors import VectorClient, VectorServer, VectorTask
+from protocols.session.client_session import ClientSession
+from protocols.session.server_session import ServerSession
+from protocols.sums.secagg.vectors import VectorClient, VectorServer
+from protocols.sums.terms import SumTerms, VectorLayout
 
 PURPOSE: Final = "union names"
 MAX_NAME_BYTES: Final = 255
@@ -57,33 +56,24 @@ _LIMB_LIMIT: Final = np.uint64(1 << (8 * LIMB_BYTES))
 
 
 def reveal(
-    conversation: Conversation,
+    session: ClientSession,
     vectors: VectorClient,
+    clients: tuple[PartyId, ...],
     positions: Positions,
     names: Sequence[str],
-    clients: tuple[PartyId, ...],
-    deadline: Deadline,
 ) -> None:
     """The client's side. `names`: those the `positions` were asked for, in the same order, without an `objection`."""
     vector = written(positions, names)
-    task = names_task(clients, positions.union_size, positions.digest)
-    vectors.prepare(conversation, task, deadline)
-    vectors.contribute(conversation, task, vector, deadline)
+    terms = names_terms(clients, positions.union_size, positions.digest)
+    vectors.prepare(session, terms)
+    vectors.contribute(session, terms, vector)
 
 
-def learn(
-    conversation: Conversation,
-    vectors: VectorServer,
-    union: Union,
-    clients: tuple[PartyId, ...],
-    present: Collection[PartyId],
-    patience: Patience,
-    silent: Silent,
-) -> list[str]:
+def learn(session: ServerSession, vectors: VectorServer, clients: tuple[PartyId, ...], union: Union) -> list[str]:
     """The server's side: the names by position. Empty where nobody is left who holds one."""
-    task = names_task(clients, union.size, union.digest)
-    vectors.prepare(conversation, task, present, patience, silent)
-    total = vectors.collect(conversation, task, patience, silent, present)
+    terms = names_terms(clients, union.size, union.digest)
+    vectors.prepare(session, terms)
+    total = vectors.collect(session, terms)
     return read(total.vector.astype(np.uint64, copy=False), union.size)
 
 
@@ -135,9 +125,9 @@ def read(total: FieldArray, size: int) -> list[str]:
     return names
 
 
-def names_task(clients: tuple[PartyId, ...], size: int, digest: bytes) -> VectorTask:
+def names_terms(clients: tuple[PartyId, ...], size: int, digest: bytes) -> SumTerms[VectorLayout]:
     _require_room(size)
-    return VectorTask(SETUP, PURPOSE, clients, _FIELD, size * POSITION_ENTRIES, digest)
+    return SumTerms(SETUP, PURPOSE, clients, VectorLayout(_FIELD, size * POSITION_ENTRIES), digest)
 
 
 def _require_room(size: int) -> None:

@@ -1,4 +1,4 @@
-"""How clients find the positions of their names without being told the tags of the union.
+"""Places: clients find the positions of their names without being told the tags of the union.
 
 The server has peeled the union from the table. It deals out the positions 0 to m - 1 at random and publishes one number
 modulo m for each cell of the table, so that for each tag of the union the numbers in its three cells add up to its

@@ -36,7 +36,8 @@ from protocols.session.group_key import GroupKey
 from protocols.session.messages import COMMITMENT_BYTES
 from protocols.sums.secagg.params import ThreatModel
 from protocols.sums.secagg.server import Step
-from protocols.sums.secagg.simulation import Progress, SimulationResult, simulate
+from protocols.sums.secagg.simulation import Progress, Scenario, SimulationResult, simulate
+from protocols.sums.terms import VectorLayout
 
 CLIENT_PARTS: Final = ("tagging", "writing", "masked sum", "lookup")
 SERVER_PARTS: Final = ("masked sum", "peeling", "places")
@@ -142,15 +143,9 @@ class _Simulation:
             with _measured(seconds, "writing"):
                 return write(tags, attempt.layout)
 
-        result = simulate(
-            len(self._names),
-            attempt.layout.entries,
-            model=self._model,
-            inputs=table_of,
-            dropped=self._dropped,
-            group=PrimeField(),
-            progress=self._progress,
-        )
+        layout = VectorLayout(PrimeField(), attempt.layout.entries)
+        scenario = Scenario(len(self._names), layout, self._model, self._dropped)
+        result = simulate(scenario, table_of, self._progress)
         for part in seconds:
             self._client[part] += seconds[part] / len(self._tags)
         self._client["masked sum"] += result.client_seconds

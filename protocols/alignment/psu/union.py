@@ -7,68 +7,60 @@ on its own names is told to nobody, and either all go on or all stop in the same
 """
 
 from collections.abc import Collection
-from dataclasses import replace
 from itertools import count
 
 import numpy as np
 
 from protocols.alignment.interface import Positions, Union
-from protocols.alignment.psu.attempts import Attempt, UnionPlaces, union_places_bytes
+from protocols.alignment.psu.attempts import Attempt, UnionPlaces, UnionTerms, union_places_bytes
 from protocols.alignment.psu.layout import TableLayout
 from protocols.alignment.psu.places import places_of
 from protocols.alignment.psu.table import PeelFailed, peel_in_rounds, write
 from protocols.alignment.psu.tags import tags_of
 from protocols.alignment.psu.vote import count_votes, vote
 from protocols.foundation import wire
-from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import PeerMisbehaved, UnexpectedMessage
-from protocols.foundation.identifiers import SERVER, SETUP, PartyId
+from protocols.foundation.identifiers import SETUP
 from protocols.primitives.group import FieldArray, GroupVector, PrimeField
-from protocols.session.conversation import Conversation
-from protocols.session.group_key import GroupKey
-from protocols.session.patience import Patience
-from protocols.session.turns import Silent
-from protocols.sums.secagg.vectors import VectorClient, VectorServer
+from protocols.session.client_session import ClientSession
+from protocols.session.server_session import ServerSession
+from protocols.sums.secagg.keys import ClientKeys, ServerKeys
 
 STEP = "union places"
 
 
 def join(
-    conversation: Conversation,
-    vectors: VectorClient,
-    key: GroupKey,
+    session: ClientSession,
+    keys: ClientKeys,
+    terms: UnionTerms,
     names: Collection[str],
-    clients: tuple[PartyId, ...],
-    bound: int,
-    deadline: Deadline,
     objection: str = "",
     state: bytes = b"",
 ) -> Positions:
     """The client's side: the positions of `names`, in their order; a name that stands twice has its position twice.
 
-    `clients`, all that may take part, and `bound`, how many names the union may have in the first attempt, are public
-    and part of every party's own configuration. A client without names takes part like the others. `objection`: a
-    reason of the caller's own, by the names it holds, why no alignment may come of this; it is told to nobody.
-    `AlignmentRefused` if any client objects. `state`: the client's commitment to its names, the same in every attempt
-    (`protocols.sums.secagg.openings`): no attempt is then opened over other clients than the one before.
+    A client without names takes part like the others. `objection`: a reason of the caller's own, by the names it holds,
+    why no alignment may come of this; it is told to nobody. `AlignmentRefused` if any client objects. `state`: the
+    client's commitment to its names, the same in every attempt (`protocols.sums.secagg.openings`): no attempt is then
+    opened over other clients than the one before.
     """
     different = {name: index for index, name in enumerate(dict.fromkeys(names))}
     for number in count():
-        attempt = Attempt.of(number, bound, conversation.session, key.commitment)
-        task = replace(attempt.task(clients), state=state)
-        vectors.prepare(conversation, task, deadline)
-        tags = tags_of(different, attempt.tag_key(key))
-        vectors.contribute(conversation, task, _table(tags, attempt.layout), deadline)
-        conversation.admit(union_places_bytes(attempt.purpose, attempt.layout.cells))
-        with conversation.transport.phase(SETUP, STEP):
-            answer = conversation.receive(SERVER, UnionPlaces, SETUP, deadline, attempt.purpose)
+        attempt = Attempt.of(number, terms.bound, session.conversation.session, keys.key.commitment)
+        of_tables = attempt.terms(terms.participants, state)
+        keys.vectors.prepare(session, of_tables)
+        tags = tags_of(different, attempt.tag_key(keys.key))
+        keys.vectors.contribute(session, of_tables, _table(tags, attempt.layout))
+        session.conversation.admit(union_places_bytes(attempt.purpose, attempt.layout.cells))
+        with session.phase(SETUP, STEP):
+            answer = session.receive(UnionPlaces, SETUP, attempt.purpose)
         if answer.purpose != attempt.purpose:
             raise UnexpectedMessage(f"the server answered '{answer.purpose}' where '{attempt.purpose}' was due")
         if answer.size:
             break
     looked_up = attempt.look_up(answer, tags)
     found, objection = looked_up.positions, objection or looked_up.objection
-    vote(conversation, vectors, key, clients, found.digest, objection, deadline)
+    vote(session, keys, terms.participants, found.digest, objection)
     if len(different) == len(names):
         return found
     expanded = found.own[np.array([different[name] for name in names], dtype=np.int64)]
@@ -80,41 +72,24 @@ def _table(tags: FieldArray, layout: TableLayout) -> FieldArray:
     return write(tags, layout, wire.array_in_frame(layout.entries, PrimeField().dtype))
 
 
-def serve(
-    conversation: Conversation,
-    vectors: VectorServer,
-    commitment: bytes,
-    clients: tuple[PartyId, ...],
-    present: Collection[PartyId],
-    bound: int,
-    patience: Patience,
-    silent: Silent,
-) -> Union:
-    """The server's side: the union of those whose tables are in the sum. How the vote ends it hears from the clients.
+def serve(session: ServerSession, keys: ServerKeys, terms: UnionTerms) -> Union:
+    """The server's side: the union of those whose tables are in the sum.
 
-    `commitment`: to the clients' key (`protocols.session.group_key`). `present`: those of `clients` that are still
-    there; it may shrink meanwhile. Who falls silent is reported to `silent` and left out of what follows.
+    How the vote ends it hears from the clients.
     """
-    gone: set[PartyId] = set()
-
-    def lost(parties: Collection[PartyId], step: str) -> None:
-        gone.update(parties)
-        silent(parties, step)
-
+    vectors = keys.vectors
     for number in count():
-        attempt = Attempt.of(number, bound, conversation.session, commitment)
-        task = attempt.task(clients)
-        vectors.prepare(conversation, task, set(present) - gone, patience, lost)
-        total = vectors.collect(conversation, task, patience, lost, set(present) - gone)
+        attempt = Attempt.of(number, terms.bound, session.conversation.session, keys.commitment)
+        of_tables = attempt.terms(terms.participants)
+        vectors.prepare(session, of_tables)
+        total = vectors.collect(session, of_tables)
         answer = answer_of(total.vector, attempt)
-        with conversation.transport.phase(SETUP, STEP):
-            if unreached := conversation.broadcast((set(present) - gone) & total.contributors, answer, SETUP):
-                lost(unreached, STEP)
+        with session.phase(SETUP, STEP):
+            session.broadcast(total.contributors, answer, SETUP, STEP)
         if answer.size:
             break
     union = Union(answer.size, attempt.digest(answer))
-    there = (set(present) - gone) & total.contributors
-    count_votes(conversation, vectors, clients, union.digest, there, patience, lost)
+    count_votes(session.among(total.contributors), vectors, terms.participants, union.digest)
     return union
 
 

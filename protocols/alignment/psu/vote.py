@@ -1,4 +1,4 @@
-"""Whether all clients accept the places of a union: a secret vote, so that nobody shows by a complaint what it holds.
+"""Secret vote on the places of a union, so that nobody shows by a complaint what it holds.
 
 A server that makes up places can put the tags of two names on one position, or claim a union smaller than some client's
 set. Whoever holds both names notices. Were that client to say so, the server would learn that it holds them. So a
@@ -38,22 +38,21 @@ Different places. The vote is bound to a digest of the places: clients that were
 and stop before anything is sent, which depends on what they were sent and not on what they hold.
 """
 
-from collections.abc import Collection
 from typing import Final
 
 import numpy as np
 
-from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import PeerMisbehaved, ProtocolError
-from protocols.foundation.identifiers import SERVER, SETUP, PartyId
+from protocols.foundation.identifiers import SETUP, PartyId
 from protocols.primitives.group import FieldArray, PrimeField
 from protocols.primitives.prg import combine_keystreams
-from protocols.session.conversation import Conversation
+from protocols.session.client_session import ClientSession
 from protocols.session.group_key import GroupKey
-from protocols.session.patience import Patience
-from protocols.session.turns import Silent
-from protocols.sums.secagg.vectors import VectorClient, VectorServer, VectorTask
+from protocols.session.server_session import ServerSession
+from protocols.sums.secagg.keys import ClientKeys
+from protocols.sums.secagg.vectors import VectorServer
 from protocols.sums.secret.aggregation import mask_key, open_total
+from protocols.sums.terms import Layout, SumTerms, VectorLayout
 from protocols.sums.totals import SumTotal
 
 PURPOSE: Final = "union vote"
@@ -74,80 +73,59 @@ class AlignmentRefused(ProtocolError):
         self.objection = objection
 
 
-def vote_task(clients: tuple[PartyId, ...], digest: bytes) -> VectorTask:
+def vote_terms(clients: tuple[PartyId, ...], digest: bytes) -> SumTerms[VectorLayout]:
     """`digest`: of the places that were sent to all (`Attempt.digest`)."""
-    return VectorTask(SETUP, PURPOSE, clients, _FIELD, ENTRIES, digest)
+    return SumTerms(SETUP, PURPOSE, clients, VectorLayout(_FIELD, ENTRIES), digest)
 
 
-def vote(
-    conversation: Conversation,
-    vectors: VectorClient,
-    key: GroupKey,
-    clients: tuple[PartyId, ...],
-    digest: bytes,
-    objection: str,
-    deadline: Deadline,
-) -> None:
+def vote(session: ClientSession, keys: ClientKeys, clients: tuple[PartyId, ...], digest: bytes, objection: str) -> None:
     """The client's side: returns if all who voted accept the places with this digest, else `AlignmentRefused`.
 
     `objection`: why this client does not accept them; empty if it does. It is not sent.
     """
-    task, me = vote_task(clients, digest), conversation.transport.party
-    vectors.prepare(conversation, task, deadline)
-    vectors.contribute(conversation, task, ballot(bool(objection), task, key), deadline, [mask_key(key, task, me)])
-    with conversation.transport.phase(SETUP, PURPOSE):
-        total = conversation.receive(SERVER, SumTotal, SETUP, deadline, PURPOSE)
-    accepted = me in total.contributors and accepts(total, task, key)
+    terms, key = vote_terms(clients, digest), keys.key
+    keys.vectors.prepare(session, terms)
+    own = ballot(bool(objection), terms, key)
+    keys.vectors.contribute(session, terms, own, [mask_key(key, terms, session.party)])
+    with session.phase(SETUP, PURPOSE):
+        total = session.receive(SumTotal, SETUP, PURPOSE)
+    accepted = session.party in total.contributors and accepts(total, terms, key)
     if objection or not accepted:
         raise AlignmentRefused(objection)
 
 
-def count_votes(
-    conversation: Conversation,
-    vectors: VectorServer,
-    clients: tuple[PartyId, ...],
-    digest: bytes,
-    present: Collection[PartyId],
-    patience: Patience,
-    silent: Silent,
-) -> None:
+def count_votes(session: ServerSession, vectors: VectorServer, clients: tuple[PartyId, ...], digest: bytes) -> None:
     """The server's side: add up what it cannot read, and send it to those who are in it and still there."""
-    task, there = vote_task(clients, digest), set(present)
-
-    def lost(parties: Collection[PartyId], step: str) -> None:
-        there.difference_update(parties)
-        silent(parties, step)
-
-    vectors.prepare(conversation, task, there, patience, lost)
-    total = vectors.collect(conversation, task, patience, lost, there)
+    terms = vote_terms(clients, digest)
+    vectors.prepare(session, terms)
+    total = vectors.collect(session, terms)
     message = SumTotal.of(SETUP, PURPOSE, total.contributors, total.vector)
-    with conversation.transport.phase(SETUP, PURPOSE):
-        if unreached := conversation.broadcast(total.contributors & there, message, SETUP):
-            lost(unreached, PURPOSE)
+    with session.phase(SETUP, PURPOSE):
+        session.broadcast(total.contributors, message, SETUP, PURPOSE)
 
 
-def ballot(objects: bool, task: VectorTask, key: GroupKey) -> FieldArray:
+def ballot(objects: bool, terms: SumTerms[Layout], key: GroupKey) -> FieldArray:
     """A vote and its check [2], before any mask."""
     weight = _FIELD.uniform((1,))
     while not weight[0]:
         weight = _FIELD.uniform((1,))
     # The same work for both votes.
     chosen = weight * np.uint64(objects)
-    return np.concatenate((chosen, _FIELD.multiply(chosen, _factor(task, key))))
+    return np.concatenate((chosen, _FIELD.multiply(chosen, _factor(terms, key))))
 
 
-def accepts(total: SumTotal, task: VectorTask, key: GroupKey) -> bool:
+def accepts(total: SumTotal, terms: SumTerms[Layout], key: GroupKey) -> bool:
     """Whether the total is that of its contributors' votes, none of which is an objection."""
     try:
-        opened = open_total(key, task, total).astype(np.uint64, copy=False)
+        opened = open_total(key, terms, total).astype(np.uint64, copy=False)
     except PeerMisbehaved:
         return False
-    sound = bool(_FIELD.multiply(opened[:1], _factor(task, key))[0] == opened[1])
+    sound = bool(_FIELD.multiply(opened[:1], _factor(terms, key))[0] == opened[1])
     return sound and not opened[0]
 
 
-def _factor(task: VectorTask, key: GroupKey) -> FieldArray:
+def _factor(terms: SumTerms[Layout], key: GroupKey) -> FieldArray:
     """[1]: uniform to whoever lacks the group key."""
     factor: FieldArray = np.zeros(1, dtype=_FIELD.dtype)
-    combine_keystreams(factor, _FIELD, [key.derive("union vote check", task.round, binding=task.model)])
+    combine_keystreams(factor, _FIELD, [key.derive("union vote check", terms.round, binding=terms.model)])
     return factor

@@ -45,7 +45,7 @@ from protocols.sums.secagg.messages import (
     UnmaskShares,
 )
 from protocols.sums.secagg.openings import Opening, Openings
-from protocols.sums.secagg.terms import Advert, Terms
+from protocols.sums.secagg.terms import Advert, BoundTerms
 
 
 class _NotSerialised:
@@ -129,18 +129,16 @@ State: TypeAlias = New | Advertised | Shared | Ready | Masked | Signed | Answere
 
 
 class SecAggClient:
-    """`channels` are those of the session this sum belongs to (`ClientSession.begin` makes the object)."""
+    """`channels` are those of the session this sum belongs to (`SecAggSession.begin` makes the object)."""
 
     def __init__(
         self,
         party: PartyId,
-        terms: Terms,
+        terms: BoundTerms,
         channels: PairSecrets,
         credentials: Credentials | None,
         openings: Openings | None = None,
-        state: bytes = b"",
     ) -> None:
-        """`state`: this client's commitment to what its input depends on (`openings`)."""
         self.party = party
         self.state: State = New()
         self._terms = terms
@@ -148,7 +146,7 @@ class SecAggClient:
         self._credentials = credentials
         self._openings = openings if openings is not None else Openings()
         self._neighbours = frozenset(terms.graph.neighbours(party))
-        self._states = {party: state}
+        self._states = {party: terms.sum.state}
 
     def __repr__(self) -> str:
         return f"SecAggClient(party={self.party}, state={self.state.name})"
@@ -162,14 +160,14 @@ class SecAggClient:
         signature, advert = b"", Advert(mask_key.public, self._states[self.party])
         if self._credentials is not None:
             signature = self._credentials.sign(self._terms.advert_statement(self.party, advert))
-        return AdvertiseKeys(self._terms.purpose, advert.mask_key, advert.state, signature)
+        return AdvertiseKeys(self._terms.sum.purpose, advert.mask_key, advert.state, signature)
 
     def receive(self, message: wire.Message) -> wire.Message | None:
         """The answer to `message`, if there is one. Raises, and is aborted, unless the state waits for it."""
         try:
             match self.state, message:
                 case (_, KeyDirectory() | EncryptedShares() | Survivors() | SignedSurvivors()) if (
-                    message.purpose != self._terms.purpose
+                    message.purpose != self._terms.sum.purpose
                 ):
                     raise PeerMisbehaved("a message for another sum")
                 case Advertised() as state, KeyDirectory():
@@ -203,14 +201,14 @@ class SecAggClient:
         state = self.state
         if not isinstance(state, Ready):
             raise self._aborted(UnexpectedMessage(f"an input in state '{state.name}'"))
-        group = self._terms.group
-        group.require(vector, self._terms.length)
+        layout = self._terms.sum.layout
+        layout.group.require(vector, layout.entries)
         self._openings.may_come(self._opening(frozenset({self.party, *state.held})))
         self.state = Masked(state.own_seed_share, state.held)
         added = [*more_masks, state.self_mask, *(key for peer, key in state.masks.items() if self.party < peer)]
         subtracted = [key for peer, key in state.masks.items() if self.party > peer]
-        combine_keystreams(vector, group, added, subtracted)
-        return MaskedInput(self._terms.purpose, vector, self._terms.peers_digest(self.party, state.masks.keys()))
+        combine_keystreams(vector, layout.group, added, subtracted)
+        return MaskedInput(self._terms.sum.purpose, vector, self._terms.peers_digest(self.party, state.masks.keys()))
 
     def abort(self, reason: str) -> None:
         """Forget every secret of this sum. The object answers nothing from now on."""
@@ -242,7 +240,7 @@ class SecAggClient:
         seed_shares = split(seed, holders, threshold)
         sealed = {int(peer): self._seal(peer, adverts, mask_shares[peer] + seed_shares[peer]) for peer in agreed}
         self.state = Shared(adverts, agreed, seed, seed_shares[self.party])
-        return ShareKeys(self._terms.purpose, sealed, self._terms.seed_commitment(self.party, seed))
+        return ShareKeys(self._terms.sum.purpose, sealed, self._terms.seed_commitment(self.party, seed))
 
     def _keep_shares(self, state: Shared, message: EncryptedShares) -> None:
         """Figure 4, round 2. Whoever's shares cannot be opened here could not be recovered later: no input is given."""
@@ -273,7 +271,7 @@ class SecAggClient:
         self._openings.open(self._opening(survivors))
         seeds = {int(peer): state.held[peer].seed for peer in survivors - {self.party}}
         answer = UnmaskShares(
-            self._terms.purpose,
+            self._terms.sum.purpose,
             {int(peer): state.held[peer].mask_key for peer in dropped},
             seeds | {int(self.party): state.own_seed_share},
         )
@@ -282,7 +280,7 @@ class SecAggClient:
             return answer
         self.state = Signed(survivors, answer)
         statement = self._terms.survivors_statement(self.party, survivors)
-        return SurvivorSignature(self._terms.purpose, self._credentials.sign(statement))
+        return SurvivorSignature(self._terms.sum.purpose, self._credentials.sign(statement))
 
     def _answer_signatures(self, state: Signed, message: SignedSurvivors) -> UnmaskShares:
         """Figure 4, rounds 3 and 4: a threshold of clients must have been told the same survivors."""
@@ -306,8 +304,9 @@ class SecAggClient:
         """The sum as it is about to be opened, for the client's own record."""
         states = {peer: self._states[peer] for peer in sorted(survivors)}
         # The sums of a set-up are bound to their session: what they say of the same states is the same all the same.
-        model = self._terms.model if self._terms.round != SETUP else b""
-        return Opening(self._terms.round, self._terms.purpose, survivors, states, model)
+        terms = self._terms.sum
+        model = terms.model if terms.round != SETUP else b""
+        return Opening(terms.round, terms.purpose, survivors, states, model)
 
     def _require_enough(self, count: int, what: str) -> None:
         least = max(self._terms.parameters.min_survivors, self._terms.parameters.threshold)

@@ -1,4 +1,4 @@
-"""Who masks with whom in one sum: everyone with everyone, or a circulant graph on a random ring order.
+"""Masking graph of one sum: everyone with everyone, or a circulant graph on a random ring order.
 
 Parties:     the participants of one sum. Each computes the graph from its own reckoning of the participants, so that
              nobody has to believe the server who is whose neighbour.

@@ -1,4 +1,4 @@
-"""Which sums a client has helped to open, over whom and from which states: kept as long as inputs may come again.
+"""Openings: the sums a client has helped to open, over whom and from which states, kept as long as inputs may repeat.
 
 Two sums that hold the same secret over different survivors can be subtracted from each other, and what is left belongs
 to those who are in one of them only. So every client commits, before a sum, to the state that its input depends on (its
@@ -60,7 +60,7 @@ class Opening:
     states: Mapping[PartyId, bytes] = field(default_factory=dict)
     """The survivors' commitments. Empty ones guard nothing: such an input is fresh each time."""
     model: bytes = b""
-    """Digest of what all of them have applied (`Terms.model`)."""
+    """Digest of what all of them have applied (`SumTerms.model`)."""
     run: str = ""
     """In which run, by the client's own count: rounds of different runs have nothing in common."""
     lineage: str = ""

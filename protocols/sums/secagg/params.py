@@ -1,4 +1,4 @@
-"""How many neighbours a client masks with and how many shares open a secret, from what the operator declares.
+"""Parameters of a masked sum (neighbours, threshold), derived from what the operator declares.
 
 Parties:     n clients of one sum, 1 server. Every client reckons the parameters from its own copy of the declaration.
 Adversary:   the server (semi-honest or active) with at most c = floor(corrupt n) clients; at most d = floor(dropout n)

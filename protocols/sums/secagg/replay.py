@@ -23,7 +23,7 @@ from protocols.sums.secagg.messages import (
     UnmaskShares,
 )
 from protocols.sums.secagg.server import SecAggServer
-from protocols.sums.secagg.terms import Terms
+from protocols.sums.secagg.terms import BoundTerms
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class OpenedVector:
 class _Recording(SecAggServer):
     """Keeps the secrets that are rebuilt."""
 
-    def __init__(self, terms: Terms, present: frozenset[PartyId], signed: bool) -> None:
+    def __init__(self, terms: BoundTerms, present: frozenset[PartyId], signed: bool) -> None:
         super().__init__(terms, present, signed)
         self.rebuilt: dict[str, dict[PartyId, bytes]] = {}
 
@@ -91,7 +91,7 @@ class _Recording(SecAggServer):
         return secret
 
 
-def open_again(terms: Terms, recorded: RecordedSum, signed: bool) -> OpenedVector:
+def open_again(terms: BoundTerms, recorded: RecordedSum, signed: bool) -> OpenedVector:
     """The sum that the server has opened. `ProtocolError` if these messages open none under these terms."""
     server = _Recording(terms, recorded.advertised, signed)
     try:
@@ -126,7 +126,7 @@ class Withheld:
     what: str
 
 
-def withheld(terms: Terms, recorded: RecordedSum) -> Iterator[Withheld]:
+def withheld(terms: BoundTerms, recorded: RecordedSum) -> Iterator[Withheld]:
     """Keys and shares that were not passed on to everybody for whom they were.
 
     By the public graph of the sum, and among those whom the server went on with: one that fell silent before a step was

@@ -35,7 +35,7 @@ from protocols.sums.secagg.messages import (
     SurvivorSignature,
     UnmaskShares,
 )
-from protocols.sums.secagg.terms import Terms
+from protocols.sums.secagg.terms import BoundTerms
 from protocols.transport.base import party_names
 
 _MASKS_AT_A_TIME: Final = 64
@@ -64,7 +64,7 @@ EXPECTED: Mapping[Step, type[wire.Message]] = {
 class SecAggServer:
     """`signed`: whether survivors are agreed on by signatures, that is, whether clients defend against this server."""
 
-    def __init__(self, terms: Terms, present: frozenset[PartyId], signed: bool = False) -> None:
+    def __init__(self, terms: BoundTerms, present: frozenset[PartyId], signed: bool = False) -> None:
         """`present`: the participants the server can still reach."""
         self.step = Step.ADVERTISE_KEYS
         self.awaited = frozenset(present) & frozenset(terms.participants)
@@ -75,14 +75,15 @@ class SecAggServer:
         self._adverts: dict[PartyId, AdvertiseKeys] = {}
         self._shares: dict[PartyId, ShareKeys] = {}
         self._neighbours: dict[PartyId, frozenset[PartyId]] = {}
-        self._sum = terms.group.zeros(terms.length)
+        self._layout = terms.sum.layout
+        self._sum = self._layout.group.zeros(self._layout.entries)
         self._survivors: frozenset[PartyId] = frozenset()
         self._signatures: dict[PartyId, bytes] = {}
         self._mask_key_shares: dict[PartyId, dict[int, bytes]] = {}
         self._seed_shares: dict[PartyId, dict[int, bytes]] = {}
 
     def __repr__(self) -> str:
-        return f"SecAggServer(round={self._terms.round}, step={self.step.value})"
+        return f"SecAggServer(round={self._terms.sum.round}, step={self.step.value})"
 
     @property
     def missing(self) -> frozenset[PartyId]:
@@ -102,7 +103,7 @@ class SecAggServer:
             raise UnexpectedMessage(f"{type(message).__name__} of {party_names([party])} in step '{self.step.value}'")
         match message:
             case AdvertiseKeys() | ShareKeys() | MaskedInput() | SurvivorSignature() | UnmaskShares():
-                if message.purpose != self._terms.purpose:
+                if message.purpose != self._terms.sum.purpose:
                     raise PeerMisbehaved(f"{party_names([party])} answers for another sum")
         match message:
             case AdvertiseKeys():
@@ -113,12 +114,12 @@ class SecAggServer:
                 self._shares[party] = message
             case MaskedInput():
                 try:
-                    self._terms.group.require(message.vector, self._terms.length)
+                    self._layout.group.require(message.vector, self._layout.entries)
                 except ValueError:
                     raise PeerMisbehaved(f"{party_names([party])} sends a vector of another length or group") from None
                 if message.peers != self._terms.peers_digest(party, self._neighbours[party]):
                     raise PeerMisbehaved(f"{party_names([party])} has masked with others than its neighbours")
-                self._terms.group.add_into(self._sum, message.vector)
+                self._layout.group.add_into(self._sum, message.vector)
             case SurvivorSignature():
                 self._signatures[party] = message.signature
             case UnmaskShares():
@@ -157,7 +158,7 @@ class SecAggServer:
                         f"{self._terms.parameters.threshold} are needed"
                     )
                 signatures = {int(party): signature for party, signature in sorted(self._signatures.items())}
-                messages = {party: SignedSurvivors(self._terms.purpose, signatures) for party in answered}
+                messages = {party: SignedSurvivors(self._terms.sum.purpose, signatures) for party in answered}
                 self.step = Step.UNMASKING
             case Step.UNMASKING:
                 self._unmask()
@@ -178,14 +179,15 @@ class SecAggServer:
         keys = {int(peer): self._adverts[peer].mask_key for peer in peers}
         states = {int(peer): self._adverts[peer].state for peer in peers}
         signatures = {int(peer): self._adverts[peer].signature for peer in peers} if self._signed else {}
-        return KeyDirectory(self._terms.purpose, keys, states, signatures)
+        return KeyDirectory(self._terms.sum.purpose, keys, states, signatures)
 
     def _relayed(self, party: PartyId) -> EncryptedShares:
         peers = sorted(self._neighbours[party])
-        return EncryptedShares(self._terms.purpose, {int(peer): self._shares[peer].sealed[party] for peer in peers})
+        return EncryptedShares(self._terms.sum.purpose, {int(peer): self._shares[peer].sealed[party] for peer in peers})
 
     def _told(self, party: PartyId) -> Survivors:
-        return Survivors(self._terms.purpose, sorted(int(peer) for peer in self._neighbours[party] - self._survivors))
+        dropped = self._neighbours[party] - self._survivors
+        return Survivors(self._terms.sum.purpose, sorted(int(peer) for peer in dropped))
 
     def _require_enough(self, present: frozenset[PartyId], what: str) -> None:
         """Every client needs so many of its neighbours: else it would refuse, or its masks could not be removed."""
@@ -224,7 +226,7 @@ class SecAggServer:
         for party, seed in seeds.items():
             if self._terms.seed_commitment(party, seed) != self._shares[party].seed_commitment:
                 raise self._abandoned(f"the shares of the self mask of client {party} are false")
-        left = _LeftMasks(self._sum, self._terms.group)
+        left = _LeftMasks(self._sum, self._layout.group)
         for party, seed in seeds.items():
             left.subtract(derive_key(seed, self._terms.self_mask_context(party)))
         for party, secret in secrets.items():
@@ -260,7 +262,7 @@ class SecAggServer:
 
     def _abandoned(self, reason: str) -> SumAbandoned:
         self.step = Step.ABANDONED
-        self._sum = self._terms.group.zeros(0)
+        self._sum = self._layout.group.zeros(0)
         return SumAbandoned(reason)
 
 

@@ -11,17 +11,15 @@ The set-up is once per session and is reported apart from the sum: signing on, a
 neighbours (a real client does that when a channel is first needed; here it is done, and timed, just before).
 """
 
-import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, TypeVar
 
 from protocols.foundation import wire
 from protocols.foundation.identifiers import SETUP, PartyId, RoundId, new_session
-from protocols.primitives.group import Group, GroupVector, Ring
+from protocols.primitives.group import GroupVector
 from protocols.primitives.identity import IdentityKey
 from protocols.session.channels import setup_transcript
 from protocols.session.credentials import Credentials
@@ -32,9 +30,10 @@ from protocols.sums.secagg.messages import KeyDirectory
 from protocols.sums.secagg.params import SumParameters, ThreatModel, complete_parameters, sparse_parameters
 from protocols.sums.secagg.server import SecAggServer, Step
 from protocols.sums.secagg.session import SecAggSession
-from protocols.sums.secagg.terms import Terms
+from protocols.sums.secagg.step_costs import Spread, StepCost, Tally, measured
+from protocols.sums.secagg.terms import BoundTerms
+from protocols.sums.terms import SumTerms, VectorLayout
 
-K = TypeVar("K", bound=Hashable)
 M = TypeVar("M", bound=wire.Message)
 Inputs: TypeAlias = Callable[[PartyId], GroupVector]
 """A client's input, asked for right before it is masked. The array is overwritten."""
@@ -46,45 +45,9 @@ PURPOSE: Final = "simulation"
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """One figure over the clients that have it."""
-
-    total: float
-    mean: float
-    median: float
-    maximum: float
-
-    @classmethod
-    def of(cls, figures: Iterable[float]) -> "Spread":
-        values = list(figures)
-        if not values:
-            return cls(0, 0, 0, 0)
-        return cls(sum(values), statistics.fmean(values), statistics.median(values), max(values))
-
-
-@dataclass(frozen=True, slots=True)
-class StepCost:
-    """One step. A message counts for the step it ends; what a client makes of it, for the step of the answer."""
-
-    name: str
-    clients: int
-    """How many answered."""
-    client_seconds: Spread
-    client_codec_seconds: Spread
-    """Encoding and decoding of messages, in no other figure."""
-    server_seconds: float
-    server_close_seconds: float
-    """The part of `server_seconds` that comes after the last answer; in the last step, all the unmasking."""
-    server_codec_seconds: float
-    bytes_up: Spread
-    bytes_down: Spread
-
-
-@dataclass(frozen=True, slots=True)
 class SimulationResult:
     parameters: SumParameters
-    group: Group
-    length: int
+    layout: VectorLayout
     setup: StepCost
     steps: tuple[StepCost, ...]
     mask_seconds: Spread
@@ -115,42 +78,40 @@ class SimulationResult:
         return sum(step.bytes_down.mean for step in self.steps)
 
 
-def simulate(
-    clients: int,
-    length: int,
-    *,
-    model: ThreatModel,
-    inputs: Inputs,
-    dropped: Mapping[Step, Collection[PartyId]] | None = None,
-    group: Group | None = None,
-    parameters: SumParameters | None = None,
-    credentials: Mapping[PartyId, Credentials] | None = None,
-    progress: Progress | None = None,
-) -> SimulationResult:
-    """Clients 1 to `clients` add up vectors of `length` entries.
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Clients 1 to `clients` add up vectors, and some of them drop out."""
 
-    `dropped`: who sends nothing in which step and from then on. `Step.MASKED_INPUT` costs the server most: it has to
-    remove every mask that such a client shares. Unless given, `group` is Z_2^32, `parameters` are those of a real job,
-    and `credentials` are made where they are needed, against an active server. Raises `ParametersRefused` for a
-    declaration without parameters, `SumAbandoned` if more drop out than it allows.
+    clients: int
+    layout: VectorLayout
+    model: ThreatModel
+    dropped: Mapping[Step, Collection[PartyId]] = field(default_factory=dict)
+    """Who sends nothing in which step and from then on. `Step.MASKED_INPUT` costs the server most: it has to remove
+    every mask that such a client shares."""
+    parameters: SumParameters | None = None
+    """Graph and threshold; None: those of a real job."""
+    credentials: Mapping[PartyId, Credentials] | None = None
+    """Made where they are needed, against an active server, unless given."""
+
+    @property
+    def parties(self) -> tuple[PartyId, ...]:
+        return tuple(PartyId(number) for number in range(1, self.clients + 1))
+
+
+def simulate(scenario: Scenario, inputs: Inputs, progress: Progress | None = None) -> SimulationResult:
+    """One sum.
+
+    Raises `ParametersRefused` for a declaration without parameters, `SumAbandoned` if more drop out than it allows.
     """
-    if length < 1:
-        raise ValueError(f"a sum of {length} entries")
+    if scenario.layout.entries < 1:
+        raise ValueError(f"a sum of {scenario.layout.entries} entries")
+    active = scenario.model.server == "active"
+    parameters, credentials = scenario.parameters, scenario.credentials
     if parameters is None:
-        parameters = (complete_parameters if model.server == "active" else sparse_parameters)(clients, model)
-    parties = tuple(PartyId(number) for number in range(1, clients + 1))
-    if model.server == "active" and credentials is None:
-        credentials = _identities(parties)
-    return _Simulation(
-        parties,
-        length,
-        parameters,
-        Ring(32) if group is None else group,
-        {step: frozenset(who) for step, who in (dropped or {}).items()},
-        inputs,
-        credentials,
-        progress,
-    ).run()
+        parameters = (complete_parameters if active else sparse_parameters)(scenario.clients, scenario.model)
+    if active and credentials is None:
+        credentials = _identities(scenario.parties)
+    return _Simulation(scenario, parameters, credentials, inputs, progress).run()
 
 
 def _identities(parties: Collection[PartyId]) -> dict[PartyId, Credentials]:
@@ -159,68 +120,34 @@ def _identities(parties: Collection[PartyId]) -> dict[PartyId, Credentials]:
     return {party: Credentials(key, directory) for party, key in keys.items()}
 
 
-@contextmanager
-def _measured(ledger: defaultdict[K, float], key: K) -> Iterator[None]:
-    started = time.perf_counter()
-    yield
-    ledger[key] += time.perf_counter() - started
-
-
-class _Tally:
-    """The cost of one step while it is being added up."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.client: defaultdict[PartyId, float] = defaultdict(float)
-        self.client_codec: defaultdict[PartyId, float] = defaultdict(float)
-        self.server: defaultdict[str, float] = defaultdict(float)
-        """Keys: receive, close, codec."""
-        self.up: list[int] = []
-        self.down: list[int] = []
-
-    def cost(self) -> StepCost:
-        return StepCost(
-            self.name,
-            len(self.up),
-            Spread.of(self.client.values()),
-            Spread.of(self.client_codec.values()),
-            self.server["receive"] + self.server["close"],
-            self.server["close"],
-            self.server["codec"],
-            Spread.of(self.up),
-            Spread.of(self.down),
-        )
-
-
 class _Simulation:
     def __init__(
         self,
-        parties: tuple[PartyId, ...],
-        length: int,
+        scenario: Scenario,
         parameters: SumParameters,
-        group: Group,
-        silent: Mapping[Step, frozenset[PartyId]],
-        inputs: Inputs,
         credentials: Mapping[PartyId, Credentials] | None,
+        inputs: Inputs,
         progress: Progress | None,
     ) -> None:
-        self._parties, self._length, self._parameters, self._group = parties, length, parameters, group
-        self._silent, self._inputs, self._credentials = silent, inputs, credentials
+        self._parties, self._parameters, self._credentials = scenario.parties, parameters, credentials
+        self._silent = {step: frozenset(who) for step, who in scenario.dropped.items()}
+        self._terms = SumTerms(ROUND, PURPOSE, self._parties, scenario.layout)
+        self._inputs = inputs
         self._progress: Progress = progress or (lambda _step, _done, _of: None)
         self._id = new_session()
-        self._members = frozenset(parties)
+        self._members = frozenset(self._parties)
         self._sessions: dict[PartyId, SecAggSession] = {}
         self._clients: dict[PartyId, SecAggClient] = {}
         self._inbox: dict[PartyId, wire.Frame] = {}
-        self._setup = _Tally("set-up")
+        self._setup = Tally("set-up")
         self._mask_seconds: defaultdict[PartyId, float] = defaultdict(float)
         self._directory: tuple[ChannelDirectory, float] | None = None
 
     def run(self) -> SimulationResult:
         channel_keys = self._sign_on()
-        with _measured(self._setup.server, "close"):
+        with measured(self._setup.server, "close"):
             transcript = setup_transcript(self._id, channel_keys)
-        terms = Terms(self._id, transcript, ROUND, PURPOSE, self._parties, self._parameters, self._group, self._length)
+        terms = BoundTerms(self._id, transcript, self._parameters, self._terms)
         server = SecAggServer(terms, self._members, signed=self._credentials is not None)
         costs: list[StepCost] = []
         shared: frozenset[PartyId] = frozenset()
@@ -234,8 +161,7 @@ class _Simulation:
         pairs = sum(len(server.survivors.intersection(graph.neighbours(party))) for party in lost)
         return SimulationResult(
             self._parameters,
-            self._group,
-            self._length,
+            self._terms.layout,
             self._setup.cost(),
             tuple(costs),
             Spread.of(self._mask_seconds.values()),
@@ -249,17 +175,17 @@ class _Simulation:
         adverts: dict[PartyId, AdvertiseChannel] = {}
         for done, party in enumerate(self._parties, start=1):
             credentials = self._credentials[party] if self._credentials is not None else None
-            with _measured(self._setup.client, party):
+            with measured(self._setup.client, party):
                 session = SecAggSession(party, self._members, self._id, credentials)
                 advert = session.start()
             self._sessions[party] = session
             adverts[party] = self._up(self._setup, party, advert, SETUP)
             self._progress(self._setup.name, done, len(self._parties))
-        with _measured(self._setup.server, "close"):
+        with measured(self._setup.server, "close"):
             keys = {party: advert.channel_key for party, advert in adverts.items()}
             signatures = {int(party): advert.signature for party, advert in adverts.items()}
             directory = ChannelDirectory({int(party): key for party, key in keys.items()}, signatures)
-        with _measured(self._setup.server, "codec"):
+        with measured(self._setup.server, "codec"):
             frame = wire.encode(directory, self._id, SETUP)
         self._setup.down = [len(frame)] * len(self._parties)
         self._inbox = dict.fromkeys(self._parties, frame)
@@ -267,7 +193,7 @@ class _Simulation:
 
     def _step(self, server: SecAggServer) -> StepCost:
         step = server.step
-        tally = _Tally(step.value)
+        tally = Tally(step.value)
         silent = self._silent.get(step, frozenset())
         answering = sorted(server.awaited - silent)
         for party in silent:
@@ -275,56 +201,56 @@ class _Simulation:
         for done, party in enumerate(answering, start=1):
             answer = self._begin(tally, party) if step is Step.ADVERTISE_KEYS else self._answer(tally, party, step)
             message = self._up(tally, party, answer, ROUND)
-            with _measured(tally.server, "receive"):
+            with measured(tally.server, "receive"):
                 server.receive(party, message)
             self._progress(step.value, done, len(answering))
-        with _measured(tally.server, "close"):
+        with measured(tally.server, "close"):
             messages = server.close()
         self._inbox = {}
         while messages:
             party, message = messages.popitem()
-            with _measured(tally.server, "codec"):
+            with measured(tally.server, "codec"):
                 self._inbox[party] = wire.encode(message, self._id, ROUND)
             tally.down.append(len(self._inbox[party]))
         return tally.cost()
 
-    def _begin(self, tally: _Tally, party: PartyId) -> wire.Message:
+    def _begin(self, tally: Tally, party: PartyId) -> wire.Message:
         session = self._sessions.pop(party)
         directory = self._read_directory(party)
-        with _measured(self._setup.client, party):
+        with measured(self._setup.client, party):
             session.receive(directory)
-        with _measured(tally.client, party):
-            client = session.begin(ROUND, PURPOSE, self._parties, self._parameters, self._group, self._length)
+        with measured(tally.client, party):
+            client = session.begin(self._terms, self._parameters)
             advert = client.start()
         self._clients[party] = client
         return advert
 
-    def _answer(self, tally: _Tally, party: PartyId, step: Step) -> wire.Message:
+    def _answer(self, tally: Tally, party: PartyId, step: Step) -> wire.Message:
         client = self._clients[party]
-        with _measured(tally.client_codec, party):
+        with measured(tally.client_codec, party):
             message = wire.decode(self._inbox.pop(party), session=self._id).message
         if isinstance(message, KeyDirectory):
-            with _measured(self._setup.client, party):
+            with measured(self._setup.client, party):
                 channels = _channels_of(client)
                 for peer in message.mask_keys:
                     channels.secret(PartyId(peer))
-        with _measured(tally.client, party):
+        with measured(tally.client, party):
             answer = client.receive(message)
         if step is Step.MASKED_INPUT:
             vector = self._inputs(party)
-            with _measured(self._mask_seconds, party):
+            with measured(self._mask_seconds, party):
                 answer = client.set_input(vector)
             tally.client[party] += self._mask_seconds[party]
         if answer is None:
             raise AssertionError(f"no answer in step '{step.value}'")
         return answer
 
-    def _up(self, tally: _Tally, party: PartyId, message: M, round_id: RoundId) -> M:
+    def _up(self, tally: Tally, party: PartyId, message: M, round_id: RoundId) -> M:
         """What the server reads from a client's message."""
-        with _measured(tally.client_codec, party):
+        with measured(tally.client_codec, party):
             frame = wire.encode(message, self._id, round_id)
         tally.up.append(len(frame))
-        with _measured(tally.server, "codec"):
+        with measured(tally.server, "codec"):
             read = wire.decode(frame, session=self._id).message
         if not isinstance(read, type(message)):
             raise AssertionError(f"{type(message).__name__} was read as {type(read).__name__}")

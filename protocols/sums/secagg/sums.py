@@ -1,20 +1,20 @@
 """The masked sum of numbers: the secure twin of `protocols.sums.plain`.
 
-Parties, adversary, what is revealed, assumed and not covered: see the package, `protocols.sums.secagg`. A party that
-stays silent in a step is reported to the caller (`Silent`) and left out of the steps that follow.
+Parties, adversary, what is revealed, assumed and not covered: see the package, `protocols.sums.secagg`. A participant
+that misses the deadline of a step is reported as a dropout (`ServerSession.on_dropout`) and is out of the steps that
+follow.
 """
 
 from abc import abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
-from protocols.foundation.deadline import Deadline
 from protocols.foundation.identifiers import PartyId
 from protocols.foundation.spent import Spent
 from protocols.primitives.fixed_point import Encoded
 from protocols.primitives.group import GroupVector
-from protocols.session.conversation import Conversation
-from protocols.session.patience import Patience
-from protocols.session.turns import Silent
+from protocols.session.client_session import ClientSession
+from protocols.session.server_session import ServerSession
+from protocols.sums import pipeline
 from protocols.sums.interface import (
     Collected,
     Contribution,
@@ -24,74 +24,68 @@ from protocols.sums.interface import (
     SumClient,
     SumLayout,
     SumServer,
-    SumTask,
 )
-from protocols.sums.secagg.vectors import VectorClient, VectorServer, VectorTask, VectorTotal
-
-
-def vector_task(task: SumTask) -> VectorTask:
-    """The same sum as one of ring vectors."""
-    layout = task.layout
-    return VectorTask(task.round, task.purpose, task.participants, layout.ring, layout.entries, task.model, task.state)
+from protocols.sums.secagg.vectors import VectorClient, VectorServer, VectorTotal
+from protocols.sums.terms import Layout, SumTerms
 
 
 class Encoder:
-    """Contributions as ring vectors, in memory that is used again."""
+    """Contributions as ring vectors (`protocols.sums.pipeline`), in memory that is used again."""
 
     def __init__(self) -> None:
         self._vector: GroupVector | None = None
 
-    def encode(self, layout: SumLayout, contribution: Contribution) -> Encoded:
+    def encode(self, terms: SumTerms[SumLayout], contribution: Contribution) -> Encoded:
         """The vector is good until the next call: an upload is copied into its message, and fresh memory is slow."""
-        vector = self._vector
-        if vector is None or (vector.dtype, len(vector)) != (layout.ring.dtype, layout.entries):
-            vector = self._vector = layout.ring.zeros(layout.entries)
-        return layout.encode(contribution, into=vector)
+        layout, vector = terms.layout, self._vector
+        if vector is None or (vector.dtype, len(vector)) != (layout.group.dtype, layout.entries):
+            vector = self._vector = layout.group.zeros(layout.entries)
+        return pipeline.encode(terms, contribution, into=vector)
 
 
 class SecAggSumClient(SumClient):
-    """`vectors` holds the session; other protocols may run over the same one."""
+    """`vectors` holds the session's channels; other protocols may run over the same ones."""
 
     def __init__(self, vectors: VectorClient) -> None:
         self._vectors, self._encoder = vectors, Encoder()
 
-    def setup(self, conversation: Conversation, deadline: Deadline) -> None:
-        self._vectors.setup(conversation, deadline)
+    def setup(self, session: ClientSession) -> None:
+        self._vectors.setup(session)
 
-    def prepare(self, conversation: Conversation, task: SumTask, deadline: Deadline) -> None:
-        self._vectors.prepare(conversation, self._vector_task(task), deadline)
+    def prepare(self, session: ClientSession, terms: SumTerms[SumLayout]) -> None:
+        self._vectors.prepare(session, self._of_vectors(terms))
 
     def contribute(
         self,
-        conversation: Conversation,
-        task: SumTask,
+        session: ClientSession,
+        terms: SumTerms[SumLayout],
         contribution: Contribution,
-        deadline: Deadline,
         may_open: MayOpen | None = None,
     ) -> ContributionReport:
         encoding = Spent()
         with encoding.measure():
-            encoded = self._encoder.encode(task.layout, contribution)
-            vector = self._vector(task, encoded.vector)
-        vectors = self._vector_task(task)
-        masks = self._more_masks(vectors, conversation.transport.party)
-        masking = self._vectors.contribute(conversation, vectors, vector, deadline, masks, may_open)
+            encoded = self._encoder.encode(terms, contribution)
+            vector = self._vector(terms, encoded.vector)
+        of_vectors = self._of_vectors(terms)
+        masks = self._more_masks(of_vectors, session.party)
+        masking = self._vectors.contribute(session, of_vectors, vector, masks, may_open)
         return ContributionReport(encoded.clipped, encoded.max_error, encoding, masking)
 
-    def _vector_task(self, task: SumTask) -> VectorTask:
-        return vector_task(task)
+    def _of_vectors(self, terms: SumTerms[SumLayout]) -> SumTerms[Layout]:
+        """The terms of the vectors that are sent for these numbers: the same."""
+        return terms
 
-    def _vector(self, task: SumTask, numbers: GroupVector) -> GroupVector:
+    def _vector(self, terms: SumTerms[SumLayout], numbers: GroupVector) -> GroupVector:
         """What is sent under masks: the encoded numbers."""
         return numbers
 
-    def _more_masks(self, task: VectorTask, party: PartyId) -> Sequence[bytes]:
+    def _more_masks(self, terms: SumTerms[Layout], party: PartyId) -> Sequence[bytes]:
         """Keys of masks that stay on the sum: none, the server is to read it."""
         return ()
 
 
 class VectorSumServer(SumServer[R]):
-    """`vectors` holds the session; other protocols may run over the same one. What becomes of a total is left open."""
+    """`vectors` holds the session's set-up; other protocols may share it. What becomes of a total is left open."""
 
     def __init__(self, vectors: VectorServer) -> None:
         self._vectors = vectors
@@ -100,43 +94,27 @@ class VectorSumServer(SumServer[R]):
     def unmasking(self) -> Spent:
         return self._vectors.unmasking
 
-    def setup(
-        self, conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent
-    ) -> None:
-        self._vectors.setup(conversation, present, patience, silent)
+    def setup(self, session: ServerSession) -> None:
+        self._vectors.setup(session)
 
-    def prepare(
-        self,
-        conversation: Conversation,
-        task: SumTask,
-        present: Collection[PartyId],
-        patience: Patience,
-        silent: Silent,
-    ) -> None:
-        self._vectors.prepare(conversation, self._vector_task(task), present, patience, silent)
+    def prepare(self, session: ServerSession, terms: SumTerms[SumLayout]) -> None:
+        self._vectors.prepare(session, self._of_vectors(terms))
 
-    def collect(
-        self,
-        conversation: Conversation,
-        task: SumTask,
-        patience: Patience,
-        silent: Silent,
-        present: Collection[PartyId] | None = None,
-    ) -> R:
-        vectors = self._vector_task(task)
-        return self._read(task, self._vectors.collect(conversation, vectors, patience, silent, present))
+    def collect(self, session: ServerSession, terms: SumTerms[SumLayout]) -> R:
+        return self._read(terms, self._vectors.collect(session, self._of_vectors(terms)))
 
-    def _vector_task(self, task: SumTask) -> VectorTask:
-        return vector_task(task)
+    def _of_vectors(self, terms: SumTerms[SumLayout]) -> SumTerms[Layout]:
+        """As the clients' (`SecAggSumClient`)."""
+        return terms
 
     @abstractmethod
-    def _read(self, task: SumTask, total: VectorTotal) -> R:
+    def _read(self, terms: SumTerms[SumLayout], total: VectorTotal) -> R:
         """What the server makes of a total."""
 
 
 class SecAggSumServer(VectorSumServer[Collected]):
     """The server reads the sum."""
 
-    def _read(self, task: SumTask, total: VectorTotal) -> Collected:
+    def _read(self, terms: SumTerms[SumLayout], total: VectorTotal) -> Collected:
         with self._vectors.unmasking.measure():
-            return Collected(task.layout.decode(total.vector), total.contributors)
+            return Collected(terms.layout.decode(total.vector), total.contributors)

@@ -1,11 +1,11 @@
-"""What all parties of one sum must agree on, and the keys and statements that are bound to it.
+"""Bound terms: what all parties of one sum must agree on, and the keys and statements that are bound to it.
 
 Every client computes its own terms from its own configuration and record. Whatever differs between two clients (the
 session's channel keys, what they were told when it began, the participants, the parameters, the group, the length)
 gives them different keys: shares do not open, signatures do not verify, and masks do not cancel.
 
 Two things enter only the keys under which clients encrypt shares for each other, so that the server need not know them:
-`Terms.model`, a digest of what a client has applied of all that the server sent it, and the states to which the two
+`SumTerms.model`, a digest of what a client has applied of all that the server sent it, and the states to which the two
 clients have committed (`protocols.sums.secagg.openings`). That is enough: a client masks only with peers whose shares
 it has opened, and gives its input after that. So all clients of one sum have applied the same.
 """
@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from protocols.foundation.digests import digest, encode_parties
-from protocols.foundation.identifiers import PartyId, RoundId, SessionId
-from protocols.primitives.group import Group
+from protocols.foundation.identifiers import PartyId, SessionId
 from protocols.primitives.identity import Statement
 from protocols.primitives.keys import KeyContext
 from protocols.session.channels import PROTOCOL, VERSION
 from protocols.sums.secagg.graph import MaskingGraph
 from protocols.sums.secagg.params import SumParameters
+from protocols.sums.terms import Layout, SumTerms
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +38,21 @@ class Advert:
 
 
 @dataclass(frozen=True)
-class Terms:
-    """One sum. `participants` may be more than those who will take part: some may have dropped out already."""
+class BoundTerms:
+    """A sum of one session, to which its keys and statements are bound. Everybody computes the same."""
 
     session: SessionId
     transcript: bytes
     """Digest of the set-up (`setup_transcript`)."""
-    round: RoundId
-    purpose: str
-    participants: tuple[PartyId, ...]
     parameters: SumParameters
-    group: Group
-    length: int
-    model: bytes = b""
-    """Digest of what this client has applied of the server's messages, e.g. the global model. Not part of `digest`: the
-    server's own terms leave it empty."""
+    sum: SumTerms[Layout]
+
+    @cached_property
+    def participants(self) -> tuple[PartyId, ...]:
+        """In ascending order."""
+        given = self.sum.participants
+        ordered = tuple(sorted(given))
+        return given if given == ordered else ordered  # the caller's own: a thousand clients in one process share it
 
     @property
     def graph(self) -> MaskingGraph:
@@ -61,15 +61,16 @@ class Terms:
 
     @cached_property
     def digest(self) -> bytes:
-        figures = self.parameters
+        """Without `SumTerms.model` and `SumTerms.state`, which the server need not know."""
+        figures, layout = self.parameters, self.sum.layout
         least = (figures.min_survivors, figures.least_present)
-        numbers = (self.round, figures.degree, figures.threshold, *least, self.length)
+        numbers = (self.sum.round, figures.degree, figures.threshold, *least, layout.entries)
         return digest(
             self.transcript,
             struct.pack("<6Q", *numbers),
-            self.purpose.encode(),
+            self.sum.purpose.encode(),
             encode_parties(self.participants),
-            self.group.name.encode(),
+            layout.group.name.encode(),
         )
 
     def share_context(self, sender: PartyId, receiver: PartyId, adverts: Mapping[PartyId, "Advert"]) -> KeyContext:
@@ -79,7 +80,7 @@ class Terms:
         advertisement and have applied the same. Whatever differs is noticed before any input is given.
         """
         first, second = adverts[sender], adverts[receiver]
-        binding = digest(self.digest, self.model, first.mask_key, first.state, second.mask_key, second.state)
+        binding = digest(self.digest, self.sum.model, first.mask_key, first.state, second.mask_key, second.state)
         return self._context(sender, receiver, "shares", binding)
 
     def pairwise_context(self, party: PartyId, peer: PartyId, mask_keys: Mapping[PartyId, bytes]) -> KeyContext:
@@ -105,9 +106,9 @@ class Terms:
         return self._statement(party, "consistency check", digest(self.digest, encode_parties(survivors)))
 
     def _context(self, first: PartyId, second: PartyId, use: str, binding: bytes) -> KeyContext:
-        return KeyContext(
-            PROTOCOL, VERSION, self.session, self.round, first, second, f"{use}/{self.purpose}", binding=binding
-        )
+        use = f"{use}/{self.sum.purpose}"
+        return KeyContext(PROTOCOL, VERSION, self.session, self.sum.round, first, second, use, binding=binding)
 
     def _statement(self, party: PartyId, step: str, content: bytes) -> Statement:
-        return Statement(PROTOCOL, VERSION, self.session, self.round, party, f"{step}/{self.purpose}", content)
+        step = f"{step}/{self.sum.purpose}"
+        return Statement(PROTOCOL, VERSION, self.session, self.sum.round, party, step, content)

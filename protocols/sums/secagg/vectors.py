@@ -1,28 +1,27 @@
 """The masked sum of bare group vectors as a conversation: what every secure sum of this project is made of.
 
-Parties, adversary, what is revealed, assumed and not covered: see the package, `protocols.sums.secagg`. A party that
-stays silent in a step is reported to the caller (`Silent`) and left out of the steps that follow.
+Parties, adversary, what is revealed, assumed and not covered: see the package, `protocols.sums.secagg`. A participant
+that misses the deadline of a step is reported as a dropout (`ServerSession.on_dropout`) and is out of the steps that
+follow.
 
 Several sums may be prepared before the first of them is contributed to; each is known by its round and purpose.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from protocols.foundation import wire
-from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import ProtocolError, SumAbandoned
-from protocols.foundation.identifiers import SERVER, SETUP, PartyId, RoundId
+from protocols.foundation.identifiers import SETUP, PartyId, RoundId
 from protocols.foundation.spent import Spent
-from protocols.primitives.group import Group, GroupVector
+from protocols.primitives.group import GroupVector
 from protocols.session.channels import setup_transcript
-from protocols.session.conversation import MAX_REASON, Abandon, Conversation
+from protocols.session.client_session import ClientSession
+from protocols.session.conversation import MAX_REASON, Abandon
 from protocols.session.credentials import Credentials
 from protocols.session.messages import AdvertiseChannel, ChannelDirectory
-from protocols.session.patience import Patience
-from protocols.session.turns import Silent
+from protocols.session.server_session import ServerSession
 from protocols.sums.interface import MayOpen
 from protocols.sums.secagg.client import SecAggClient
 from protocols.sums.secagg.messages import (
@@ -37,26 +36,8 @@ from protocols.sums.secagg.openings import Openings
 from protocols.sums.secagg.params import SumParameters, ThreatModel, complete_parameters, sparse_parameters
 from protocols.sums.secagg.server import EXPECTED, SecAggServer, Step
 from protocols.sums.secagg.session import SecAggSession
-from protocols.sums.secagg.terms import Terms
-
-_Sum: TypeAlias = tuple[RoundId, str]
-
-
-@dataclass(frozen=True, slots=True)
-class VectorTask:
-    """One sum of vectors, as a party reckons it itself. See `protocols.sums.interface.SumTask`."""
-
-    round: RoundId
-    purpose: str
-    participants: tuple[PartyId, ...]
-    group: Group
-    length: int
-    model: bytes = b""
-    state: bytes = b""
-
-    @property
-    def key(self) -> _Sum:
-        return self.round, self.purpose
+from protocols.sums.secagg.terms import BoundTerms
+from protocols.sums.terms import Layout, SumKey, SumTerms
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +74,7 @@ class VectorClient:
         self._model, self._min_survivors, self._credentials = model, min_survivors, credentials
         self._openings = openings
         self._session: SecAggSession | None = None
-        self._running: dict[_Sum, tuple[SecAggClient, Spent]] = {}
+        self._running: dict[SumKey, tuple[SecAggClient, Spent]] = {}
 
     @property
     def session(self) -> SecAggSession:
@@ -102,53 +83,40 @@ class VectorClient:
             raise RuntimeError("setup() comes first")
         return self._session
 
-    def setup(self, conversation: Conversation, deadline: Deadline) -> None:
-        me = conversation.transport.party
-        session = SecAggSession(
-            me, self._clients, conversation.session, self._credentials, self._openings, conversation.greeting
+    def setup(self, session: ClientSession) -> None:
+        talk = session.conversation
+        channels = SecAggSession(
+            session.party, self._clients, talk.session, self._credentials, self._openings, talk.greeting
         )
-        with conversation.transport.phase(SETUP, "advertise channel"):
-            conversation.send(SERVER, session.start(), SETUP)
-            session.receive(conversation.receive(SERVER, ChannelDirectory, SETUP, deadline))
-        self._session = session
+        with session.phase(SETUP, "advertise channel"):
+            session.send(channels.start(), SETUP)
+            channels.receive(session.receive(ChannelDirectory, SETUP))
+        self._session = channels
 
-    def prepare(self, conversation: Conversation, task: VectorTask, deadline: Deadline) -> None:
+    def prepare(self, session: ClientSession, terms: SumTerms[Layout]) -> None:
         """Agree on the keys of this sum, until it only lacks the inputs."""
-        self._forget_before(task.round)
+        self._forget_before(terms.round)
         spent = Spent()
         with spent.measure():
-            parameters = parameters_for(len(task.participants), len(self._clients), self._model, self._min_survivors)
-            running = self.session.begin(
-                task.round,
-                task.purpose,
-                task.participants,
-                parameters,
-                task.group,
-                task.length,
-                model=task.model,
-                state=task.state,
-            )
+            parameters = parameters_for(len(terms.participants), len(self._clients), self._model, self._min_survivors)
+            running = self.session.begin(terms, parameters)
             advert = running.start()
-        step = _Steps(conversation, task, running, spent)
-        try:
-            with conversation.transport.phase(task.round, f"advertise keys/{task.purpose}"):
-                conversation.send(SERVER, advert, task.round)
-                directory = conversation.receive(SERVER, KeyDirectory, task.round, deadline, task.purpose)
+        step = _Steps(session, terms, running, spent)
+        with step.or_abort():
+            with step.phase("advertise keys"):
+                session.send(advert, terms.round)
+                directory = step.receive(KeyDirectory)
             step.answer("share keys", directory)
-            with conversation.transport.phase(task.round, f"share keys/{task.purpose}"):
-                shares = conversation.receive(SERVER, EncryptedShares, task.round, deadline, task.purpose)
+            with step.phase("share keys"):
+                shares = step.receive(EncryptedShares)
             step.answer("share keys", shares)
-        except ProtocolError as problem:
-            running.abort(str(problem))
-            raise
-        self._running[task.key] = running, spent
+        self._running[terms.key] = running, spent
 
     def contribute(
         self,
-        conversation: Conversation,
-        task: VectorTask,
+        session: ClientSession,
+        terms: SumTerms[Layout],
         vector: GroupVector,
-        deadline: Deadline,
         more_masks: Sequence[bytes] = (),
         may_open: MayOpen | None = None,
     ) -> Spent:
@@ -157,25 +125,22 @@ class VectorClient:
         `more_masks`: keys of masks that stay on the sum. `may_open`: asked before this client helps to open it.
         """
         try:
-            running, spent = self._running.pop(task.key)
+            running, spent = self._running.pop(terms.key)
         except KeyError:
             raise RuntimeError("prepare() comes first") from None
-        step, transport = _Steps(conversation, task, running, spent), conversation.transport
-        try:
+        step = _Steps(session, terms, running, spent)
+        with step.or_abort():
             masked = step.input(vector, more_masks)
-            with transport.phase(task.round, f"masked input/{task.purpose}"):
-                conversation.send(SERVER, masked, task.round)
-                survivors = conversation.receive(SERVER, Survivors, task.round, deadline, task.purpose)
+            with step.phase("masked input"):
+                session.send(masked, terms.round)
+                survivors = step.receive(Survivors)
             if self._credentials is None:
                 step.answer("unmasking", survivors, may_open)
             else:
                 step.answer("consistency check", survivors, may_open)
-                with transport.phase(task.round, f"consistency check/{task.purpose}"):
-                    signed = conversation.receive(SERVER, SignedSurvivors, task.round, deadline, task.purpose)
+                with step.phase("consistency check"):
+                    signed = step.receive(SignedSurvivors)
                 step.answer("unmasking", signed)
-        except ProtocolError as problem:
-            running.abort(str(problem))
-            raise
         return spent
 
     def _forget_before(self, round_id: RoundId) -> None:
@@ -187,9 +152,14 @@ class VectorClient:
 class _Steps:
     """A client's answers in one sum, and the time they took."""
 
-    def __init__(self, conversation: Conversation, task: VectorTask, running: SecAggClient, spent: Spent) -> None:
-        self._conversation, self._task, self._running = conversation, task, running
-        self._spent = spent
+    def __init__(self, session: ClientSession, terms: SumTerms[Layout], running: SecAggClient, spent: Spent) -> None:
+        self._session, self._terms, self._running, self._spent = session, terms, running, spent
+
+    def phase(self, step: str) -> AbstractContextManager[None]:
+        return self._session.phase(self._terms.round, f"{step}/{self._terms.purpose}")
+
+    def receive(self, expected: type[wire.M]) -> wire.M:
+        return self._session.receive(expected, self._terms.round, self._terms.purpose)
 
     def input(self, vector: GroupVector, more_masks: Sequence[bytes]) -> MaskedInput:
         with self._refusing(), self._spent.measure():
@@ -201,8 +171,17 @@ class _Steps:
                 may_open(self._running.missing_with(message))
             answer = self._running.receive(message)
         if answer is not None:
-            with self._conversation.transport.phase(self._task.round, f"{step}/{self._task.purpose}"):
-                self._conversation.send(SERVER, answer, self._task.round)
+            with self.phase(step):
+                self._session.send(answer, self._terms.round)
+
+    @contextmanager
+    def or_abort(self) -> Iterator[None]:
+        """Whatever goes wrong in the block ends the sum for this client, and none of its secrets is kept."""
+        try:
+            yield
+        except ProtocolError as problem:
+            self._running.abort(str(problem))
+            raise
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
@@ -210,7 +189,7 @@ class _Steps:
         try:
             yield
         except SumAbandoned as problem:
-            self._conversation.send(SERVER, Abandon(self._task.purpose, str(problem)[:MAX_REASON]), self._task.round)
+            self._session.send(Abandon(self._terms.purpose, str(problem)[:MAX_REASON]), self._terms.round)
             raise
 
 
@@ -223,96 +202,62 @@ class VectorServer:
         self._clients, self._model, self._min_survivors = clients, model, min_survivors
         self._transcript: bytes | None = None
         self._channels: frozenset[PartyId] = frozenset()
-        self._running: dict[_Sum, SecAggServer] = {}
+        self._running: dict[SumKey, SecAggServer] = {}
 
     @property
     def channels(self) -> frozenset[PartyId]:
         """The clients that have channels to each other: no others can take part in this session's sums."""
         return self._channels
 
-    def setup(
-        self, conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent
-    ) -> None:
-        step = "advertise channel"
-        with conversation.transport.phase(SETUP, step):
-            adverts = dict(conversation.gather_each(present, AdvertiseChannel, SETUP, patience, step))
+    def setup(self, session: ServerSession) -> None:
+        step, present, talk = "advertise channel", session.present, session.conversation
+        with session.phase(SETUP, step):
+            adverts = dict(session.gather_each(present, AdvertiseChannel, SETUP, step))
             keys = {party: advert.channel_key for party, advert in sorted(adverts.items())}
             signatures = {int(party): advert.signature for party, advert in sorted(adverts.items())}
             directory = ChannelDirectory({int(party): key for party, key in keys.items()}, signatures)
-            lost = conversation.deliver(dict.fromkeys(adverts, directory), SETUP)
-        if missing := (set(present) - adverts.keys()) | lost:
-            silent(missing, step)
+            lost = talk.deliver(dict.fromkeys(adverts, directory), SETUP)
+        session.dropout((present - adverts.keys()) | lost, step)
         self._channels = frozenset(adverts)
-        self._transcript = setup_transcript(conversation.session, keys, conversation.greeting)
+        self._transcript = setup_transcript(talk.session, keys, talk.greeting)
 
-    def prepare(
-        self,
-        conversation: Conversation,
-        task: VectorTask,
-        present: Collection[PartyId],
-        patience: Patience,
-        silent: Silent,
-    ) -> None:
-        """The counterpart of `VectorClient.prepare`, with those of the participants that are `present`."""
+    def prepare(self, session: ServerSession, terms: SumTerms[Layout]) -> None:
+        """The counterpart of `VectorClient.prepare`, with those of the participants that are present."""
         if self._transcript is None:
             raise RuntimeError("setup() comes first")
-        self._running = {key: running for key, running in self._running.items() if key[0] >= task.round}
-        terms = Terms(
-            conversation.session,
-            self._transcript,
-            task.round,
-            task.purpose,
-            tuple(sorted(task.participants)),
-            parameters_for(len(task.participants), self._clients, self._model, self._min_survivors),
-            task.group,
-            task.length,
-        )
-        conversation.admit(masked_input_bytes(task.purpose, task.length, task.group.element_bytes))
-        running = SecAggServer(terms, frozenset(present) & self._channels, signed=self._model.server == "active")
+        self._running = {key: running for key, running in self._running.items() if key[0] >= terms.round}
+        parameters = parameters_for(len(terms.participants), self._clients, self._model, self._min_survivors)
+        bound = BoundTerms(session.conversation.session, self._transcript, parameters, terms)
+        layout = terms.layout
+        session.conversation.admit(masked_input_bytes(terms.purpose, layout.entries, layout.group.element_bytes))
+        running = SecAggServer(bound, session.present & self._channels, signed=self._model.server == "active")
         while running.step in (Step.ADVERTISE_KEYS, Step.SHARE_KEYS):
-            self._step(running, conversation, task, patience, silent)
-        self._running[task.key] = running
+            self._step(running, session, terms)
+        self._running[terms.key] = running
 
-    def collect(
-        self,
-        conversation: Conversation,
-        task: VectorTask,
-        patience: Patience,
-        silent: Silent,
-        present: Collection[PartyId] | None = None,
-    ) -> VectorTotal:
-        """Add up the vectors of those who are still `present` (None: all); `SumAbandoned` if they are too few."""
+    def collect(self, session: ServerSession, terms: SumTerms[Layout]) -> VectorTotal:
+        """Add up the vectors of those who are still present; `SumAbandoned` if they are too few."""
         try:
-            running = self._running.pop(task.key)
+            running = self._running.pop(terms.key)
         except KeyError:
             raise RuntimeError("prepare() comes first") from None
-        if present is not None:
-            running.give_up(running.awaited - frozenset(present))
+        running.give_up(running.awaited - session.present)
         while running.step is not Step.DONE:
-            self._step(running, conversation, task, patience, silent)
+            self._step(running, session, terms)
         return VectorTotal(running.total(), running.survivors)
 
-    def _step(
-        self,
-        running: SecAggServer,
-        conversation: Conversation,
-        task: VectorTask,
-        patience: Patience,
-        silent: Silent,
-    ) -> None:
+    def _step(self, running: SecAggServer, session: ServerSession, terms: SumTerms[Layout]) -> None:
         """Take the answers of one step as they arrive, end it, and send everybody the next message."""
-        step = f"{running.step.value}/{task.purpose}"
-        with conversation.transport.phase(task.round, step):
+        step = f"{running.step.value}/{terms.purpose}"
+        with session.phase(terms.round, step):
             expected = EXPECTED[running.step]
-            answers = conversation.gather_each(running.awaited, expected, task.round, patience, step, task.purpose)
-            for party, message in answers:
+            for party, message in session.gather_each(running.awaited, expected, terms.round, step, terms.purpose):
                 with self.unmasking.measure():
                     running.receive(party, message)
                 del message  # before the next one arrives
-            if running.missing:
-                silent(running.missing, step)
+            session.dropout(running.missing, step)
             with self.unmasking.measure():
                 messages: Mapping[PartyId, wire.Message] = running.close()
-            if lost := conversation.deliver(dict(messages), task.round):
+            if lost := session.conversation.deliver(dict(messages), terms.round):
                 running.give_up(lost)
-                silent(lost, step)
+                session.dropout(lost, step)

@@ -44,102 +44,105 @@ most. A total said to be of other contributors, or of another sum, is changed by
 factors.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Final
 
-from protocols.foundation.deadline import Deadline
 from protocols.foundation.digests import encode_parties, length_prefixed
 from protocols.foundation.errors import PeerMisbehaved, SumAbandoned
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.primitives.group import GroupVector
 from protocols.primitives.prg import combine_keystreams
 from protocols.session import group_key
+from protocols.session.client_session import ClientSession
 from protocols.session.conversation import Conversation
 from protocols.session.group_key import GroupKey
-from protocols.session.patience import Patience
-from protocols.session.turns import Silent
-from protocols.sums.interface import SumTask, Total
-from protocols.sums.secagg.sums import SecAggSumClient, VectorSumServer, vector_task
-from protocols.sums.secagg.vectors import VectorClient, VectorTask, VectorTotal
+from protocols.session.server_session import ServerSession
+from protocols.sums.interface import SumLayout, Total
+from protocols.sums.secagg.sums import SecAggSumClient, VectorSumServer
+from protocols.sums.secagg.vectors import VectorClient, VectorTotal
 from protocols.sums.secret.check import checked_numbers, checks_of, with_checks
-from protocols.sums.totals import SumTotal, sum_total_bytes
+from protocols.sums.terms import Layout, SumTerms, VectorLayout
+from protocols.sums.totals import SumTotal, TotalReader, sum_total_bytes
 
 _MASKS_AT_A_TIME: Final = 64
 
 
-def secret_vector_task(task: SumTask) -> VectorTask:
-    """A secret sum as one of ring vectors: those of `vector_task` and, of few entries, their checks."""
-    vectors = vector_task(task)
-    return replace(vectors, length=vectors.length + checks_of(task.layout))
+def secret_terms(terms: SumTerms[SumLayout]) -> SumTerms[Layout]:
+    """The terms of the vectors that are sent for a secret sum of numbers: these and, of few entries, their checks."""
+    layout = VectorLayout(terms.layout.group, terms.layout.entries + checks_of(terms.layout))
+    return SumTerms(terms.round, terms.purpose, terms.participants, layout, terms.model, terms.state)
 
 
-def mask_key(key: GroupKey, task: VectorTask, party: PartyId) -> bytes:
+def mask_key(key: GroupKey, terms: SumTerms[Layout], party: PartyId) -> bytes:
     """The key of the mask that `party` adds to its vector, and that every client can remove from the sum.
 
-    Not bound to `task.model`: a client that was away reads the sum later, when it no longer knows what the participants
-    had been sent before. Round and purpose alone keep a key from being used twice, as no sum is begun twice.
+    Not bound to `terms.model`: a client that was away reads the sum later, when it no longer knows what the
+    participants had been sent before. Round and purpose alone keep a key from being used twice, as no sum is begun
+    twice.
     """
-    length = task.length.to_bytes(8, "little")
-    binding = length_prefixed(task.group.name.encode(), length, encode_parties(task.participants))
-    return key.derive(f"group mask/{task.purpose}", task.round, party, binding)
+    length = terms.layout.entries.to_bytes(8, "little")
+    binding = length_prefixed(terms.layout.group.name.encode(), length, encode_parties(terms.participants))
+    return key.derive(f"group mask/{terms.purpose}", terms.round, party, binding)
 
 
-def open_total(key: GroupKey, task: VectorTask, total: SumTotal) -> GroupVector:
-    """The sum itself. With another key, another task or other contributors than the true ones it is noise."""
-    if (RoundId(total.of_round), total.purpose) != task.key:
+def open_total(key: GroupKey, terms: SumTerms[Layout], total: SumTotal) -> GroupVector:
+    """The sum itself. With another key, other terms or other contributors than the true ones it is noise."""
+    if (RoundId(total.of_round), total.purpose) != terms.key:
         raise PeerMisbehaved(f"the sum of {total.purpose} of round {total.of_round} where another one was due")
     contributors = [PartyId(party) for party in total.contributors]
-    if not contributors or not set(contributors) <= set(task.participants):
+    if not contributors or not set(contributors) <= set(terms.participants):
         raise PeerMisbehaved("a sum with contributors that take no part in it")
+    group = terms.layout.group
     try:
-        task.group.require(total.vector, task.length)
+        group.require(total.vector, terms.layout.entries)
     except ValueError:
         raise PeerMisbehaved("a sum of another length or group") from None
     opened = total.vector.copy()
     for start in range(0, len(contributors), _MASKS_AT_A_TIME):
-        keys = [mask_key(key, task, party) for party in contributors[start : start + _MASKS_AT_A_TIME]]
-        combine_keystreams(opened, task.group, subtracted=keys)
+        keys = [mask_key(key, terms, party) for party in contributors[start : start + _MASKS_AT_A_TIME]]
+        combine_keystreams(opened, group, subtracted=keys)
     return opened
 
 
-def admit_total(conversation: Conversation, task: VectorTask) -> None:
+def admit_total(conversation: Conversation, terms: SumTerms[Layout]) -> None:
     """A client will be sent the total of this sum."""
-    conversation.admit(sum_total_bytes(task.purpose, task.length, task.group.element_bytes, task.participants))
+    layout = terms.layout
+    size = sum_total_bytes(terms.purpose, layout.entries, layout.group.element_bytes, terms.participants)
+    conversation.admit(size)
 
 
-class SecretSumClient(SecAggSumClient):
-    """`vectors` holds the session. `key`: the session's group key, if it is agreed on already."""
+class SecretSumClient(SecAggSumClient, TotalReader):
+    """`vectors` holds the session's channels. `key`: the session's group key, if it is agreed on already."""
 
     def __init__(self, vectors: VectorClient, key: GroupKey | None = None) -> None:
         super().__init__(vectors)
         self._key = key
 
-    def setup(self, conversation: Conversation, deadline: Deadline) -> None:
-        super().setup(conversation, deadline)
-        self._key = group_key.join(conversation, self._vectors.session, deadline)
+    def setup(self, session: ClientSession) -> None:
+        super().setup(session)
+        self._key = group_key.join(session, self._vectors.session)
 
-    def prepare(self, conversation: Conversation, task: SumTask, deadline: Deadline) -> None:
-        admit_total(conversation, secret_vector_task(task))
-        super().prepare(conversation, task, deadline)
+    def prepare(self, session: ClientSession, terms: SumTerms[SumLayout]) -> None:
+        admit_total(session.conversation, secret_terms(terms))
+        super().prepare(session, terms)
 
-    def open(self, task: SumTask, total: SumTotal) -> Total:
+    def open(self, terms: SumTerms[SumLayout], total: SumTotal) -> Total:
         """What the contributors' numbers add up to."""
-        key, vectors = self._group_key(), secret_vector_task(task)
-        numbers = checked_numbers(key, vectors, open_total(key, vectors, total), task.layout.entries)
+        key, of_vectors = self._group_key(), secret_terms(terms)
+        numbers = checked_numbers(key, of_vectors, open_total(key, of_vectors, total), terms.layout.entries)
         try:
-            return task.layout.decode(numbers)
+            return terms.layout.decode(numbers)
         except SumAbandoned:
             raise PeerMisbehaved("the server sent a sum that is none of these contributors") from None
 
-    def _vector_task(self, task: SumTask) -> VectorTask:
-        return secret_vector_task(task)
+    def _of_vectors(self, terms: SumTerms[SumLayout]) -> SumTerms[Layout]:
+        return secret_terms(terms)
 
-    def _vector(self, task: SumTask, numbers: GroupVector) -> GroupVector:
-        return with_checks(self._group_key(), secret_vector_task(task), numbers)
+    def _vector(self, terms: SumTerms[SumLayout], numbers: GroupVector) -> GroupVector:
+        return with_checks(self._group_key(), secret_terms(terms), numbers)
 
-    def _more_masks(self, task: VectorTask, party: PartyId) -> Sequence[bytes]:
-        return [mask_key(self._group_key(), task, party)]
+    def _more_masks(self, terms: SumTerms[Layout], party: PartyId) -> Sequence[bytes]:
+        return [mask_key(self._group_key(), terms, party)]
 
     def _group_key(self) -> GroupKey:
         if self._key is None:
@@ -150,15 +153,13 @@ class SecretSumClient(SecAggSumClient):
 class SecretSumServer(VectorSumServer[SumTotal]):
     """What it collects is for the clients."""
 
-    def setup(
-        self, conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent
-    ) -> None:
-        """`present` may shrink under our hands: whoever is silent in one step is not asked in the next."""
-        super().setup(conversation, present, patience, silent)
-        group_key.serve(conversation, self._vectors.channels & frozenset(present), patience, silent)
+    def setup(self, session: ServerSession) -> None:
+        """Dropouts of one step are not asked in the next."""
+        super().setup(session)
+        group_key.serve(session.among(self._vectors.channels))
 
-    def _vector_task(self, task: SumTask) -> VectorTask:
-        return secret_vector_task(task)
+    def _of_vectors(self, terms: SumTerms[SumLayout]) -> SumTerms[Layout]:
+        return secret_terms(terms)
 
-    def _read(self, task: SumTask, total: VectorTotal) -> SumTotal:
-        return SumTotal.of(task.round, task.purpose, total.contributors, total.vector)
+    def _read(self, terms: SumTerms[SumLayout], total: VectorTotal) -> SumTotal:
+        return SumTotal.of(terms.round, terms.purpose, total.contributors, total.vector)

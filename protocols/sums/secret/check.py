@@ -15,7 +15,7 @@ from protocols.primitives.group import GroupVector, Ring
 from protocols.primitives.prg import add_keystream
 from protocols.session.group_key import GroupKey
 from protocols.sums.interface import SumLayout
-from protocols.sums.secagg.vectors import VectorTask
+from protocols.sums.terms import Layout, SumTerms
 
 CHECKS: Final = 40
 """A change by half the ring passes one check with probability 1/2, so there are several."""
@@ -34,31 +34,33 @@ def possible_entries(length: int) -> tuple[int, ...]:
     return (*checked, length) if length > LARGEST_CHECKED else checked
 
 
-def with_checks(key: GroupKey, task: VectorTask, numbers: GroupVector) -> GroupVector:
-    """The whole vector of the sum `task`: `numbers`, which are its first entries, and their checks, if it has any."""
-    if len(numbers) == task.length:
+def with_checks(key: GroupKey, terms: SumTerms[Layout], numbers: GroupVector) -> GroupVector:
+    """The whole vector of a sum: `numbers`, which are its first entries, and their checks, if it has any."""
+    layout = terms.layout
+    if len(numbers) == layout.entries:
         return numbers
-    whole = task.group.zeros(task.length)
+    whole = layout.group.zeros(layout.entries)
     whole[: len(numbers)] = numbers
-    whole[len(numbers) :] = _checks(key, task, numbers)
+    whole[len(numbers) :] = _checks(key, terms, numbers)
     return whole
 
 
-def checked_numbers(key: GroupKey, task: VectorTask, opened: GroupVector, entries: int) -> GroupVector:
+def checked_numbers(key: GroupKey, terms: SumTerms[Layout], opened: GroupVector, entries: int) -> GroupVector:
     """The first `entries` of an opened total. `PeerMisbehaved` unless all of its checks are theirs."""
     numbers = opened[:entries]
-    if not np.array_equal(with_checks(key, task, numbers), opened):
+    if not np.array_equal(with_checks(key, terms, numbers), opened):
         raise PeerMisbehaved("the server sent a sum that is none of these contributors")
     return numbers
 
 
-def _checks(key: GroupKey, task: VectorTask, numbers: GroupVector) -> GroupVector:
-    if not isinstance(task.group, Ring):
-        raise ValueError(f"checks of this kind are for rings, not for {task.group.name}")
-    count = task.length - len(numbers)
-    factors = task.group.zeros(count * len(numbers))
-    length = task.length.to_bytes(8, "little")
-    binding = length_prefixed(task.group.name.encode(), length, encode_parties(task.participants))
-    add_keystream(key.derive(f"sum check/{task.purpose}", task.round, binding=binding), factors, task.group)
+def _checks(key: GroupKey, terms: SumTerms[Layout], numbers: GroupVector) -> GroupVector:
+    group, entries = terms.layout.group, terms.layout.entries
+    if not isinstance(group, Ring):
+        raise ValueError(f"checks of this kind are for rings, not for {group.name}")
+    count = entries - len(numbers)
+    factors = group.zeros(count * len(numbers))
+    length = entries.to_bytes(8, "little")
+    binding = length_prefixed(group.name.encode(), length, encode_parties(terms.participants))
+    add_keystream(key.derive(f"sum check/{terms.purpose}", terms.round, binding=binding), factors, group)
     checks: GroupVector = factors.reshape(count, len(numbers)) @ numbers  # wraps, as the type does
     return checks

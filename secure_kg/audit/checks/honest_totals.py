@@ -1,4 +1,4 @@
-"""What the server sends on is what the sums give: every table and every total, to everybody, in every session.
+"""Check of everything the server sends on: every table and total is what the sums give, in every session.
 
 The auditor adds up the sums as the record goes by and compares what is sent at once. A later session begins with the
 table at the checkpoint that it goes on from. Where the record has no such checkpoint, which is a finding of its own

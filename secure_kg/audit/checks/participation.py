@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from protocols.registry import AGGREGATIONS
 from secure_kg.attacks.differencing import Participation, isolating_differences
 from secure_kg.audit.checks.evaluations import METRICS, UntrainedSums
 from secure_kg.audit.view.evidence import Check
@@ -76,7 +77,7 @@ class Differences(Check):
                 if steady
                 else "Rows change between rounds, so a difference shows a client's rows up to what training changed."
             )
-            + " With all clients in every round, or with --aggregation secret, there is nothing to subtract.",
+            + f" With all clients in every round{_or_sealed()}, there is nothing to subtract.",
         )
 
     @property
@@ -96,6 +97,12 @@ class Differences(Check):
 def participation_of(sums: Sequence[frozenset[int]], clients: int) -> Participation:
     """[sums, clients]: who is in which."""
     return np.array([[party in members for party in range(1, clients + 1)] for members in sums], dtype=np.bool_)
+
+
+def _or_sealed() -> str:
+    """The choices under which the server has no sums to subtract."""
+    sealed = " or ".join(name for name, one in AGGREGATIONS.items() if one.sealed)
+    return f", or with --aggregation {sealed}" if sealed else ""
 
 
 def _term(factor: Fraction, number: int) -> str:

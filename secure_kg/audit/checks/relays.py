@@ -1,4 +1,4 @@
-"""What the server passes on between clients is what their senders gave it: states, shares, signatures.
+"""Check of relayed messages: states, shares and signatures reach clients as their senders gave them.
 
 Clients notice most of what is changed on the way, and no sum comes of it. The server has cheated all the same. Keys
 have a check of their own (`keys`).

@@ -1,4 +1,4 @@
-"""What the server sends to all must be the same for all: greetings, unions, rows, totals, verdicts.
+"""Check of broadcasts: greetings, unions, rows, totals and verdicts are the same for all clients.
 
 A server that gives one client a model of its own learns from that client's answer alone. Fields that name a client are
 in none of these messages.
@@ -63,7 +63,7 @@ class SameForAll(Check):
             case Verdict():
                 self._compare(f"verdict on round {number}", party, digest)
             # By what a client has when it begins: which of two versions is the newer one is the server's word.
-            case TrainRound() | Evaluate() if party in self._has or self.config.aggregation != "secret":
+            case TrainRound() | Evaluate() if party in self._has or not self.config.sum_protocol.sealed:
                 self._compare(
                     f"rows before {observation.kind} of round {number}", party, self._has.get(party, _NOTHING)
                 )

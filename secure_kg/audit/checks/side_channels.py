@@ -1,4 +1,4 @@
-"""What sizes and times of messages tell."""
+"""Check of side channels: what sizes and times of messages tell."""
 
 import statistics
 

@@ -1,4 +1,4 @@
-"""Who is in a sum: everybody is told the same, and nobody is left out who has answered.
+"""Check of survivors: everybody is told the same set, and nobody is missing from it who has answered.
 
 A client that is called dropped to some and surviving to others has both its secrets asked for. A client that is left
 out of a sum at the server's will makes two sums differ by it alone. Clients may refuse to open either; the server has

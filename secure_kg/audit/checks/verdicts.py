@@ -7,6 +7,7 @@ Under secret sums the verdict is a client's, and only that all are told the same
 """
 
 import dataclasses
+import math
 
 from secure_kg.audit.view.evidence import Check
 from secure_kg.audit.view.findings import Evidence, Finding
@@ -22,7 +23,7 @@ from secure_kg.foundation.words import counted
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Best:
-    mrr: float = -1.0
+    mrr: float = -math.inf
     exact: bool = True
     """False: what was best before is not in the record, and no less than `mrr`."""
     round: int | None = 0
@@ -35,7 +36,7 @@ class Verdicts(Check):
 
     def __init__(self, config: RunConfig, clients: int) -> None:
         super().__init__(config, clients)
-        self._metrics = RunPlan(config, clients).learner.metrics
+        self._metrics = RunPlan(config, clients).metrics
         self._session = self._told = self._unchecked = 0
         self._best, self._saved = _Best(), Snapshots(_Best())
         self._greeted = False
@@ -69,7 +70,7 @@ class Verdicts(Check):
             case SaveCheckpoint():
                 self._saved.save(number, self._best)
             case Verdict(improved=improved):
-                if self.config.aggregation != "secret":
+                if not self.config.sum_protocol.sealed:
                     self._told += 1
                     self._blame(observation, self._fault(number, improved))
                 if improved:
@@ -128,7 +129,7 @@ class Verdicts(Check):
         return self._told
 
     def looked_at(self) -> str:
-        if self.config.aggregation == "secret":
+        if self.config.sum_protocol.sealed:
             return "no verdicts of the server: clients judge"
         unknown = f", {self._unchecked:,} of them on what is not in the record" if self._unchecked else ""
         return f"{counted(self._told, 'verdict')} sent{unknown}"

@@ -15,7 +15,6 @@ from protocols.ideal.cheating import Cheat, CheatedSumSession, ForgedMaskKey, Tw
 from protocols.ideal.views import View
 from protocols.sums.secagg.params import ThreatModel
 from protocols.sums.secagg.server import Step
-from protocols.sums.secagg.sums import vector_task
 from secure_kg.audit.indistinguishability.experiments import (
     CLIENTS,
     Experiment,
@@ -51,11 +50,11 @@ def _cheated(name: str, seed: int, cheat: Cheat, missing: Mapping[PartyId, Step]
     def simulate() -> View:
         simulated = CheatedSums(parties.clients, ACTIVE, new_session(), credentials=parties.credentials)
         simulated.setup()
-        simulated.masked_sum(vector_task(first), total)
-        simulated.cheated_sum(vector_task(second), cheat, rest, done=first.round)
+        simulated.masked_sum(first, total)
+        simulated.cheated_sum(second, cheat, rest, done=first.round)
         return simulated.view()
 
-    known = [KnownSum(vector_task(task), encoded(inputs), model=ACTIVE) for task, inputs in sums]
+    known = [KnownSum(terms, encoded(inputs), model=ACTIVE) for terms, inputs in sums]
     known[0] = replace(known[0], total=total)
     return Experiment(name, CheatedSumSession(parties, sums, cheat), simulate, lambda view: known)
 

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from protocols.alignment.psu.attempts import Attempt, UnionPlaces
-from protocols.alignment.psu.names import POSITION_ENTRIES, names_task
+from protocols.alignment.psu.names import POSITION_ENTRIES, names_terms
 from protocols.alignment.psu.table import PeelFailed, peel_in_rounds
-from protocols.alignment.psu.vote import vote_task
+from protocols.alignment.psu.vote import vote_terms
 from protocols.foundation.identifiers import SETUP, PartyId, RoundId, new_session
 from protocols.holders.interface import CountTask
-from protocols.holders.secret import vector_task as count_vector_task
+from protocols.holders.secret import count_terms
 from protocols.ideal.count import simulate_count
 from protocols.ideal.group_key import simulate_group_key
 from protocols.ideal.masked_sum import SimulatedSums
@@ -36,13 +36,12 @@ from protocols.ideal.secret_sum import simulate_secret_sum
 from protocols.ideal.union import simulate_names, simulate_union
 from protocols.ideal.views import View
 from protocols.session.group_key import SealedGroupKeys
-from protocols.sums.interface import Contribution, SumLayout, SumTask
+from protocols.sums.interface import Contribution, SumLayout
 from protocols.sums.secagg.messages import STATE_BYTES
 from protocols.sums.secagg.params import ThreatModel
 from protocols.sums.secagg.server import Step
-from protocols.sums.secagg.sums import vector_task
-from protocols.sums.secagg.vectors import VectorTask
-from protocols.sums.secret.aggregation import secret_vector_task
+from protocols.sums.secret.aggregation import secret_terms
+from protocols.sums.terms import Layout, SumTerms
 
 Vector: TypeAlias = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
 Reader: TypeAlias = Callable[[Vector], npt.NDArray[np.uint64]]
@@ -62,7 +61,7 @@ FALLS: Final = {PartyId(4): Step.MASKED_INPUT, PartyId(5): Step.UNMASKING}
 class KnownSum:
     """A sum of a view, and what is known of it to somebody who has chosen the inputs."""
 
-    task: VectorTask
+    terms: SumTerms[Layout]
     inputs: Mapping[PartyId, Vector] = field(default_factory=dict, repr=False)
     """Empty where clients draw what they add."""
     total: Vector | None = field(default=None, repr=False)
@@ -90,15 +89,15 @@ def group_keys(seed: int) -> Experiment:
 def masked_sums(seed: int) -> Experiment:
     sums = guarded_sums(seed)
     known = [
-        KnownSum(vector_task(task), encoded(inputs), total_of(inputs, silent))
-        for (task, inputs), silent in zip(sums, _silences(), strict=True)
+        KnownSum(terms, encoded(inputs), total_of(inputs, silent))
+        for (terms, inputs), silent in zip(sums, _silences(), strict=True)
     ]
 
     def simulate() -> View:
         simulated = _simulated()
         for one, silent in zip(known, _silences(), strict=True):
             assert one.total is not None
-            simulated.masked_sum(one.task, one.total, silent)
+            simulated.masked_sum(one.terms, one.total, silent)
         return simulated.view()
 
     session = replace(SumSession.masked(_parties(), sums), falls=_falls(PURPOSE))
@@ -115,12 +114,12 @@ def secret_sums(seed: int) -> Experiment:
 
     def simulate() -> View:
         simulated, _ = _with_group_key()
-        for (task, _), silent in zip(sums, _silences(), strict=True):
-            simulate_secret_sum(simulated, secret_vector_task(task), silent)
+        for (terms, _), silent in zip(sums, _silences(), strict=True):
+            simulate_secret_sum(simulated, secret_terms(terms), silent)
         return simulated.view()
 
     session = replace(SumSession.secret(_parties(), sums), falls=_falls(PURPOSE))
-    known = [KnownSum(secret_vector_task(task), _without_checks(task, inputs)) for task, inputs in sums]
+    known = [KnownSum(secret_terms(terms), _without_checks(terms, inputs)) for terms, inputs in sums]
     return Experiment("secret", session, simulate, lambda view: known)
 
 
@@ -135,7 +134,7 @@ def counts(seed: int) -> Experiment:
         return simulated.view()
 
     session = CountSession(_parties(), [(task, held) for task in tasks], _falls("holders"))
-    known = [KnownSum(count_vector_task(task)) for task in tasks]
+    known = [KnownSum(count_terms(task)) for task in tasks]
     return Experiment("holders", session, simulate, lambda view: known)
 
 
@@ -191,7 +190,7 @@ def _with_group_key() -> tuple[SimulatedSums, bytes]:
     return simulated, simulate_group_key(simulated)
 
 
-def fixed_sums(seed: int) -> list[tuple[SumTask, dict[PartyId, Contribution]]]:
+def fixed_sums(seed: int) -> list[tuple[SumTerms[SumLayout], dict[PartyId, Contribution]]]:
     """The sums of a session, one for each round, with every client's input."""
     rng = np.random.default_rng(seed)
     clients = _parties().clients
@@ -201,35 +200,36 @@ def fixed_sums(seed: int) -> list[tuple[SumTask, dict[PartyId, Contribution]]]:
     counts = {party: rng.integers(0, 2, LAYOUT.count_entries) for party in clients}
     sums = []
     for number in range(1, ROUNDS + 1):
-        task = SumTask(RoundId(number), PURPOSE, clients, LAYOUT)
-        sums.append((task, {party: Contribution(real[party].copy(), counts[party]) for party in clients}))
+        terms = SumTerms(RoundId(number), PURPOSE, clients, LAYOUT)
+        sums.append((terms, {party: Contribution(real[party].copy(), counts[party]) for party in clients}))
         for party in clients[2:]:
             real[party] += rng.normal(0.0, 1e-3, LAYOUT.real_entries)
     return sums
 
 
-def guarded_sums(seed: int) -> list[tuple[SumTask, dict[PartyId, Contribution]]]:
+def guarded_sums(seed: int) -> list[tuple[SumTerms[SumLayout], dict[PartyId, Contribution]]]:
     """The same with clients that commit to the states of their inputs."""
-    return [(replace(task, state=bytes(STATE_BYTES)), inputs) for task, inputs in fixed_sums(seed)]
+    return [(replace(terms, state=bytes(STATE_BYTES)), inputs) for terms, inputs in fixed_sums(seed)]
 
 
 def encoded(inputs: Mapping[PartyId, Contribution]) -> dict[PartyId, Vector]:
     return {party: LAYOUT.encode(contribution).vector for party, contribution in inputs.items()}
 
 
-def _without_checks(task: SumTask, inputs: Mapping[PartyId, Contribution]) -> dict[PartyId, Vector]:
+def _without_checks(terms: SumTerms[SumLayout], inputs: Mapping[PartyId, Contribution]) -> dict[PartyId, Vector]:
     """Whoever has chosen the inputs does not know the factors of their checks: zeros there."""
-    vectors = {party: LAYOUT.ring.zeros(secret_vector_task(task).length) for party in inputs}
+    length = secret_terms(terms).layout.entries
+    vectors = {party: LAYOUT.group.zeros(length) for party in inputs}
     for party, numbers in encoded(inputs).items():
         vectors[party][: len(numbers)] = numbers
     return vectors
 
 
 def total_of(inputs: Mapping[PartyId, Contribution], silent: Mapping[PartyId, Step]) -> Vector:
-    total = LAYOUT.ring.zeros(LAYOUT.entries)
+    total = LAYOUT.group.zeros(LAYOUT.entries)
     for party, vector in encoded(inputs).items():
         if silent.get(party) is not Step.MASKED_INPUT:
-            LAYOUT.ring.add_into(total, vector)
+            LAYOUT.group.add_into(total, vector)
     return total
 
 
@@ -248,12 +248,12 @@ def _union_sums(view: View, revealing: bool) -> list[KnownSum]:
     sums = []
     for number, answer in enumerate(answers.values()):
         attempt = Attempt.of(number, NAMES, view.session, drawn[0].commitment)
-        sums.append(KnownSum(attempt.task(_parties().clients), weights=_table_weights(attempt)))
+        sums.append(KnownSum(attempt.terms(_parties().clients), weights=_table_weights(attempt)))
         if answer.size:
-            sums.append(KnownSum(vote_task(_parties().clients, attempt.digest(answer))))
+            sums.append(KnownSum(vote_terms(_parties().clients, attempt.digest(answer))))
         if revealing and answer.size:
-            task = names_task(_parties().clients, answer.size, attempt.digest(answer))
-            sums.append(KnownSum(task, weights=lambda total: total.astype(np.uint64).reshape(POSITION_ENTRIES, -1)[0]))
+            terms = names_terms(_parties().clients, answer.size, attempt.digest(answer))
+            sums.append(KnownSum(terms, weights=lambda total: total.astype(np.uint64).reshape(POSITION_ENTRIES, -1)[0]))
     return sums
 
 

@@ -20,7 +20,7 @@ from protocols.foundation.errors import ProtocolError
 from protocols.foundation.identifiers import PartyId
 from protocols.ideal.opened import OpenedSum, centred, open_sum
 from protocols.ideal.views import SeenMessage, View
-from protocols.sums.secagg.vectors import VectorTask
+from protocols.sums.terms import Layout, SumTerms
 from secure_kg.audit.indistinguishability.experiments import CLIENTS, KnownSum, Vector
 
 Features: TypeAlias = dict[str, float]
@@ -41,7 +41,7 @@ def features_of(view: View, known: Sequence[KnownSum]) -> Features:
 
 def _opened(view: View, known: KnownSum) -> OpenedSum | None:
     try:
-        return open_sum(view, known.task, [PartyId(number) for number in range(1, CLIENTS + 1)], known.model)
+        return open_sum(view, known.terms, [PartyId(number) for number in range(1, CLIENTS + 1)], known.model)
     except ProtocolError:
         return None
 
@@ -104,7 +104,7 @@ def _repetitions(messages: Collection[SeenMessage]) -> Features:
 
 
 def _of_sum(known: KnownSum, opened: OpenedSum | None, messages: Collection[SeenMessage]) -> Features:
-    uploads = _uploads(known.task, messages)
+    uploads = _uploads(known.terms, messages)
     found = _against_inputs("upload", uploads, known)
     found["opens"] = float(opened is not None)
     if opened is None:
@@ -122,7 +122,7 @@ def _of_sum(known: KnownSum, opened: OpenedSum | None, messages: Collection[Seen
         found |= _bytes("weights", weights.tobytes())
         found["weights: number"] = float(len(weights))
         found["weights: small"] = float((weights < _SMALL_WEIGHT).sum())
-        found["weights: mean"] = float(centred(weights, known.task.group).mean()) if len(weights) else 0.0
+        found["weights: mean"] = float(centred(weights, known.terms.layout.group).mean()) if len(weights) else 0.0
     return found
 
 
@@ -130,38 +130,38 @@ def _zeros(secret: bytes) -> int:
     return max((len(row) for row in "".join("0" if byte == 0 else " " for byte in secret).split()), default=0)
 
 
-def _uploads(task: VectorTask, messages: Collection[SeenMessage]) -> dict[PartyId, Vector]:
+def _uploads(terms: SumTerms[Layout], messages: Collection[SeenMessage]) -> dict[PartyId, Vector]:
     """What each client has sent to this sum, masked or in clear."""
     found = {}
     for seen in messages:
         vector = getattr(seen.message, "vector", None)
-        of_this_sum = (seen.round, getattr(seen.message, "purpose", None)) == task.key
-        if of_this_sum and seen.direction == "received" and vector is not None and len(vector) == task.length:
+        of_this_sum = (seen.round, getattr(seen.message, "purpose", None)) == terms.key
+        if of_this_sum and seen.direction == "received" and vector is not None and len(vector) == terms.layout.entries:
             found[seen.peer] = vector
     return found
 
 
-def _less(vector: Vector, other: Vector | None, task: VectorTask, sign: int = 1) -> Vector:
+def _less(vector: Vector, other: Vector | None, terms: SumTerms[Layout], sign: int = 1) -> Vector:
     """vector - sign other, in the group."""
     result = vector.copy()
     if other is not None:
-        (task.group.subtract_into if sign > 0 else task.group.add_into)(result, other)
+        (terms.layout.group.subtract_into if sign > 0 else terms.layout.group.add_into)(result, other)
     return result
 
 
-def _size(vector: Vector, task: VectorTask) -> float:
+def _size(vector: Vector, terms: SumTerms[Layout]) -> float:
     """1/4 for uniform elements, next to nothing for small ones."""
-    return float(np.abs(centred(vector, task.group)).mean())
+    return float(np.abs(centred(vector, terms.layout.group)).mean())
 
 
 def _against_inputs(name: str, vectors: Mapping[PartyId, Vector], known: KnownSum) -> Features:
     """Vectors [client] against their clients' inputs, one by one and in pairs."""
-    task, inputs = known.task, known.inputs
-    rest = {party: _less(vector, inputs.get(party), task) for party, vector in vectors.items()}
+    terms, inputs = known.terms, known.inputs
+    rest = {party: _less(vector, inputs.get(party), terms) for party, vector in vectors.items()}
     if not rest:
         return {f"{name}: none": 1.0}
-    sizes = [_size(vector, task) for vector in rest.values()]
-    together = np.concatenate([centred(vector, task.group) for vector in rest.values()])
+    sizes = [_size(vector, terms) for vector in rest.values()]
+    together = np.concatenate([centred(vector, terms.layout.group) for vector in rest.values()])
     found = {
         f"{name}: least rest": min(sizes),
         f"{name}: mean rest": float(np.mean(sizes)),
@@ -169,19 +169,19 @@ def _against_inputs(name: str, vectors: Mapping[PartyId, Vector], known: KnownSu
         f"{name}: low bits of rest": float(np.mean([(vector & 1).mean() for vector in rest.values()])),
         f"{name}: zeros": float(np.mean([(vector == 0).mean() for vector in vectors.values()])),
         f"{name}: repeated entries": float(sum(len(vector) - len(np.unique(vector)) for vector in vectors.values())),
-        f"{name}: correlation": max(_correlation(vectors[party], inputs.get(party), task) for party in vectors),
+        f"{name}: correlation": max(_correlation(vectors[party], inputs.get(party), terms) for party in vectors),
     }
     pairs = list(combinations(sorted(rest), 2))
     for sign, what in ((1, "difference"), (-1, "sum")):
-        sizes = [_size(_less(rest[first], rest[second], task, sign), task) for first, second in pairs]
+        sizes = [_size(_less(rest[first], rest[second], terms, sign), terms) for first, second in pairs]
         found[f"{name}: least {what} of two"] = min(sizes, default=0.0)
     return found
 
 
-def _correlation(vector: Vector, other: Vector | None, task: VectorTask) -> float:
+def _correlation(vector: Vector, other: Vector | None, terms: SumTerms[Layout]) -> float:
     if other is None:
         return 0.0
-    left, right = centred(vector, task.group), centred(other, task.group)
+    left, right = centred(vector, terms.layout.group), centred(other, terms.layout.group)
     scale = float(left.std() * right.std())
     return float(np.abs(((left - left.mean()) * (right - right.mean())).mean()) / scale) if scale > 0 else 0.0
 
@@ -190,18 +190,18 @@ def _of_rounds(known: Sequence[KnownSum], messages: Collection[SeenMessage]) -> 
     """A client's uploads of two sums of one length against the true difference of its inputs."""
     found: Features = {}
     for (at, first), (to, second) in combinations(enumerate(known), 2):
-        if first.task.length != second.task.length:
+        if first.terms.layout.entries != second.terms.layout.entries:
             continue
-        task, before, after = first.task, _uploads(first.task, messages), _uploads(second.task, messages)
+        terms, before, after = first.terms, _uploads(first.terms, messages), _uploads(second.terms, messages)
         changes: list[npt.NDArray[Any]] = []
         for party in before.keys() & after.keys():
-            change = _less(after[party], before[party], task)
+            change = _less(after[party], before[party], terms)
             truth = second.inputs.get(party)
             if truth is not None:
-                change = _less(change, _less(truth, first.inputs.get(party), task), task)
+                change = _less(change, _less(truth, first.inputs.get(party), terms), terms)
             changes.append(change)
         name = f"sums {at} and {to}"
-        found[f"{name}: least unexplained change"] = min((_size(change, task) for change in changes), default=0.0)
+        found[f"{name}: least unexplained change"] = min((_size(change, terms) for change in changes), default=0.0)
         found[f"{name}: zeros of change"] = float(np.mean([(change == 0).mean() for change in changes] or [0.0]))
         found[f"{name}: low bits of change"] = float(np.mean([(change & 1).mean() for change in changes] or [0.0]))
     return found

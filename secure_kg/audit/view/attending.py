@@ -1,4 +1,4 @@
-"""Who is left out of a session, and which sums were given up, as its record shows it."""
+"""Attendance by the record of a session: who was excluded when, and which sums were abandoned."""
 
 from protocols.alignment.psu.attempts import UnionPlaces
 from protocols.holders.interface import PURPOSE as HOLDERS

@@ -1,4 +1,4 @@
-"""What all checks have in common."""
+"""Base class of all checks."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar

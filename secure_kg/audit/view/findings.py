@@ -1,4 +1,4 @@
-"""What an audit has found: one statement each, with its evidence and an explanation for people outside cryptography."""
+"""Findings of an audit: one statement each, with evidence and an explanation for people outside cryptography."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal

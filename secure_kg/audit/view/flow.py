@@ -1,4 +1,4 @@
-"""How much passed the server, by round and kind, and one upload as a picture."""
+"""Flow of bytes past the server, by round and kind, and one upload as a picture."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What no audit of a secure sum can give: said in every report, so that a clean one is not read as more than it is."""
+"""Limits of every audit, said in every report, so that a clean one is not read as more than it is."""
 
 from typing import Any, Final
 

@@ -36,7 +36,7 @@ from protocols.sums.secagg.messages import (
     UnmaskShares,
 )
 from protocols.sums.secagg.replay import RecordedSum, Withheld, open_again, withheld
-from protocols.sums.secagg.terms import Advert, Terms
+from protocols.sums.secagg.terms import Advert, BoundTerms
 from secure_kg.audit.view.attending import Attending, goes_on
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.messages import Welcome
@@ -225,7 +225,7 @@ class Opening:
         return self._opened(key, self._running.pop(key))
 
     def _opened(self, key: Key, running: _Running) -> OpenedSum:
-        recorded, task, (number, purpose) = running.recorded, running.planned.vectors, key
+        recorded, terms, (number, purpose) = running.recorded, running.planned.terms, key
         given_up = key in self._attending.given_up
         if running.clear:
             self._added.add(key)
@@ -233,24 +233,15 @@ class Opening:
             who, layout = frozenset(running.clear), running.planned.layout
             return OpenedSum(number, purpose, who, 0, total, layout, given_up=given_up)
         who = frozenset(int(party) for party in recorded.contributors)
-        if task is None or self._public.session is None:
+        if terms is None or self._public.session is None:
             return OpenedSum(number, purpose, who, 0, None, problem=running.problem or "no session", finished=False)
         config = self._config
-        parameters = self._plan.parameters(len(task.participants))
-        terms = Terms(
-            self._public.session,
-            self._channels,
-            task.round,
-            task.purpose,
-            tuple(sorted(task.participants)),
-            parameters,
-            task.group,
-            task.length,
-        )
-        layout = running.planned.layout if config.aggregation == "secagg" else None
-        kept_back = tuple(withheld(terms, recorded))
+        parameters = self._plan.parameters(len(terms.participants))
+        bound = BoundTerms(self._public.session, self._channels, parameters, terms)
+        layout = running.planned.layout if running.planned.read_by_server else None
+        kept_back = tuple(withheld(bound, recorded))
         try:
-            opened = open_again(terms, recorded, config.adversary == "active")
+            opened = open_again(bound, recorded, config.adversary == "active")
             if layout is not None:
                 layout.decode(opened.vector)  # refuses what cannot be a sum of these contributions
         except ProtocolError as problem:
@@ -260,7 +251,7 @@ class Opening:
                 finished=recorded.answered,
                 withheld=kept_back,
             )
-        checked, wrong = self._verified(terms, recorded)
+        checked, wrong = self._verified(bound, recorded)
         return OpenedSum(
             number,
             purpose,
@@ -278,7 +269,7 @@ class Opening:
             given_up=given_up,
         )
 
-    def _verified(self, terms: Terms, recorded: RecordedSum) -> tuple[int, list[str]]:
+    def _verified(self, terms: BoundTerms, recorded: RecordedSum) -> tuple[int, list[str]]:
         """How many signatures of this sum were checked, and which of them are false."""
         if self._identities is None or self._config.adversary != "active":
             return 0, []
@@ -298,5 +289,5 @@ class Opening:
             try:
                 check_signed(self._identities, statement, signature)
             except ProtocolError as problem:
-                wrong.append(f"round {terms.round}, {terms.purpose}: {problem}")
+                wrong.append(f"round {terms.sum.round}, {terms.sum.purpose}: {problem}")
         return len(signed), wrong

@@ -1,4 +1,4 @@
-"""What an auditor remembers of a run's checkpoints: a later session goes on from the state of one of them."""
+"""Snapshots of an auditor's state at a run's checkpoints: a later session goes on from one of them."""
 
 from typing import Final, Generic, TypeVar
 

@@ -12,7 +12,8 @@ from protocols.foundation import wire
 from protocols.foundation.errors import PeerMisbehaved, UnexpectedMessage
 from protocols.foundation.identifiers import RoundId
 from protocols.holders.interface import CountTask, Holders
-from protocols.sums.interface import SumTask
+from protocols.sums.interface import SumLayout
+from protocols.sums.terms import SumTerms
 from protocols.sums.totals import SumTotal, sum_total_bytes
 from secure_kg.federation.client.context import ClientContext
 from secure_kg.federation.client.own_rows import OwnRows
@@ -29,8 +30,8 @@ class BlockExchange:
         _require_carriable(self.block, positions.union_size, context.plan.settings.ring_bits)
         layout = context.plan.row_layout(self.block, positions.union_size)
         self.rows = OwnRows(positions, self.block, context.learner, layout)
-        self._running: tuple[SumTask, CountTask | None] | None = None
-        total = sum_total_bytes(self.block.purpose, layout.entries, layout.ring.element_bytes, context.plan.clients)
+        self._running: tuple[SumTerms[SumLayout], CountTask | None] | None = None
+        total = sum_total_bytes(self.block.purpose, layout.entries, layout.group.element_bytes, context.plan.clients)
         # The largest messages that the server has reason to send, also to one that was away: rows, or sums of them.
         table = self.block.message_bytes(positions.union_size)
         context.conversation.admit(max(total, table))
@@ -44,28 +45,28 @@ class BlockExchange:
         if len(self.rows.positions.own):
             state = context.states.of_rows(context.learner, self.block.purpose)
         public = plan.rows(round_id, self.block, self.union)
-        task = dataclasses.replace(public, model=context.model, state=state)
+        terms = dataclasses.replace(public, model=context.model, state=state)
         count = plan.count(round_id, self.block, self.union)
         if count is not None:
-            context.holders.prepare(context.conversation, count, context.deadline())
-        context.prepare(self.block.aggregation, task)
-        self._running = task, count
+            context.holders.prepare(context.step(), count)
+        context.prepare(self.block.aggregation, terms)
+        self._running = terms, count
 
     def contribute(self) -> None:
         """Add the rows that enough clients hold to the sum that was prepared."""
         if self._running is None:
             raise RuntimeError("prepare() comes first")
-        (task, count), self._running = self._running, None
+        (terms, count), self._running = self._running, None
         context, holders = self._context, None
         if count is not None:
             holders = self._count(count)
         may_open = holders.may_open if holders is not None else None
         contribution = self.rows.contribution(holders)
-        context.losses.note(context.contribute(self.block.aggregation, task, contribution, may_open))
+        context.losses.note(context.contribute(self.block.aggregation, terms, contribution, may_open))
 
     def _count(self, count: CountTask) -> Holders:
         context = self._context
-        return context.holders.count(context.conversation, count, self.rows.positions.own, context.deadline())
+        return context.holders.count(context.step(), count, self.rows.positions.own)
 
     def take(self, round_id: RoundId, message: wire.Message) -> None:
         """News of the shared rows, in the one form that this block's sums have."""

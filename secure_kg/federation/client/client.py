@@ -16,9 +16,11 @@ from protocols.foundation import wire
 from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import LeftOut, PeerMisbehaved, ProtocolError, SumAbandoned, UnexpectedMessage
 from protocols.foundation.identifiers import NO_SESSION, SERVER, SETUP, PartyId, RoundId, SessionId
+from protocols.session.client_session import ClientSession
 from protocols.session.conversation import MAX_REASON, Abandon, Back, Conversation, Failed
 from protocols.session.credentials import Credentials
 from protocols.session.receipts import Head
+from protocols.sums.secagg.keys import ClientKeys
 from protocols.sums.secagg.openings import Openings
 from protocols.sums.totals import SumTotal
 from protocols.transport.base import Transport
@@ -76,7 +78,7 @@ class FederationClient:
             transport.attach(self._receipt)
 
     @property
-    def keys(self) -> twins.ClientSession | None:
+    def keys(self) -> ClientKeys | None:
         """Of the session under way."""
         return self._context.keys
 
@@ -159,10 +161,10 @@ class FederationClient:
     ) -> ClientContext:
         """Keys with the other clients, where the settings need any, and the protocols that use them."""
         plan, config = self._plan, self._plan.settings
-        keys: twins.ClientSession | None = None
-        if config.has_session:
-            deadline = Deadline.after(plan.client_seconds)
-            keys = twins.ClientSession.open(config, plan.clients, credentials, openings, self._conversation, deadline)
+        keys: ClientKeys | None = None
+        if plan.needs_keys:
+            session = ClientSession(self._conversation, Deadline.after(plan.client_seconds))
+            keys = twins.client_keys(config, plan.clients, credentials, openings, session)
         names = dict.fromkeys([config.aggregation, *(block.aggregation for block in plan.blocks)])
         sums = {name: twins.sum_client(name, keys) for name in names}
         holders = twins.holder_client(config, keys)
@@ -252,6 +254,3 @@ class FederationClient:
                 self._results.sum_test(round_id, asked.best_round, metrics)
         client_files.write_result(self._context, self._count, metrics)
         self._conversation.send(SERVER, Done(), round_id)
-
-
-

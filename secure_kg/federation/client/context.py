@@ -8,12 +8,14 @@ from protocols.foundation.digests import digest
 from protocols.foundation.errors import UnexpectedMessage
 from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import HolderClient
+from protocols.session.client_session import ClientSession
 from protocols.session.conversation import Conversation
-from protocols.sums.interface import Contribution, ContributionReport, MayOpen, SumClient, SumTask
-from protocols.sums.secret.aggregation import SecretSumClient
+from protocols.sums.interface import Contribution, ContributionReport, MayOpen, SumClient, SumLayout
+from protocols.sums.secagg.keys import ClientKeys
+from protocols.sums.terms import SumTerms
+from protocols.sums.totals import TotalReader
 from secure_kg.federation.client.own_rows import OwnRows
 from secure_kg.federation.client.states import States
-from secure_kg.federation.plan import twins
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.learning.learner import Learner
 from secure_kg.runs.stopwatch import Stopwatch
@@ -41,7 +43,7 @@ class ClientContext:
     folder: Path
     """The client's own."""
     states: States
-    keys: twins.ClientSession | None
+    keys: ClientKeys | None
     """With the other clients; None where the settings need none."""
     holders: HolderClient
     sums: dict[str, SumClient]
@@ -59,26 +61,33 @@ class ClientContext:
         """Of the next step."""
         return Deadline.after(self.plan.client_seconds)
 
+    def step(self) -> ClientSession:
+        """The session for the next step of a protocol."""
+        return ClientSession(self.conversation, self.deadline())
+
     def contribute(
-        self, aggregation: str, task: SumTask, contribution: Contribution, may_open: MayOpen | None = None
+        self,
+        aggregation: str,
+        terms: SumTerms[SumLayout],
+        contribution: Contribution,
+        may_open: MayOpen | None = None,
     ) -> ContributionReport:
         """Contribute to a sum that is prepared."""
-        sums = self.sums[aggregation]
-        report = sums.contribute(self.conversation, task, contribution, self.deadline(), may_open)
+        report = self.sums[aggregation].contribute(self.step(), terms, contribution, may_open)
         self.watch.add("encode", report.encoding)
         self.watch.add("mask", report.masking)
         return report
 
-    def prepare(self, aggregation: str, task: SumTask) -> None:
+    def prepare(self, aggregation: str, terms: SumTerms[SumLayout]) -> None:
         """Agree on whatever a sum needs."""
-        self.sums[aggregation].prepare(self.conversation, task, self.deadline())
+        self.sums[aggregation].prepare(self.step(), terms)
 
-    def reader(self, aggregation: str) -> SecretSumClient | None:
+    def reader(self, aggregation: str) -> TotalReader | None:
         """Opens totals that only clients can read; None where the server reads them."""
         sums = self.sums[aggregation]
-        return sums if isinstance(sums, SecretSumClient) else None
+        return sums if isinstance(sums, TotalReader) else None
 
-    def require_keys(self) -> twins.ClientSession:
+    def require_keys(self) -> ClientKeys:
         if self.keys is None:
             raise UnexpectedMessage("the server asks for what needs keys between clients, and there are none")
         return self.keys

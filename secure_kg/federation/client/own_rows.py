@@ -13,6 +13,7 @@ from protocols.alignment.interface import Positions
 from protocols.foundation.errors import PeerMisbehaved
 from protocols.holders.interface import Holders
 from protocols.sums.interface import Contribution, SumLayout, Total
+from protocols.sums.noise import noise_named
 from protocols.sums.totals import SumTotal
 from secure_kg.federation.client.applied_table import AppliedTable, Rounds, UpdateRule
 from secure_kg.federation.client.first_rows import scaled_back
@@ -32,9 +33,10 @@ class OwnRows:
         """`layout`: of the block's sums."""
         self.positions, self._block, self._learner, self.layout = positions, block, learner, layout
         # Means are rounded to single precision like these bounds, and rounding keeps the order.
-        largest = first = np.float32(layout.codec.largest_value)
+        noise = layout.largest_noise  # of all clients, in the mean of a row that only one of them holds
+        largest = first = np.float32(layout.codec.largest_value + noise)
         if block.aligned:
-            first = min(np.float32(block.span + layout.codec.unit), largest)
+            first = min(np.float32(block.span + layout.codec.unit + noise), largest)
         self._rule = UpdateRule(float(largest), float(first), AGREEING_ROUND)
         self._applied = AppliedTable(positions.union_size, layout.real_entries // positions.union_size)
         self._digest: bytes | None = None
@@ -64,7 +66,7 @@ class OwnRows:
         rows, own = self._learner.export_block(self._block.name), self.positions.own
         if holders is not None:
             rows, own = rows[holders.enough], own[holders.enough]
-        return row_contribution(rows, own, self.positions.union_size)
+        return row_contribution(rows, own, self.positions.union_size, noise_named(self._block.noise))
 
     def take(self, rows: Rows, averaged: Rounds, round_id: int) -> None:
         """A table of means that the server has computed. A row not averaged since stays as this client has it."""
@@ -84,7 +86,7 @@ class OwnRows:
         some = total.counts > 0
         if bool((total.counts[some] < least).any()):
             raise PeerMisbehaved(f"a sum of rows that fewer than {least} clients hold")
-        if bool((total.real.reshape(len(some), -1)[~some] != 0).any()):
+        if bool((np.abs(total.real.reshape(len(some), -1)[~some]) > self.layout.largest_noise).any()):
             raise PeerMisbehaved("a sum with rows that nobody has added")
         rows = np.where(some[:, None], mean_rows(total), self._applied.rows)
         averaged = np.where(some, np.uint32(news.of_round), self._applied.averaged)

@@ -15,9 +15,9 @@ import torch
 from protocols.foundation.digests import digest
 from protocols.foundation.identifiers import SERVER, RoundId
 from protocols.session.conversation import Abandon
-from protocols.sums.interface import SumTask
-from protocols.sums.secret.aggregation import SecretSumClient
-from protocols.sums.totals import SumTotal
+from protocols.sums.interface import SumLayout
+from protocols.sums.terms import SumTerms
+from protocols.sums.totals import SumTotal, TotalReader
 from secure_kg.data.graph import Part
 from secure_kg.evaluation.metrics import Metrics
 from secure_kg.federation.client.context import ClientContext
@@ -54,12 +54,12 @@ class ResultExchange:
         told = self.last if count.tells_loss(round_id) else None
         # Where a client sees its neighbours only, which are others in every sum, no commitment is opened twice.
         basis = self.trained if context.plan.sees_survivors else context.learner.digest()
-        task = self._task(round_id, "valid", basis, told)
+        terms = self._terms(round_id, "valid", basis, told)
         count.evaluated(round_id)
-        context.prepare(self._aggregation, task)
-        context.contribute(self._aggregation, task, self.measure("valid", told).contribution())
+        context.prepare(self._aggregation, terms)
+        context.contribute(self._aggregation, terms, self.measure("valid", told).contribution())
         if (reader := context.reader(self._aggregation)) is not None:
-            federation, _ = self._read(reader, task)
+            federation, _ = self._read(reader, terms)
             context.conversation.send(SERVER, self.judge.read(round_id, federation), round_id)
 
     def note_training(self, stats: TrainStats) -> None:
@@ -77,7 +77,7 @@ class ResultExchange:
     def measure(self, part: Part, trained: TrainStats | None = None) -> Metrics:
         """This client's own results. `trained`: training whose loss is to be told, too."""
         with self._context.watch.measure("evaluate"):
-            return self._context.learner.evaluate(part, trained)
+            return self._context.plan.metrics.taken_from(self._context.learner.evaluate(part, trained))
 
     def sum_test(self, round_id: RoundId, best_round: int, metrics: Metrics) -> None:
         """Test results into their sum, which is bound to the round of the best copy: all are of the same one."""
@@ -86,17 +86,17 @@ class ResultExchange:
             reason = f"this client's best copy is of round {self.best_round}"
             context.conversation.send(SERVER, Abandon("test", reason), round_id)
             return
-        task = self._task(round_id, "test", context.learner.digest(), best=best_round)
-        context.prepare(self._aggregation, task)
-        context.contribute(self._aggregation, task, metrics.contribution())
+        terms = self._terms(round_id, "test", context.learner.digest(), best=best_round)
+        context.prepare(self._aggregation, terms)
+        context.contribute(self._aggregation, terms, metrics.contribution())
         if (reader := context.reader(self._aggregation)) is not None:
-            test, clients = self._read(reader, task)
+            test, clients = self._read(reader, terms)
             averaged = context.shared[0].averaged_in_union if context.shared else 0
             self.judge.write_result(test, clients, averaged)
 
-    def _task(
+    def _terms(
         self, round_id: RoundId, part: Part, parameters: bytes, told: TrainStats | None = None, best: int = 0
-    ) -> SumTask:
+    ) -> SumTerms[SumLayout]:
         """The sum of results on `part`, of the copy of round `best` if there is one.
 
         `parameters`: digest of what this client's results depend on. `told`: training whose loss is told, too.
@@ -109,8 +109,8 @@ class ResultExchange:
         model = digest(context.model, best.to_bytes(8, "little"))
         return dataclasses.replace(context.plan.results(round_id, part), model=model, state=state)
 
-    def _read(self, reader: SecretSumClient, task: SumTask) -> tuple[Metrics, int]:
+    def _read(self, reader: TotalReader, terms: SumTerms[SumLayout]) -> tuple[Metrics, int]:
         """The federation's results, which the server has added up for the clients, and of how many clients they are."""
         context = self._context
-        total = context.conversation.receive(SERVER, SumTotal, task.round, context.deadline(), task.purpose)
-        return context.plan.learner.metrics.of(reader.open(task, total)), len(total.contributors)
+        total = context.step().receive(SumTotal, *terms.key)
+        return context.plan.metrics.of(reader.open(terms, total)), len(total.contributors)

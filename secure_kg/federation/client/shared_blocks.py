@@ -49,12 +49,11 @@ def _with_first_rows(
 
 def _align(context: ClientContext, names: tuple[str, ...], run: str) -> Positions:
     config, keys, clients = context.plan.settings, context.keys, context.plan.clients
-    talk, deadline = context.conversation, context.deadline()
-    state = context.states.of_names(names, run)
+    session, state = context.step(), context.states.of_names(names, run)
     try:
-        positions = twins.align_as_client(config, keys, talk, names, clients, state, deadline)
+        positions = twins.align_as_client(config, session, keys, clients, names, state)
         if config.reveal_names and keys is not None:
-            union_names.reveal(talk, keys.vectors, positions, names, clients, context.deadline())
+            union_names.reveal(context.step(), keys.vectors, clients, positions, names)
     except AlignmentRefused as problem:
         keep_objection(context.folder, problem.objection)
         raise

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from protocols.alignment.interface import Union
 from protocols.foundation.digests import digest
+from protocols.sums.noise import NONE
 from secure_kg.federation.plan.messages import SharedBlock, SharedRows, shared_block_bytes, shared_rows_bytes
 from secure_kg.federation.plan.row_sum import Rows
 
@@ -37,6 +38,8 @@ class Block:
     aligned: bool = True
     span: float = 0.0
     """First rows are uniform in ±span, if the block is aligned: their means are scaled back to that size."""
+    noise: str = NONE
+    """What every client adds to its rows: a name of `protocols.sums.noise`. Counts and results go without."""
 
     @property
     def purpose(self) -> str:

@@ -1,6 +1,7 @@
-"""When to stop: after `patience` evaluations without a better validation MRR (FedR, appendix B)."""
+"""Early stopping: after `patience` evaluations without a better headline figure (FedR, appendix B: validation MRR)."""
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(slots=True)
@@ -24,7 +25,17 @@ class EarlyStopping:
             self.checks_since_best += 1
 
     def would_improve(self, mrr: float) -> bool:
-        return mrr > self.best_mrr
+        return self.best_round == 0 or mrr > self.best_mrr
+
+    def record(self) -> dict[str, Any]:
+        """For a checkpoint."""
+        best = {"best_mrr": self.best_mrr, "best_round": self.best_round}
+        return {**best, "checks_since_best": self.checks_since_best}
+
+    def restore(self, record: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        self.best_mrr, self.best_round = record["best_mrr"], record["best_round"]
+        self.checks_since_best = record["checks_since_best"]
 
     @property
     def exhausted(self) -> bool:

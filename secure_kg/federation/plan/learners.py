@@ -4,13 +4,13 @@ A kind says which blocks it shares under a strategy, how its results are summed,
 trains. The server's process never imports that class, and so loads no model code.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from secure_kg.evaluation.metrics import Metrics
-from secure_kg.evaluation.ranking_metrics import RankingMetrics
+from secure_kg.evaluation.ranking_metrics import FirstRankingMetrics, RankingMetrics
 from secure_kg.federation.plan.blocks import Block
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.plan.strategies import Strategy
@@ -25,11 +25,17 @@ class LearnerKind:
     """One kind of learner."""
 
     name: str
+    factory: str
+    """`module:function` that makes a client's learner; imported by clients only."""
     blocks: Callable[[RunConfig, Strategy], tuple[Block, ...]]
     """The blocks that clients share, in the order of their sums. At most one of them is aligned."""
     metrics: type[Metrics]
-    factory: str
-    """`module:function` that makes a client's learner; imported by clients only."""
+    older_metrics: Mapping[int, type[Metrics]] = field(default_factory=dict)
+    """By the format of runs that summed their results otherwise."""
+
+    def metrics_of(self, settings: RunConfig) -> type[Metrics]:
+        """How results of a run are summed."""
+        return self.older_metrics.get(settings.format, self.metrics)
 
     def make(self, *arguments: Any) -> "Learner":
         """A client's learner. See `secure_kg.learning.learner.Factory` for the arguments."""
@@ -51,5 +57,13 @@ def _embedding_blocks(settings: RunConfig, strategy: Strategy) -> tuple[Block, .
 
 LEARNERS: Final[dict[str, LearnerKind]] = {
     kind.name: kind
-    for kind in (LearnerKind("kge", _embedding_blocks, RankingMetrics, "secure_kg.learning.kge:make_learner"),)
+    for kind in (
+        LearnerKind(
+            "kge",
+            "secure_kg.learning.kge:make_learner",
+            _embedding_blocks,
+            RankingMetrics,
+            older_metrics={1: FirstRankingMetrics},
+        ),
+    )
 }

@@ -1,4 +1,4 @@
-"""What server and clients say to each other around the sums."""
+"""Messages between server and clients around the sums."""
 
 import struct
 from typing import Any

@@ -11,12 +11,20 @@ import numpy as np
 import numpy.typing as npt
 
 from protocols.sums.interface import Contribution, SumLayout, Total
+from protocols.sums.noise import NO_NOISE, Noise
 
 Rows = npt.NDArray[np.float32]
 """Shape (rows, width)."""
 
 
-def row_layout(union_size: int, width: int, clip: float, parties: int, ring_bits: Literal[32, 64]) -> SumLayout:
+def row_layout(
+    union_size: int,
+    width: int,
+    clip: float,
+    parties: int,
+    ring_bits: Literal[32, 64],
+    noise: Noise = NO_NOISE,
+) -> SumLayout:
     return SumLayout(
         real_entries=union_size * width,
         count_entries=union_size,
@@ -24,16 +32,19 @@ def row_layout(union_size: int, width: int, clip: float, parties: int, ring_bits
         max_count=1,
         parties=parties,
         ring_bits=ring_bits,
+        noise_bound=noise.bound,
     )
 
 
-def row_contribution(rows: Rows, positions: npt.NDArray[np.int64], union_size: int) -> Contribution:
+def row_contribution(
+    rows: Rows, positions: npt.NDArray[np.int64], union_size: int, noise: Noise = NO_NOISE
+) -> Contribution:
     """`rows` [n, width] of one client, row i standing at `positions[i]` of the union."""
     spread = np.zeros((union_size, rows.shape[1]), dtype=np.float32)
     spread[positions] = rows
     held = np.zeros(union_size, dtype=np.int64)
     held[positions] = 1
-    return Contribution(real=spread.reshape(-1), counts=held)
+    return Contribution(real=spread.reshape(-1), counts=held, noise=noise)
 
 
 def mean_rows(total: Total) -> Rows:

@@ -17,13 +17,13 @@ from protocols.foundation.errors import ProtocolError
 from protocols.foundation.identifiers import PartyId, RoundId, SessionId
 from protocols.holders.interface import PURPOSE as HOLDERS
 from protocols.holders.interface import CountTask
-from protocols.holders.plain import sum_task as clear_count
-from protocols.holders.secret import vector_task as secret_count
-from protocols.sums.interface import SumLayout, SumTask
+from protocols.holders.plain import count_terms as clear_count
+from protocols.registry import AGGREGATIONS
+from protocols.sums.interface import SumLayout
+from protocols.sums.noise import noise_named
 from protocols.sums.secagg.params import SumParameters
-from protocols.sums.secagg.sums import vector_task
-from protocols.sums.secagg.vectors import VectorTask
-from protocols.sums.secret.aggregation import secret_vector_task
+from protocols.sums.terms import Layout, SumTerms
+from secure_kg.evaluation.metrics import Metrics
 from secure_kg.federation.plan.blocks import Block
 from secure_kg.federation.plan.learners import LEARNERS, LearnerKind
 from secure_kg.federation.plan.row_sum import row_layout
@@ -53,12 +53,14 @@ class PublicState:
 class PlannedSum:
     """One sum of a run by its round and purpose, whichever protocol makes it."""
 
-    vectors: VectorTask | None
-    """As a masked sum of vectors; None for a sum in clear."""
+    terms: SumTerms[Layout] | None
+    """Of the vectors that are added under masks; None for a sum in clear."""
     layout: SumLayout | None = None
     """How its total is read as numbers, where it is one of numbers."""
     attempt: Attempt | None = None
     """Of a private set union: how its table is read."""
+    read_by_server: bool = False
+    """Of a sum of numbers: whether the server reads its total."""
 
 
 class RunPlan:
@@ -78,6 +80,11 @@ class RunPlan:
     @property
     def learner(self) -> LearnerKind:
         return LEARNERS[self.strategy.learner]
+
+    @property
+    def metrics(self) -> type[Metrics]:
+        """How results are summed."""
+        return self.learner.metrics_of(self.settings)
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
@@ -109,6 +116,14 @@ class RunPlan:
         """
         return SETUP_SECONDS + 2 * self.settings.eval_every * self.settings.deadline
 
+    @property
+    def needs_keys(self) -> bool:
+        """Whether clients need channels to each other: for sums of results or of a block, or for the alignment."""
+        settings = self.settings
+        names = {settings.aggregation, *(block.aggregation for block in self.blocks)}
+        aligned = self.aligned_block is not None and settings.alignment_protocol.needs_keys
+        return aligned or any(AGGREGATIONS[name].needs_keys for name in names)
+
     def trains(self, round_id: int) -> bool:
         """Whether clients train in a round, or only agree on first rows."""
         return not self.blocks or round_id != AGREEING_ROUND
@@ -116,9 +131,7 @@ class RunPlan:
     def evaluation_due(self, round_id: int) -> bool:
         """Whether a round is followed by an evaluation."""
         settings = self.settings
-        return 0 < round_id <= settings.rounds and (
-            round_id % settings.eval_every == 0 or round_id == settings.rounds
-        )
+        return 0 < round_id <= settings.rounds and (round_id % settings.eval_every == 0 or round_id == settings.rounds)
 
     def checkpoint_due(self, round_id: int, *, over: bool) -> bool:
         """Whether a round is followed by a checkpoint. `over`: it was the last one."""
@@ -132,14 +145,15 @@ class RunPlan:
 
     # --- the sums ---
 
-    def rows(self, round_id: int, block: Block, union: Union) -> SumTask:
+    def rows(self, round_id: int, block: Block, union: Union) -> SumTerms[SumLayout]:
         """The sum of a block's rows in a round."""
         layout = self.row_layout(block, union.size)
-        return SumTask(RoundId(round_id), block.purpose, self.participants(round_id), layout)
+        return SumTerms(RoundId(round_id), block.purpose, self.participants(round_id), layout)
 
     def row_layout(self, block: Block, rows: int) -> SumLayout:
         settings = self.settings
-        return row_layout(rows, block.width, settings.clip, len(self.clients), settings.ring_bits)
+        noise = noise_named(block.noise)
+        return row_layout(rows, block.width, settings.clip, len(self.clients), settings.ring_bits, noise)
 
     def count(self, round_id: int, block: Block, union: Union) -> CountTask | None:
         """The count of holders before the sum of rows; None where rows of any number of holders may be added up."""
@@ -152,12 +166,12 @@ class RunPlan:
         """How many clients must have added a row that is in a sum."""
         return self.settings.least_holders if block.aligned else 1
 
-    def results(self, round_id: int, part: str) -> SumTask:
+    def results(self, round_id: int, part: str) -> SumTerms[SumLayout]:
         """The sum of results on one part of the data: over all clients, drawn or not."""
-        return SumTask(RoundId(round_id), part, self.clients, self.result_layout())
+        return SumTerms(RoundId(round_id), part, self.clients, self.result_layout())
 
     def result_layout(self) -> SumLayout:
-        return self.learner.metrics.layout(len(self.clients))
+        return self.metrics.layout(len(self.clients))
 
     def union_attempt(self, number: int, public: PublicState) -> Attempt:
         """One attempt at the private set union."""
@@ -172,7 +186,7 @@ class RunPlan:
     @property
     def sees_survivors(self) -> bool:
         """Whether each client sees all survivors of a sum of results: in a sparse graph it sees its neighbours only."""
-        return self.settings.aggregation == "plain" or self.parameters(len(self.clients)).complete
+        return not self.settings.sum_protocol.needs_keys or self.parameters(len(self.clients)).complete
 
     def expected(self, round_id: int, purpose: str) -> frozenset[PartyId]:
         """The clients that a sum is over."""
@@ -183,7 +197,7 @@ class RunPlan:
         """Any sum of the run by round and purpose. `ProtocolError` if the run has no such sum."""
         if purpose.startswith(UNION):
             attempt = self.union_attempt(_number(purpose.removeprefix(UNION)), public)
-            return PlannedSum(attempt.task(self.clients), attempt=attempt)
+            return PlannedSum(attempt.terms(self.clients), attempt=attempt)
         if purpose in RESULTS:
             return self._of_numbers(self.results(round_id, purpose), self.settings.aggregation)
         for block in self.blocks:
@@ -206,19 +220,19 @@ class RunPlan:
     def _of_alignment(self, round_id: int, purpose: str, block: Block, public: PublicState) -> PlannedSum:
         union = self.union_of(block, public)
         if purpose == HOLDERS and (counting := self.count(round_id, block, union)) is not None:
-            if block.aggregation == "plain":
+            if (masked_terms := AGGREGATIONS[block.aggregation].count.masked_terms) is None:
                 return PlannedSum(None, clear_count(counting).layout)
-            return PlannedSum(secret_count(counting))
+            return PlannedSum(masked_terms(counting))
         if purpose == union_names.PURPOSE:
-            return PlannedSum(union_names.names_task(self.clients, union.size, union.digest))
+            return PlannedSum(union_names.names_terms(self.clients, union.size, union.digest))
         if purpose == union_vote.PURPOSE:
-            return PlannedSum(union_vote.vote_task(self.clients, union.digest))
+            return PlannedSum(union_vote.vote_terms(self.clients, union.digest))
         raise ProtocolError(f"a sum of '{purpose}', of which the protocols know nothing")
 
     @staticmethod
-    def _of_numbers(task: SumTask, aggregation: str) -> PlannedSum:
-        of_vectors = secret_vector_task if aggregation == "secret" else vector_task
-        return PlannedSum(of_vectors(task), task.layout)
+    def _of_numbers(terms: SumTerms[SumLayout], aggregation: str) -> PlannedSum:
+        protocol = AGGREGATIONS[aggregation]
+        return PlannedSum(protocol.masked_terms(terms), terms.layout, read_by_server=not protocol.sealed)
 
 
 def _number(text: str) -> int:

@@ -1,4 +1,4 @@
-"""Which clients take part in a round (FedR, algorithm 1, line 5).
+"""Sampling of the clients that take part in a round (FedR, algorithm 1, line 5).
 
 Every party computes the sample from the public seed, so no client has to believe the server who is in it: a server
 that asks an unsampled client for its rows is refused.

@@ -1,4 +1,4 @@
-"""What a run is told: typed, checked when made, saved with the results. Free of torch: the server reads it too."""
+"""Settings of a run: typed, checked when made, saved with the results. Free of torch: the server reads them too."""
 
 import dataclasses
 import hashlib
@@ -11,7 +11,9 @@ from typing import Any, Final, Literal, get_args
 import tomli_w
 
 from protocols.alignment.psu.attempts import MAX_BOUND
+from protocols.bundles import Aggregation, Alignment
 from protocols.foundation.errors import ProtocolError
+from protocols.registry import AGGREGATIONS, ALIGNMENTS
 from protocols.sums.secagg.params import SumParameters, ThreatModel
 from protocols.sums.secagg.vectors import parameters_for
 from secure_kg.data.partition import RULES, By
@@ -19,8 +21,6 @@ from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.errors import UserError
 from secure_kg.learning.config import TrainingConfig
 
-Aggregation = Literal["secagg", "secret", "plain"]
-Alignment = Literal["psu", "plain"]
 Adversary = Literal["semi-honest", "active"]
 Device = Literal["auto", "cpu", "cuda"]
 
@@ -31,6 +31,8 @@ SETUP_SECONDS: Final = 600.0
 _LOCAL_FIELDS: Final = frozenset(
     {"client_data", "device", "deadline", "grace", "transcript", "checkpoint_every", "keys"}
 )
+FORMAT: Final = 2
+"""2: results hold Hits@5 and ranks. 1: they do not; config files of that time do not say so."""
 _LEAST: Final = {"rounds": 1, "eval_every": 1, "patience": 1, "min_participants": 2, "min_holders": 1}
 # The share of clients that may fall silent in a sum unless told otherwise; an active server leaves room for fewer.
 _USUAL_DROPOUT: Final = {"semi-honest": 0.4, "active": 0.25}
@@ -47,8 +49,10 @@ class RunConfig:
     clients: int | None = None
     """How many there are; each process fills it in from the ranks it was started with."""
     strategy: str = "fedr"
-    aggregation: Aggregation = "secagg"
-    alignment: Alignment = "psu"
+    aggregation: str = "secagg"
+    """A name in `protocols.registry.AGGREGATIONS`."""
+    alignment: str = "psu"
+    """A name in `protocols.registry.ALIGNMENTS`."""
     reveal_names: bool = False
     union_bound: int | None = None
     """None: what the strategy usually needs."""
@@ -67,6 +71,8 @@ class RunConfig:
     """None: 40 % (against an active server 25 %), or what `min_participants` leaves room for."""
     keys: str | None = None
     seed: int = 0
+    format: int = FORMAT
+    """Version of what parties say to each other in a run; an audit reads older ones, a job runs the newest."""
     checkpoint_every: int = 10
     transcript: bool = False
     device: Device = "auto"
@@ -78,8 +84,8 @@ class RunConfig:
         choices: dict[str, tuple[object, ...]] = {
             "by": RULES,
             "strategy": tuple(STRATEGIES),
-            "aggregation": get_args(Aggregation),
-            "alignment": get_args(Alignment),
+            "aggregation": tuple(AGGREGATIONS),
+            "alignment": tuple(ALIGNMENTS),
             "adversary": get_args(Adversary),
             "ring_bits": (32, 64),
             "device": get_args(Device),
@@ -87,6 +93,8 @@ class RunConfig:
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise UserError(f"{flag(name)} must be one of {', '.join(map(str, allowed))}")
+        if self.format not in (1, FORMAT):
+            raise UserError(f"a run of format {self.format}; this version knows 1 to {FORMAT}")
         pools = STRATEGIES[self.strategy].pools
         for name, usual in _LEAST.items():
             least = 1 if pools else usual  # pooled, there is one party, and nothing that a sum of two would hide
@@ -105,17 +113,14 @@ class RunConfig:
             raise UserError(f"--union-bound must lie between 1 and {MAX_BOUND}")
         if self.reveal_names and STRATEGIES[self.strategy].shared is None:
             raise UserError(f"--reveal-names: under --strategy {self.strategy} no names are aligned")
-        if pools and self.aggregation != "plain":
+        if pools and self.sum_protocol.hides_contributions:
             raise UserError(
                 f"--aggregation {self.aggregation}: under --strategy {self.strategy} all triples are in one place, "
                 "and no sum can hide them"
             )
         if pools and self.client_fraction < 1:
             raise UserError(f"--client-fraction: under --strategy {self.strategy} no clients are drawn")
-        if self.reveal_names and self.alignment == "plain":
-            raise UserError("--reveal-names is for --alignment psu: in the plain one the server is told names anyway")
-        if self.adversary == "active" and self.aggregation == "plain":
-            raise UserError("--adversary active needs --aggregation secagg or secret: the plain sum protects nothing")
+        self._check_protocols()
         if self.adversary == "active" and self.keys is None:
             raise UserError("--adversary active needs --keys DIR: identities made with python -m launch.keygen")
         if self.adversary != "active" and self.keys is not None:
@@ -123,6 +128,28 @@ class RunConfig:
         for name in ("clip", "deadline", "grace"):
             if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
                 raise UserError(f"{flag(name)} must be a positive number")
+
+    def _check_protocols(self) -> None:
+        """Refuse what the chosen protocols cannot do."""
+        sums, alignment = self.sum_protocol, self.alignment_protocol
+        if self.reveal_names and alignment.revealing is None:
+            usual = " or ".join(name for name, one in ALIGNMENTS.items() if one.revealing is not None)
+            told = "the server is told names anyway" if alignment.server_reads_names else "it is told none"
+            raise UserError(f"--reveal-names is for --alignment {usual}: in the {self.alignment} one {told}")
+        if self.adversary == "active" and not sums.stands_against_active:
+            usual = " or ".join(name for name, one in AGGREGATIONS.items() if one.stands_against_active)
+            lacks = "does not stand against such a server" if sums.hides_contributions else "protects nothing"
+            raise UserError(f"--adversary active needs --aggregation {usual}: the {self.aggregation} sum {lacks}")
+
+    @property
+    def sum_protocol(self) -> Aggregation:
+        """How contributions are added up."""
+        return AGGREGATIONS[self.aggregation]
+
+    @property
+    def alignment_protocol(self) -> Alignment:
+        """How names are aligned."""
+        return ALIGNMENTS[self.alignment]
 
     @property
     def first_union_bound(self) -> int:
@@ -161,12 +188,6 @@ class RunConfig:
         return min(self.deadline, 2 * self.grace) if shared else self.deadline * self.eval_every
 
     @property
-    def has_session(self) -> bool:
-        """Whether clients need channels to each other: for masked sums, or for the private set union alone."""
-        shared = STRATEGIES[self.strategy].shared is not None
-        return self.aggregation != "plain" or (self.alignment == "psu" and shared)
-
-    @property
     def threat_model(self) -> ThreatModel:
         """What is declared: the same for every sum of the run."""
         dropout = self.max_dropout
@@ -188,6 +209,8 @@ class RunConfig:
         """A fingerprint of everything the parties of a job must agree on."""
         agreed = {name: value for name, value in dataclasses.asdict(self).items() if name not in _LOCAL_FIELDS}
         agreed["min_holders"] = self.least_holders  # said aloud or not
+        if self.format == 1:  # which did not say so
+            del agreed["format"]
         return hashlib.sha256(json.dumps(agreed, sort_keys=True).encode()).digest()
 
     def to_toml(self) -> str:
@@ -201,6 +224,7 @@ class RunConfig:
             values: dict[str, Any] = tomllib.loads(text)
         except tomllib.TOMLDecodeError:
             raise UserError(f"{where}: not a TOML file") from None
+        values.setdefault("format", 1)
         training = values.pop("training", {})
         if not isinstance(training, dict):
             raise UserError(f"{where}: 'training' must be a table")

@@ -1,4 +1,4 @@
-"""What clients share. A strategy is data: the round loop is the same for all of them.
+"""Strategies: what clients share. A strategy is data; the round loop is the same for all of them.
 
 `local` and `entire` are the bounds of a federation, FedE's settings Single and Entire (Chen et al. 2021, section 3.2):
 every client by itself, and all triples in one place, which gives up all privacy.

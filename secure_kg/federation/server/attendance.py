@@ -1,4 +1,4 @@
-"""Who is here. A client that stays silent too long is left out until it says that it is back; the others go on."""
+"""Attendance: clients that miss a deadline are excluded until they send `Back`; the others go on."""
 
 import time
 from collections.abc import Callable, Collection

@@ -7,6 +7,7 @@ from protocols.foundation import wire
 from protocols.foundation.identifiers import NO_SESSION, SETUP, PartyId, RoundId, SessionId
 from protocols.session.conversation import Conversation
 from protocols.session.patience import Patience
+from protocols.session.server_session import ServerSession
 from protocols.transport.base import Transport
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.plan.strategies import STRATEGIES
@@ -46,6 +47,11 @@ class Gathering:
         """Who is there. It shrinks and grows as the run goes on."""
         return self.attendance.present
 
+    @property
+    def session(self) -> ServerSession:
+        """The session under way, with the run's patience."""
+        return ServerSession(self.conversation, self.present, self.patience, self.silent)
+
     def silent(self, parties: Collection[PartyId], step: str) -> None:
         """Go on without `parties`."""
         self.when_lost(parties)
@@ -55,23 +61,18 @@ class Gathering:
         self, expected: type[M], step: str, patience: Patience | None = None, among: Collection[PartyId] | None = None
     ) -> dict[PartyId, M]:
         """One message from everybody who is there (and `among` these)."""
-        present = frozenset(self.present if among is None else self.present & set(among))
-        limits = patience if patience is not None else self.patience
-        answers = dict(self.conversation.gather_each(present, expected, self.round, limits, step))
-        if missing := present - answers.keys():
-            self.silent(missing, step)
-        return answers
+        session = self.session if patience is None else self.session.with_patience(patience)
+        return (session if among is None else session.among(among)).gather(expected, self.round, step)
 
     def tell(self, parties: Collection[PartyId], message: wire.Message) -> None:
         """The same message to all of `parties` that are there."""
-        if lost := self.conversation.broadcast(set(parties) & self.present, message, self.round):
-            self.silent(lost, type(message).__name__)
+        self.session.broadcast(parties, message, self.round, type(message).__name__)
 
     def assemble(self) -> None:
         """Take in who has come back; if too few are here for any sum, wait for more."""
         self.attendance.look_for_returned(self.conversation, self.round)
         clients, needed = len(self.clients), self._config.min_participants
-        if self._config.aggregation != "plain":
+        if self._config.sum_protocol.needs_keys:
             parameters = self._config.sum_parameters(clients, clients)
             needed = max(parameters.min_survivors, parameters.least_present)
         if len(self.present) >= needed:

@@ -1,4 +1,4 @@
-"""What a run has cost and what went wrong in it, over all sessions of the run."""
+"""Ledger of a run: costs, dropouts and abandoned sums over all its sessions."""
 
 import time
 from typing import Any, Final
@@ -11,6 +11,7 @@ from secure_kg.federation.plan.twins import Result
 from secure_kg.federation.server.attendance import Attendance
 from secure_kg.runs.stopwatch import Stopwatch
 
+_DIRECTIONS: Final[tuple[Direction, ...]] = ("received", "sent")
 _NOTHING: Final[dict[str, Any]] = {
     "elapsed": 0.0,
     "seconds": {},
@@ -105,6 +106,25 @@ class Ledger:
             int(party): earlier.get(str(party), 0) + traffic.total(direction, peer=party).bytes
             for party in self._clients
         }
+
+    def costs(self) -> dict[str, Any]:
+        """Dropouts, abandoned sums, times and bytes of all sessions, by the names of `ServerOutcome`."""
+        return {
+            "dropouts": self.dropouts,
+            "abandoned_sums": self.abandoned_sums,
+            "elapsed": self.elapsed,
+            "setup": self.setup,
+            "seconds": self.times.seconds,
+            "cpu_seconds": self.times.cpu_seconds,
+            "bytes_up": self.bytes("received"),
+            "bytes_down": self.bytes("sent"),
+        }
+
+    def evaluation(self, round_id: int, figures: dict[str, Any], clients: int) -> dict[str, Any]:
+        """A line of `metrics.jsonl`: the figures of an evaluation, of how many clients, and the costs so far."""
+        record = {"round": round_id, "seconds": round(self.elapsed, 3), **figures, "clients": clients}
+        up, down = (sum(self.bytes(direction).values()) for direction in _DIRECTIONS)
+        return {**record, "bytes_up": up, "bytes_down": down}
 
     def record(self) -> dict[str, Any]:
         """For a checkpoint."""

@@ -20,6 +20,7 @@ from protocols.foundation.errors import ProtocolError, SumAbandoned
 from protocols.foundation.identifiers import SETUP, PartyId, RoundId, new_session
 from protocols.session.patience import Patience
 from protocols.sums.interface import Collected
+from protocols.sums.secagg.keys import ServerKeys
 from protocols.sums.totals import SumTotal
 from protocols.transport.base import Transport
 from protocols.transport.tap import Tap
@@ -75,9 +76,9 @@ class FederationServer:
         self._plan = RunPlan(config, len(transport.peers))
         self._clients = self._plan.clients
         self._stopping = EarlyStopping(config.patience)
-        self._session: twins.ServerSession | None = None
+        self._keys: ServerKeys | None = None
         self._tap: Tap | None = None
-        self._best_with: set[PartyId] = set(self._clients)
+        self._best_with = set(self._clients)
         """Clients that were told to keep the best copy, if there is one: test results are of that copy."""
         self._idle: set[PartyId] = set()
         """Clients that were asked to train and have not, since their last evaluation: they would refuse another."""
@@ -131,11 +132,9 @@ class FederationServer:
     def _set_up(self, last: checkpoint.Complete, aligned: AlignedRun | None, patience: Patience) -> None:
         """Keys and alignment."""
         people = self._people
-        if self._config.has_session:
-            self._session = twins.ServerSession.open(
-                self._config, self._clients, people.conversation, people.present, patience, people.silent
-            )
-        self._sums = Summing(self._plan, self._session, people, self._ledger, self._report)
+        if self._plan.needs_keys:
+            self._keys = twins.server_keys(self._config, self._clients, people.session.with_patience(patience))
+        self._sums = Summing(self._plan, self._keys, people, self._ledger, self._report)
         union = self._align(aligned, patience) if self._plan.aligned_block is not None else None
         self._tables = SharedTables(people, self._plan.blocks, union)
         if last.round:
@@ -185,13 +184,11 @@ class FederationServer:
         return union
 
     def _aligned_anew(self, patience: Patience) -> Union:
-        people, clients = self._people, self._clients
-        talk, present = people.conversation, people.present
+        session, keys, clients = self._people.session.with_patience(patience), self._keys, self._clients
         try:
-            union = twins.align_as_server(self._config, self._session, talk, clients, present, patience, people.silent)
-            if self._config.reveal_names and self._session is not None:
-                vectors = self._session.vectors
-                names = union_names.learn(talk, vectors, union, clients, present, patience, people.silent)
+            union = twins.align_as_server(self._config, session, keys, clients)
+            if self._config.reveal_names and keys is not None:
+                names = union_names.learn(session, keys.vectors, clients, union)
                 write_json(self._folder.server / "names.json", {"names": names})
         except SumAbandoned as problem:
             raise UserError(f"the names could not be aligned: {problem}") from None
@@ -217,7 +214,6 @@ class FederationServer:
         self._idle -= asked & people.present
 
     def _look_back(self, round_id: RoundId) -> None:
-        """Evaluation and checkpoint when due."""
         if self._plan.evaluation_due(round_id):
             self._evaluate(round_id)
         if self._checkpoint_due(round_id):
@@ -259,7 +255,7 @@ class FederationServer:
             case None:
                 return
             case Collected():
-                metrics, clients = self._plan.learner.metrics.of(result.total), len(result.contributors)
+                metrics, clients = self._plan.metrics.of(result.total), len(result.contributors)
                 improved = self._stopping.judge(round_id, metrics.headline)
                 figures = metrics.evaluation()
                 told = f"loss {metrics.loss:8.4f}  valid {metrics.headline_name} {metrics.headline:.4f}"
@@ -270,12 +266,9 @@ class FederationServer:
             self._people.tell(self._clients, Verdict(improved))
         if improved:
             self._best_with = set(self._people.present)
-        ledger = self._ledger
-        record = {"round": round_id, "seconds": round(ledger.elapsed, 3), **figures, "clients": clients}
-        up, down = (sum(ledger.bytes(direction).values()) for direction in ("received", "sent"))
-        self._folder.append_metrics({**record, "bytes_up": up, "bytes_down": down})
+        self._folder.append_metrics(self._ledger.evaluation(round_id, figures, clients))
         mark = "  best so far" if improved else ""
-        self._report(f"round {round_id:4d}/{self._config.rounds}  {told}  {ledger.elapsed:6.1f} s{mark}")
+        self._report(f"round {round_id:4d}/{self._config.rounds}  {told}  {self._ledger.elapsed:6.1f} s{mark}")
 
     def _judged_by_clients(self, round_id: RoundId, result: SumTotal) -> bool:
         """Whether the evaluation is the best so far, from the client that has seen most evaluations."""
@@ -298,13 +291,8 @@ class FederationServer:
             self._bring(self._clients, round_id)  # no later session could read what they lack
         with self._transport.phase(round_id, "checkpoint"):
             self._people.tell(self._clients, SaveCheckpoint())
-            record = {
-                "best_mrr": self._stopping.best_mrr,
-                "best_round": self._stopping.best_round,
-                "checks_since_best": self._stopping.checks_since_best,
-                "best_with": sorted(int(party) for party in self._best_with),
-                **self._ledger.record(),
-            }
+            best_with = {"best_with": sorted(int(party) for party in self._best_with)}
+            record = {**self._stopping.record(), **best_with, **self._ledger.record()}
             checkpoint.save_part(self._folder.server, round_id, self._tables.state(), record)
             saved = self._people.gather(Saved, "checkpoint")
         checkpoint.mark_complete(self._folder.path, round_id, saved)
@@ -313,9 +301,7 @@ class FederationServer:
         arrays, record = checkpoint.load_part(self._folder.server, done)
         saved_by = checkpoint.last_complete(self._folder.path).saved_by
         self._tables.restore(arrays, done, saved_by)
-        self._stopping.best_mrr = record["best_mrr"]
-        self._stopping.best_round = record["best_round"]
-        self._stopping.checks_since_best = record["checks_since_best"]
+        self._stopping.restore(record)
         kept = {PartyId(party) for party in record.get("best_with", self._clients)}
         self._best_with = kept & {PartyId(party) for party in saved_by}
         self._ledger.restore(record, done)
@@ -343,22 +329,17 @@ class FederationServer:
         with self._transport.phase(last, "finish"):
             self._people.gather(Done, "results")
             self._people.dismiss(Goodbye(self.complete), last)
-        readable, table, ledger = isinstance(result, Collected), self._table, self._ledger
+        test, table, ledger = None, self._table, self._ledger
+        if isinstance(result, Collected):
+            test = self._plan.metrics.of(result.total)
         return ServerOutcome(
             rounds=done,
             best_round=self._stopping.best_round,
-            valid_mrr=self._stopping.best_mrr if readable else None,
-            test=self._plan.learner.metrics.of(result.total) if isinstance(result, Collected) else None,
+            valid_mrr=self._stopping.best_mrr if test is not None else None,
+            test=test,
             test_clients=len(result.contributors) if result is not None else 0,
             union_size=table.union.size if table is not None else 0,
             rows_kept_local=rows_kept_local(table),
-            dropouts=ledger.dropouts,
-            abandoned_sums=ledger.abandoned_sums,
-            elapsed=ledger.elapsed,
-            setup=ledger.setup,
-            seconds=ledger.times.seconds,
-            cpu_seconds=ledger.times.cpu_seconds,
-            bytes_up=ledger.bytes("received"),
-            bytes_down=ledger.bytes("sent"),
+            **ledger.costs(),
             transcript=seal_record(self._tap, self._tap.seal()) if self._tap is not None else None,
         )

@@ -3,7 +3,6 @@
 from protocols.foundation.errors import EncodingOverflow
 from protocols.sums.interface import SumLayout
 from secure_kg.federation.plan.run_plan import AGREEING_ROUND, RunPlan
-from secure_kg.federation.plan.twins import is_masked
 from secure_kg.federation.server.shared_table import ReadableTable, SealedTable, SharedTable
 from secure_kg.foundation.errors import UserError
 
@@ -18,11 +17,13 @@ def check_feasible(plan: RunPlan) -> None:
         raise UserError(config.too_few_drawn(drawn))
     try:
         SumLayout(1, 1, config.clip, 1, clients, config.ring_bits)
+        for block in plan.blocks:
+            plan.row_layout(block, 1)
     except EncodingOverflow as problem:
         raise UserError(f"--clip {config.clip:g}: {problem}") from None
-    if config.has_session:
+    if plan.needs_keys:
         plan.parameters(clients)
-    if is_masked(config.aggregation):
+    if config.sum_protocol.needs_keys:
         plan.parameters(drawn)
 
 

@@ -7,9 +7,10 @@ import numpy.typing as npt
 
 from protocols.alignment.interface import Union
 from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.registry import AGGREGATIONS
 from secure_kg.federation.plan.blocks import Block
 from secure_kg.federation.plan.messages import LendTable, LentTable, lent_table_bytes
-from secure_kg.federation.plan.twins import Result, reads_sums
+from secure_kg.federation.plan.twins import Result
 from secure_kg.federation.server.gathering import Gathering
 from secure_kg.federation.server.shared_table import ReadableTable, SealedTable, SharedTable
 
@@ -111,4 +112,4 @@ def _table(block: Block, union: Union | None) -> SharedTable:
     if block.aligned and union is None:
         raise RuntimeError("an aligned block needs an alignment")
     rows = union if block.aligned and union is not None else block.fixed_union
-    return (ReadableTable if reads_sums(block.aggregation) else SealedTable)(block, rows)
+    return (SealedTable if AGGREGATIONS[block.aggregation].sealed else ReadableTable)(block, rows)

@@ -9,7 +9,9 @@ from protocols.holders.interface import PURPOSE as HOLDERS
 from protocols.holders.interface import CountTask
 from protocols.session.conversation import MAX_REASON, Abandon
 from protocols.session.patience import Patience
-from protocols.sums.interface import SumTask
+from protocols.sums.interface import SumLayout
+from protocols.sums.secagg.keys import ServerKeys
+from protocols.sums.terms import SumTerms
 from secure_kg.federation.plan import twins
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.server.gathering import Gathering
@@ -23,18 +25,18 @@ _MOST_ABANDONED: Final = 10
 class RoundSum(NamedTuple):
     """One sum, the count of holders that comes before it, and how it is made."""
 
-    task: SumTask
+    terms: SumTerms[SumLayout]
     counting: CountTask | None
     aggregation: str
 
 
 class Summing:
-    """`session`: the keys of the run, where its protocols need any."""
+    """`keys`: those of the run, where its protocols need any."""
 
     def __init__(
         self,
         plan: RunPlan,
-        session: twins.ServerSession | None,
+        keys: ServerKeys | None,
         people: Gathering,
         ledger: Ledger,
         report: Callable[[str], None],
@@ -42,51 +44,52 @@ class Summing:
         config = plan.settings
         self._config, self._people, self._ledger, self._report = config, people, ledger, report
         names = dict.fromkeys([config.aggregation, *(block.aggregation for block in plan.blocks)])
-        self._sums = {name: twins.sum_server(name, session, config.min_participants) for name in names}
+        self._sums = {name: twins.sum_server(name, keys, config.min_participants) for name in names}
         ledger.sums = list(self._sums.values())
-        self._holders = twins.holder_server(config, session)
+        self._holders = twins.holder_server(config, keys)
         self.refused = False
         """Whether a client did not help to open the last sum that was given up."""
 
     def add_up(
-        self, tasks: Sequence[RoundSum], patience: Patience | None = None, among: Collection[PartyId] | None = None
+        self, sums: Sequence[RoundSum], patience: Patience | None = None, among: Collection[PartyId] | None = None
     ) -> dict[str, twins.Result]:
         """Sums over those of their participants who are present (and `among` these), by purpose.
 
         Keys of all of them are agreed on before the first is collected. If one has to be abandoned, so are those after
         it. `patience`: of these sums alone, if how long their steps take says nothing about other sums.
         """
-        talk, silent = self._people.conversation, self._people.silent
-        patience = patience if patience is not None else self._people.patience
-        present, results, at = self._people.present, dict[str, twins.Result](), (tasks[0].task, HOLDERS)
+        session = self._people.session
+        if patience is not None:
+            session = session.with_patience(patience)
+        asked = session if among is None else session.among(among)
+        results, at = dict[str, twins.Result](), (sums[0].terms, HOLDERS)
         try:
-            for task, counting, aggregation in tasks:
+            for terms, counting, aggregation in sums:
                 if counting is not None:
-                    at = task, HOLDERS
-                    self._holders.prepare(talk, counting, set(task.participants) & present, patience, silent)
-                at = task, task.purpose
-                asked = set(task.participants) & present if among is None else set(among) & present
-                self._sums[aggregation].prepare(talk, task, asked, patience, silent)
-            for task, counting, aggregation in tasks:
+                    at = terms, HOLDERS
+                    self._holders.prepare(session, counting)
+                at = terms, terms.purpose
+                self._sums[aggregation].prepare(asked, terms)
+            for terms, counting, aggregation in sums:
                 if counting is not None:
-                    at = task, HOLDERS
-                    self._holders.collect(talk, counting, patience, silent, present)
-                at = task, task.purpose
-                results[task.purpose] = self._sums[aggregation].collect(talk, task, patience, silent, present)
+                    at = terms, HOLDERS
+                    self._holders.collect(session, counting)
+                at = terms, terms.purpose
+                results[terms.purpose] = self._sums[aggregation].collect(asked, terms)
         except SumAbandoned as problem:
-            rest = [task.purpose for task, _, _ in tasks if task.purpose not in (*results, at[0].purpose)]
+            rest = [one.terms.purpose for one in sums if one.terms.purpose not in (*results, at[0].purpose)]
             self._give_up(*at, problem, rest)
             return results
         self._ledger.abandoned_in_a_row = 0
         return results
 
-    def _give_up(self, task: SumTask, purpose: str, problem: SumAbandoned, rest: Sequence[str]) -> None:
+    def _give_up(self, terms: SumTerms[SumLayout], purpose: str, problem: SumAbandoned, rest: Sequence[str]) -> None:
         """`rest`: other sums of the same round, for which clients may be waiting already."""
         self.refused = isinstance(problem, SumRefused)
-        self._ledger.abandon(int(task.round), purpose, str(problem))
-        self._report(f"round {task.round}: the sum of {purpose} was given up: {problem}")
+        self._ledger.abandon(int(terms.round), purpose, str(problem))
+        self._report(f"round {terms.round}: the sum of {purpose} was given up: {problem}")
         for ended in (purpose, *rest):
-            self._people.tell(task.participants, Abandon(ended, str(problem)[:MAX_REASON]))
+            self._people.tell(terms.participants, Abandon(ended, str(problem)[:MAX_REASON]))
         # A resumed job may have to give up the sums it repeats, those of training and of evaluation.
         given_up = self._ledger.abandoned_in_a_row
         if given_up >= _MOST_ABANDONED + 2 * self._config.checkpoint_every:

@@ -13,7 +13,7 @@ from protocols.foundation import wire
 from protocols.foundation.errors import Aborted, PeerFailed, PeerMisbehaved
 from protocols.foundation.identifiers import SERVER, SETUP, PartyId
 from protocols.session.conversation import Abort, Conversation, Failed
-from tests.support.in_threads import SESSION, converse, soon
+from tests.support.in_threads import SESSION, at_once, at_server, converse, soon
 from tests.support.sum_conversations import Foreseen, Silences
 
 ONE, TWO, THREE = PartyId(1), PartyId(2), PartyId(3)
@@ -23,11 +23,11 @@ def union(*lists: Sequence[str]) -> tuple[Union, list[Positions]]:
     clients = {PartyId(number): names for number, names in enumerate(lists, start=1)}
 
     def take_part(conversation: Conversation) -> Positions:
-        return join(conversation, clients[conversation.transport.party], soon())
+        return join(at_once(conversation), clients[conversation.transport.party])
 
     silent = Silences()
     results = converse(
-        {SERVER: lambda end: serve(end, clients, Foreseen(), silent)} | dict.fromkeys(clients, take_part)
+        {SERVER: lambda end: serve(at_server(end, clients, Foreseen(), silent))} | dict.fromkeys(clients, take_part)
     )
     assert silent.seen == []
     return results.pop(SERVER), [results[party] for party in clients]
@@ -73,7 +73,7 @@ def test_a_client_without_names_takes_part() -> None:
 def test_a_union_of_nothing_is_refused() -> None:
     def serving(conversation: Conversation) -> None:
         with pytest.raises(PeerMisbehaved, match="no client has any name"):
-            serve(conversation, [ONE, TWO], Foreseen(), Silences())
+            serve(at_server(conversation, [ONE, TWO], Foreseen(), Silences()))
 
     def sending(conversation: Conversation) -> None:
         conversation.send(SERVER, ClearNames([]), SETUP)
@@ -85,11 +85,11 @@ def test_a_silent_client_is_named_and_the_union_is_that_of_the_others() -> None:
     silent = Silences()
 
     def serving(conversation: Conversation) -> Union:
-        return serve(conversation, [ONE, TWO, THREE], Foreseen(("union", TWO)), silent)
+        return serve(at_server(conversation, [ONE, TWO, THREE], Foreseen(("union", TWO)), silent))
 
     def joining(conversation: Conversation) -> list[int]:
         own = {ONE: ["treats"], THREE: ["causes", "treats"]}[conversation.transport.party]
-        positions = join(conversation, own, soon())
+        positions = join(at_once(conversation), own)
         assert positions.union_size == 2
         return [int(place) for place in positions.own]
 
@@ -101,7 +101,7 @@ def test_a_silent_client_is_named_and_the_union_is_that_of_the_others() -> None:
 def test_the_server_may_end_it() -> None:
     def joining(conversation: Conversation) -> None:
         with pytest.raises(Aborted, match="client 2 is lost"):
-            join(conversation, ["a"], soon())
+            join(at_once(conversation), ["a"])
 
     converse({SERVER: lambda end: end.send(ONE, Abort("client 2 is lost"), SETUP), ONE: joining})
 
@@ -109,7 +109,7 @@ def test_the_server_may_end_it() -> None:
 def test_malformed_bytes_are_misbehaviour() -> None:
     def serving(conversation: Conversation) -> None:
         with pytest.raises(PeerMisbehaved, match="client 1 sent a malformed message"):
-            serve(conversation, [ONE], Foreseen(), Silences())
+            serve(at_server(conversation, [ONE], Foreseen(), Silences()))
 
     converse({SERVER: serving, ONE: lambda end: end.transport.send(SERVER, b"noise")})
 
@@ -117,7 +117,7 @@ def test_malformed_bytes_are_misbehaviour() -> None:
 def test_a_client_that_fails_is_named() -> None:
     def serving(conversation: Conversation) -> None:
         with pytest.raises(PeerFailed, match="client 1: no data"):
-            serve(conversation, [ONE], Foreseen(), Silences())
+            serve(at_server(conversation, [ONE], Foreseen(), Silences()))
 
     converse({SERVER: serving, ONE: lambda end: end.send(SERVER, Failed("no data"), SETUP)})
 
@@ -140,7 +140,7 @@ def test_a_client_refuses_a_list_that_does_not_fit_its_names(answer: ClearUnion,
 
     def joining(conversation: Conversation) -> None:
         with pytest.raises(PeerMisbehaved, match=problem):
-            join(conversation, ["a", "b"], soon())
+            join(at_once(conversation), ["a", "b"])
 
     converse({SERVER: serving, ONE: joining})
 
@@ -153,7 +153,9 @@ def test_everybody_is_sent_the_same_list_whatever_its_own_names_are() -> None:
         _, frame = conversation.transport.receive([SERVER], soon())
         return bytes(frame)
 
-    results = converse({SERVER: lambda end: serve(end, own, Foreseen(), Silences())} | dict.fromkeys(own, taking))
+    results = converse(
+        {SERVER: lambda end: serve(at_server(end, own, Foreseen(), Silences()))} | dict.fromkeys(own, taking)
+    )
     whole = results.pop(SERVER)
     assert len(set(results.values())) == 1
     received = wire.decode(results[ONE], session=SESSION).message
@@ -173,7 +175,7 @@ def test_clients_that_were_sent_different_lists_can_tell_by_the_digest() -> None
             conversation.send(party, answer, SETUP)
 
     def joining(conversation: Conversation) -> bytes:
-        return join(conversation, ["a", "b"], soon()).digest
+        return join(at_once(conversation), ["a", "b"]).digest
 
     results = converse({SERVER: serving} | dict.fromkeys(lists, joining))
     assert len({results[party] for party in lists}) == 3
@@ -189,11 +191,14 @@ def test_every_name_has_a_tag_of_its_own(some: list[str]) -> None:
 
 def test_its_traffic_is_that_of_the_set_up() -> None:
     def joining(conversation: Conversation) -> tuple[int, int]:
-        join(conversation, ["a"], soon())
+        join(at_once(conversation), ["a"])
         traffic = conversation.transport.traffic
         return (
             traffic.total("sent", round_id=SETUP, phase="union").messages,
             traffic.total("received", round_id=SETUP, phase="union").messages,
         )
 
-    assert converse({SERVER: lambda end: serve(end, [ONE], Foreseen(), Silences()), ONE: joining})[ONE] == (1, 1)
+    assert converse({SERVER: lambda end: serve(at_server(end, [ONE], Foreseen(), Silences())), ONE: joining})[ONE] == (
+        1,
+        1,
+    )

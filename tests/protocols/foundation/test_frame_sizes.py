@@ -13,13 +13,14 @@ from protocols.foundation.errors import PeerMisbehaved
 from protocols.foundation.identifiers import SERVER, SETUP, PartyId, RoundId
 from protocols.session.conversation import Conversation, Failed
 from protocols.session.patience import Patience
-from protocols.sums.interface import SumLayout, SumTask
+from protocols.sums.interface import SumLayout
 from protocols.sums.plain import ClearInput, PlainSumServer, clear_input_bytes
 from protocols.sums.secagg.messages import MaskedInput, masked_input_bytes
+from protocols.sums.terms import SumTerms
 from protocols.sums.totals import SumTotal, sum_total_bytes
 from protocols.transport.in_process import InProcessNetwork
 from secure_kg.federation.plan.messages import SharedRows, shared_rows_bytes
-from tests.support.in_threads import SESSION, soon
+from tests.support.in_threads import SESSION, at_server, soon
 
 ONE = PartyId(1)
 LAST_ROUND = RoundId(2**32 - 1)
@@ -124,8 +125,10 @@ def test_the_limit_does_not_fall_and_has_an_end() -> None:
 def test_a_sum_in_clear_admits_its_own_inputs_only() -> None:
     server, _ = ends()
     layout = SumLayout(MANY, MANY, 1.0, 1, 2, 32)
-    task = SumTask(RoundId(1), "rows", (ONE, PartyId(2)), layout)
-    PlainSumServer().prepare(server, task, task.participants, Patience.fixed(1.0), lambda parties, step: None)
+    task = SumTerms(RoundId(1), "rows", (ONE, PartyId(2)), layout)
+    PlainSumServer().prepare(
+        at_server(server, task.participants, Patience.fixed(1.0), lambda parties, step: None), task
+    )
     assert server._largest == clear_input_bytes("rows", 2 * MANY, 4)
 
 

@@ -23,13 +23,14 @@ from protocols.sums.secagg.messages import (
 )
 from protocols.sums.secagg.params import ThreatModel
 from protocols.sums.secagg.sums import SecAggSumClient, SecAggSumServer
-from protocols.sums.secagg.vectors import VectorClient, VectorServer, VectorTask, parameters_for
+from protocols.sums.secagg.vectors import VectorClient, VectorServer, parameters_for
 from protocols.sums.secret.aggregation import SecretSumClient, SecretSumServer
+from protocols.sums.terms import SumTerms, VectorLayout
 from protocols.sums.totals import SumTotal
 from tests.support.group_keys import KINDS, Kind
 from tests.support.holder_conversations import task_of
 from tests.support.holder_counts import CLIENTS, FIELD, FIRST, FOUR, ONE, SAYS, THREE, TWO
-from tests.support.in_threads import converse, soon
+from tests.support.in_threads import at_once, at_server, converse, soon
 from tests.support.sum_conversations import (
     Bend,
     Foreseen,
@@ -72,9 +73,9 @@ TASK_OF_TWO = task_of(2, CLIENTS)
 
 
 def rows_exact(opened: Total, parties: Collection[PartyId]) -> bool:
-    added = LAYOUT.ring.zeros(LAYOUT.entries)
+    added = LAYOUT.group.zeros(LAYOUT.entries)
     for party in parties:
-        LAYOUT.ring.add_into(added, LAYOUT.encode(INPUTS[party]).vector)
+        LAYOUT.group.add_into(added, LAYOUT.encode(INPUTS[party]).vector)
     expected = LAYOUT.decode(added)
     return np.array_equal(opened.real, expected.real) and np.array_equal(opened.counts, expected.counts)
 
@@ -120,20 +121,20 @@ class Rows:
     def _take_part(self, conversation: Conversation) -> None:
         me = conversation.transport.party
         vectors = self.kind.client(CLIENTS, me)
-        vectors.setup(conversation, soon())
-        key = group_key.join(conversation, vectors.session, soon())
+        vectors.setup(at_once(conversation))
+        key = group_key.join(at_once(conversation), vectors.session)
         counting = SecretHolderClient(vectors, key)
         summing = SecretSumClient(vectors, key) if self.secret_rows else SecAggSumClient(vectors)
-        counting.prepare(conversation, TASK_OF_TWO, soon())
+        counting.prepare(at_once(conversation), TASK_OF_TWO)
         if not self.late:
-            summing.prepare(conversation, ROW_TASK, soon())
-        found = counting.count(conversation, TASK_OF_TWO, np.arange(2), soon())
+            summing.prepare(at_once(conversation), ROW_TASK)
+        found = counting.count(at_once(conversation), TASK_OF_TWO, np.arange(2))
         assert found.enough.tolist() == [True, True]
         assert found.contributors == self.counted
         if self.late:
-            summing.prepare(conversation, ROW_TASK, soon())
+            summing.prepare(at_once(conversation), ROW_TASK)
         try:
-            summing.contribute(conversation, ROW_TASK, INPUTS[me], soon(), found.may_open)
+            summing.contribute(at_once(conversation), ROW_TASK, INPUTS[me], found.may_open)
             if self.secret_rows:
                 total = conversation.receive(SERVER, SumTotal, FIRST, soon(), ROWS)
                 assert isinstance(summing, SecretSumClient)
@@ -145,18 +146,18 @@ class Rows:
     def _serve(self, conversation: Conversation) -> None:
         vectors, silent = self.kind.server(CLIENTS), Silences()
         patience = Foreseen((f"{self.step}/{self.silent_in}", FOUR))
-        vectors.setup(conversation, CLIENTS, patience, silent)
-        group_key.serve(conversation, CLIENTS, patience, silent)
+        vectors.setup(at_server(conversation, CLIENTS, patience, silent))
+        group_key.serve(at_server(conversation, CLIENTS, patience, silent))
         counting = SecretHolderServer(vectors)
         summing = SecretSumServer(vectors) if self.secret_rows else SecAggSumServer(vectors)
-        counting.prepare(conversation, TASK_OF_TWO, CLIENTS, patience, silent)
+        counting.prepare(at_server(conversation, CLIENTS, patience, silent), TASK_OF_TWO)
         if not self.late:
-            summing.prepare(conversation, ROW_TASK, CLIENTS, patience, silent)
-        counting.collect(conversation, TASK_OF_TWO, patience, silent, CLIENTS)
+            summing.prepare(at_server(conversation, CLIENTS, patience, silent), ROW_TASK)
+        counting.collect(at_server(conversation, CLIENTS, patience, silent), TASK_OF_TWO)
         if self.late:
-            summing.prepare(conversation, ROW_TASK, self.counted, patience, silent)
+            summing.prepare(at_server(conversation, self.counted, patience, silent), ROW_TASK)
         try:
-            collected = summing.collect(conversation, ROW_TASK, patience, silent, self.counted)
+            collected = summing.collect(at_server(conversation, self.counted, patience, silent), ROW_TASK)
             if isinstance(collected, Collected):
                 assert rows_exact(collected.total, CLIENTS[:3])
                 self.opened.add(SERVER)
@@ -210,17 +211,17 @@ def test_in_a_sparse_graph_one_that_is_gone_ends_the_sum_however_many_hold_its_r
     clients, gone = everyone(24), PartyId(7)
     parameters = parameters_for(24, 24, SPARSE, 2)
     assert not parameters.complete
-    task = VectorTask(FIRST, ROWS, tuple(clients), FIELD, 2)
+    task = SumTerms(FIRST, ROWS, tuple(clients), VectorLayout(FIELD, 2))
     may_open = holders_among(clients).may_open
     given_shares = list[wire.Message]()
 
     def take_part(conversation: Conversation) -> None:
         client = VectorClient(clients, SPARSE)
-        client.setup(conversation, soon())
-        client.prepare(conversation, task, soon())
+        client.setup(at_once(conversation))
+        client.prepare(at_once(conversation), task)
         if conversation.transport.party != gone:
             with suppress(SumAbandoned):
-                client.contribute(conversation, task, np.ones(2, "<u8"), soon(), may_open=may_open)
+                client.contribute(at_once(conversation), task, np.ones(2, "<u8"), may_open=may_open)
 
     def noting(conversation: Conversation) -> None:
         def note(message: wire.Message, round_id: RoundId) -> wire.Message:
@@ -232,10 +233,10 @@ def test_in_a_sparse_graph_one_that_is_gone_ends_the_sum_however_many_hold_its_r
 
     def serve(conversation: Conversation) -> None:
         server = VectorServer(24, SPARSE)
-        server.setup(conversation, clients, Foreseen(), Silences())
-        server.prepare(conversation, task, clients, Foreseen(), Silences())
+        server.setup(at_server(conversation, clients, Foreseen(), Silences()))
+        server.prepare(at_server(conversation, clients, Foreseen(), Silences()), task)
         with pytest.raises(SumAbandoned, match="1 clients fell silent after holders were counted"):
-            server.collect(conversation, task, Foreseen(), Silences(), set(clients) - {gone})
+            server.collect(at_server(conversation, set(clients) - {gone}, Foreseen(), Silences()), task)
 
     converse({SERVER: serve} | dict.fromkeys(clients, noting))
     # Whoever answers has not heard of the missing client: nobody gives a share of its mask key.

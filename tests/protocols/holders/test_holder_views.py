@@ -21,7 +21,7 @@ from protocols.sums.totals import SumTotal
 from protocols.transport.tap import Tap, read_transcript
 from tests.support.holder_conversations import Counting, task_of
 from tests.support.holder_counts import CLIENTS, FIELD, FOUR, ONE, THREE, TWO, Count, both, serving
-from tests.support.in_threads import SESSION, converse, soon
+from tests.support.in_threads import SESSION, at_once, converse
 from tests.support.sum_conversations import everyone
 from tests.support.uniformity import ENTRIES, HIGH, LOW, chi_squares
 
@@ -259,9 +259,9 @@ def test_what_the_server_adds_up_and_sends_is_noise_whatever_is_held(counting: C
     def take_part(conversation: Conversation) -> list[Holders]:
         client, found = counting.client(conversation, CLIENTS), []
         for task in tasks:
-            client.prepare(conversation, task, soon())
+            client.prepare(at_once(conversation), task)
             held = np.arange(ENTRIES if task.round == RoundId(3) else 0)
-            found.append(client.count(conversation, task, held, soon()))
+            found.append(client.count(at_once(conversation), task, held))
         return found
 
     results = converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))

@@ -33,7 +33,7 @@ from tests.support.holder_counts import (
     every_twin,
     serving,
 )
-from tests.support.in_threads import converse, soon
+from tests.support.in_threads import at_once, at_server, converse
 from tests.support.sum_conversations import Foreseen, Silences, bent, stopping_at
 
 EVERY_STEP = [("plain", "input", ClearInput)] + [
@@ -77,9 +77,9 @@ def test_answers_come_in_the_order_in_which_rows_are_named(counting: Counting) -
 
     def take_part(conversation: Conversation) -> list[bool]:
         client = counting.client(conversation, CLIENTS)
-        client.prepare(conversation, task, soon())
+        client.prepare(at_once(conversation), task)
         held = np.array(named[conversation.transport.party], dtype=np.int64)
-        return client.count(conversation, task, held, soon()).enough.tolist()
+        return client.count(at_once(conversation), task, held).enough.tolist()
 
     results = converse({SERVER: serving(counting, task)} | dict.fromkeys(CLIENTS, take_part))
     assert results[ONE] == [True, True, False]
@@ -95,10 +95,10 @@ def test_the_answers_are_those_over_the_survivors(name: str, step: str, message:
 
     def serve(conversation: Conversation) -> None:
         server = counting.server(conversation, CLIENTS, patience, silent)
-        server.prepare(conversation, TASK, CLIENTS, patience, silent)
-        server.collect(conversation, TASK, patience, silent, CLIENTS)
-        server.prepare(conversation, later, CLIENTS[:3], Foreseen(), silent)
-        server.collect(conversation, later, Foreseen(), silent, CLIENTS[:3])
+        server.prepare(at_server(conversation, CLIENTS, patience, silent), TASK)
+        server.collect(at_server(conversation, CLIENTS, patience, silent), TASK)
+        server.prepare(at_server(conversation, CLIENTS[:3], Foreseen(), silent), later)
+        server.collect(at_server(conversation, CLIENTS[:3], Foreseen(), silent), later)
 
     parts = {SERVER: serve} | dict.fromkeys(CLIENTS, honest) | {FOUR: bent(honest, stopping_at(message))}
     results = converse(parts)
@@ -122,8 +122,8 @@ def test_a_total_is_not_sent_to_one_that_is_in_it_and_gone(counting: Counting) -
 
     def serve(conversation: Conversation) -> list[int]:
         server = counting.server(conversation, CLIENTS, patience, lose)
-        server.prepare(conversation, TASK, present, patience, lose)
-        server.collect(conversation, TASK, patience, lose, present)
+        server.prepare(at_server(conversation, present, patience, lose), TASK)
+        server.collect(at_server(conversation, present, patience, lose), TASK)
         traffic = conversation.transport.traffic
         return [traffic.total("sent", peer=party, round_id=FIRST, phase=PURPOSE).messages for party in CLIENTS]
 
@@ -139,11 +139,11 @@ def test_who_is_gone_between_the_two_halves_is_not_waited_for(counting: Counting
 
     def serve(conversation: Conversation) -> None:
         server = counting.server(conversation, CLIENTS, Foreseen(), silent)
-        server.prepare(conversation, TASK, CLIENTS, Foreseen(), silent)
-        server.collect(conversation, TASK, Foreseen(), silent, CLIENTS[:3])
+        server.prepare(at_server(conversation, CLIENTS, Foreseen(), silent), TASK)
+        server.collect(at_server(conversation, CLIENTS[:3], Foreseen(), silent), TASK)
 
     def gone(conversation: Conversation) -> None:
-        counting.client(conversation, CLIENTS).prepare(conversation, TASK, soon())
+        counting.client(conversation, CLIENTS).prepare(at_once(conversation), TASK)
 
     parts = {SERVER: serve} | dict.fromkeys(CLIENTS, counting_in(counting, HELD, TASK)) | {FOUR: gone}
     results = converse(parts)
@@ -174,15 +174,15 @@ def test_rows_that_are_no_positions_are_not_sent(held: list[int], least: int) ->
 def test_a_client_with_rows_that_are_no_positions_sends_nothing(counting: Counting) -> None:
     def take_part(conversation: Conversation) -> None:
         client = counting.client(conversation, CLIENTS)
-        client.prepare(conversation, TASK, soon())
+        client.prepare(at_once(conversation), TASK)
         sent = conversation.transport.traffic.total("sent").messages
         with pytest.raises(ValueError, match="each once"):
-            client.count(conversation, TASK, np.array([1, 1], dtype=np.int64), soon())
+            client.count(at_once(conversation), TASK, np.array([1, 1], dtype=np.int64))
         assert conversation.transport.traffic.total("sent").messages == sent
 
     def serve(conversation: Conversation) -> None:
         server = counting.server(conversation, CLIENTS, Foreseen(), Silences())
-        server.prepare(conversation, TASK, CLIENTS, Foreseen(), Silences())
+        server.prepare(at_server(conversation, CLIENTS, Foreseen(), Silences()), TASK)
 
     converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))
 

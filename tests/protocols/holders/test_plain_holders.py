@@ -12,13 +12,14 @@ from protocols.foundation.errors import PeerMisbehaved, SumAbandoned
 from protocols.foundation.identifiers import SERVER, PartyId
 from protocols.holders.interface import PURPOSE, Holders
 from protocols.holders.plain import PlainHolderClient, PlainHolderServer
+from protocols.session.client_session import ClientSession
 from protocols.session.conversation import Conversation
 from protocols.session.patience import Patience
 from protocols.sums.plain import ClearInput
 from protocols.sums.totals import SumTotal
 from protocols.transport.in_process import InProcessNetwork
 from tests.support.holder_conversations import PLAIN, SECRET, counted, enough, rows, some_rows, task_of
-from tests.support.in_threads import SESSION, SHORT, converse, soon
+from tests.support.in_threads import SESSION, SHORT, at_once, at_server, converse
 from tests.support.sum_conversations import FIRST, Foreseen, Silences, everyone
 
 CLIENTS = everyone(3)
@@ -39,11 +40,13 @@ class Ends:
 
     def count(self, party: PartyId, answer: SumTotal, least: int = 2) -> Holders:
         self.talk[SERVER].send(party, answer, FIRST)
-        return PlainHolderClient().count(self.talk[party], replace(TASK, least=least), rows(HELD[party]), PAST)
+        return PlainHolderClient().count(
+            ClientSession(self.talk[party], PAST), replace(TASK, least=least), rows(HELD[party])
+        )
 
     def collect(self, server: PlainHolderServer, present: list[PartyId]) -> None:
-        server.prepare(self.talk[SERVER], TASK, CLIENTS, Patience.fixed(SHORT), self.silent)
-        server.collect(self.talk[SERVER], TASK, Patience.fixed(SHORT), self.silent, present)
+        server.prepare(at_server(self.talk[SERVER], CLIENTS, Patience.fixed(SHORT), self.silent), TASK)
+        server.collect(at_server(self.talk[SERVER], present, Patience.fixed(SHORT), self.silent), TASK)
 
 
 def total_of(counts: list[int], dtype: str = "<u4") -> SumTotal:
@@ -69,15 +72,15 @@ def test_the_twins_give_the_same_answers(name: str, least: int) -> None:
 
         def take_part(conversation: Conversation, counting=counting) -> Holders:  # type: ignore[no-untyped-def]
             client = counting.client(conversation, clients)
-            client.prepare(conversation, task, soon())
-            holders = client.count(conversation, task, rows(held[conversation.transport.party]), soon())
+            client.prepare(at_once(conversation), task)
+            holders = client.count(at_once(conversation), task, rows(held[conversation.transport.party]))
             assert isinstance(holders, Holders)
             return holders
 
         def serve(conversation: Conversation, counting=counting) -> None:  # type: ignore[no-untyped-def]
             server = counting.server(conversation, clients, Foreseen(), Silences())
-            server.prepare(conversation, task, clients, Foreseen(), Silences())
-            server.collect(conversation, task, Foreseen(), Silences(), clients)
+            server.prepare(at_server(conversation, clients, Foreseen(), Silences()), task)
+            server.collect(at_server(conversation, clients, Foreseen(), Silences()), task)
 
         found.append(converse({SERVER: serve} | dict.fromkeys(clients, take_part)))
     plain, secure = found
@@ -102,7 +105,7 @@ def test_a_client_looks_at_its_own_rows_and_at_its_own_bound(least: int) -> None
 def test_rows_that_are_no_positions_are_not_sent(held: list[int]) -> None:
     ends = Ends()
     with pytest.raises(ValueError, match="rows held are positions in the union"):
-        PlainHolderClient().count(ends.talk[ONE], TASK, np.array(held, dtype=np.int64), PAST)
+        PlainHolderClient().count(ClientSession(ends.talk[ONE], PAST), TASK, np.array(held, dtype=np.int64))
     assert ends.talk[ONE].transport.traffic.total("sent").messages == 0
 
 

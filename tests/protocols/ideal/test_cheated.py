@@ -11,14 +11,14 @@ from protocols.ideal.opened import open_sum
 from protocols.ideal.real import Parties
 from protocols.ideal.views import View
 from protocols.session.conversation import Failed
-from protocols.sums.interface import Contribution, SumLayout, SumTask
+from protocols.sums.interface import Contribution, SumLayout
 from protocols.sums.secagg.messages import KeyDirectory, MaskedInput, ShareKeys, Survivors, UnmaskShares
 from protocols.sums.secagg.params import ThreatModel
-from protocols.sums.secagg.sums import vector_task
+from protocols.sums.terms import SumTerms
 
 LAYOUT = SumLayout(real_entries=5, count_entries=2, bound=4.0, max_count=10, parties=5, ring_bits=32)
 PARTIES = signed_parties(5, ThreatModel(0.25, 0.25, "active"))
-TASKS = [SumTask(RoundId(number), "rows", PARTIES.clients, LAYOUT) for number in (1, 2)]
+TASKS = [SumTerms(RoundId(number), "rows", PARTIES.clients, LAYOUT) for number in (1, 2)]
 FORGED = ForgedMaskKey(victim=PartyId(2), owner=PartyId(5))
 DIVIDED = TwoSurvivorSets(told=frozenset({PartyId(1), PartyId(2)}), missing=PartyId(4))
 DENIED = TwoSurvivorSets(told=frozenset({PartyId(3)}), missing=PartyId(3))
@@ -31,9 +31,9 @@ def inputs(value: float) -> dict[PartyId, Contribution]:
 
 
 def total(parties: frozenset[PartyId], value: float) -> np.ndarray:
-    summed = LAYOUT.ring.zeros(LAYOUT.entries)
+    summed = LAYOUT.group.zeros(LAYOUT.entries)
     for party in parties:
-        LAYOUT.ring.add_into(summed, LAYOUT.encode(inputs(value)[party]).vector)
+        LAYOUT.group.add_into(summed, LAYOUT.encode(inputs(value)[party]).vector)
     return summed
 
 
@@ -45,13 +45,13 @@ def simulated(cheat: Cheat) -> View:
     sums = CheatedSums(PARTIES.clients, PARTIES.model, new_session(), credentials=PARTIES.credentials)
     sums.setup()
     everybody = frozenset(PARTIES.clients)
-    sums.masked_sum(vector_task(TASKS[0]), total(everybody, 1.0))
+    sums.masked_sum(TASKS[0], total(everybody, 1.0))
     opened = None
     if isinstance(cheat, ForgedMaskKey):
         opened = total(everybody - {cheat.victim}, 1.0)
     elif cheat is DENIED:
         opened = total(everybody, 1.0)
-    sums.cheated_sum(vector_task(TASKS[1]), cheat, opened, done=RoundId(1))
+    sums.cheated_sum(TASKS[1], cheat, opened, done=RoundId(1))
     return sums.view()
 
 
@@ -99,7 +99,7 @@ def test_clients_that_are_told_two_sets_of_survivors_open_nothing() -> None:
 
 def test_the_sum_before_the_lie_is_opened() -> None:
     for view in (real(DIVIDED), simulated(DIVIDED)):
-        opened = open_sum(view, vector_task(TASKS[0]), PARTIES.clients, PARTIES.model)
+        opened = open_sum(view, TASKS[0], PARTIES.clients, PARTIES.model)
         assert np.array_equal(opened.total, total(frozenset(PARTIES.clients), 1.0))
 
 
@@ -114,6 +114,6 @@ def test_clients_without_identities_are_not_simulated() -> None:
     parties = Parties.of(5, ThreatModel(0.25, 0.4))
     sums = CheatedSums(parties.clients, parties.model, new_session())
     sums.setup()
-    task = vector_task(TASKS[1])
+    task = TASKS[1]
     with pytest.raises(ValueError, match="clients that sign"):
-        sums.cheated_sum(task, FORGED, uniform_vector(task.group, task.length), done=RoundId(1))
+        sums.cheated_sum(task, FORGED, uniform_vector(task.layout.group, task.layout.entries), done=RoundId(1))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from protocols.alignment.psu.attempts import UnionPlaces
-from protocols.alignment.psu.names import names_task, read
+from protocols.alignment.psu.names import names_terms, read
 from protocols.foundation.errors import ProtocolError
 from protocols.foundation.identifiers import SETUP, PartyId, RoundId, new_session
 from protocols.ideal.group_key import simulate_group_key
@@ -21,12 +21,11 @@ from protocols.primitives.group import MODULUS, PrimeField, Ring
 from protocols.primitives.identity import IdentityKey
 from protocols.session.credentials import Credentials
 from protocols.session.group_key import SealedGroupKeys
-from protocols.sums.interface import Contribution, SumLayout, SumTask
+from protocols.sums.interface import Contribution, SumLayout
 from protocols.sums.secagg.messages import MaskedInput, ShareKeys, Survivors
 from protocols.sums.secagg.params import ThreatModel
 from protocols.sums.secagg.server import Step
-from protocols.sums.secagg.sums import vector_task
-from protocols.sums.secagg.vectors import VectorTask
+from protocols.sums.terms import SumTerms, VectorLayout
 
 LAYOUT = SumLayout(real_entries=5, count_entries=2, bound=4.0, max_count=10, parties=5, ring_bits=32)
 SEMI_HONEST = Parties.of(5, ThreatModel(0.25, 0.4))
@@ -45,19 +44,21 @@ def inputs(parties: Parties) -> dict[PartyId, Contribution]:
     return {party: Contribution(rng.uniform(-4, 4, 5), rng.integers(0, 10, 2)) for party in parties.clients}
 
 
-def simulated_sum(parties: Parties, task: SumTask, silent: Mapping[PartyId, Step]) -> tuple[View, np.ndarray]:
-    total = LAYOUT.ring.zeros(LAYOUT.entries)
+def simulated_sum(
+    parties: Parties, task: SumTerms[SumLayout], silent: Mapping[PartyId, Step]
+) -> tuple[View, np.ndarray]:
+    total = LAYOUT.group.zeros(LAYOUT.entries)
     for party, contribution in inputs(parties).items():
         if silent.get(party) in (None, Step.UNMASKING, Step.CONSISTENCY_CHECK):
-            LAYOUT.ring.add_into(total, LAYOUT.encode(contribution).vector)
+            LAYOUT.group.add_into(total, LAYOUT.encode(contribution).vector)
     sums = SimulatedSums(parties.clients, parties.model, new_session(), credentials=parties.credentials)
     sums.setup()
-    collected = sums.masked_sum(vector_task(task), total, silent)
+    collected = sums.masked_sum(task, total, silent)
     assert np.array_equal(collected.vector, total)
     return sums.view(), total
 
 
-def real_sum(parties: Parties, task: SumTask, silent: Mapping[PartyId, Step]) -> View:
+def real_sum(parties: Parties, task: SumTerms[SumLayout], silent: Mapping[PartyId, Step]) -> View:
     session = SumSession.masked(parties, [(task, inputs(parties))])
     return replace(session, falls=Falls({(task.round, task.purpose): silent})).view()
 
@@ -79,16 +80,16 @@ def test_simulated_sums_have_the_form_of_real_ones_and_the_same_output(
     active: bool, silent: dict[PartyId, Step]
 ) -> None:
     parties = signed() if active else SEMI_HONEST
-    task = SumTask(ROUND, "rows", parties.clients, LAYOUT)
+    task = SumTerms(ROUND, "rows", parties.clients, LAYOUT)
     simulated, total = simulated_sum(parties, task, silent)
     real = real_sum(parties, task, silent)
     assert simulated.structure() == real.structure()
     for view in (simulated, real):
-        opened = open_sum(view, vector_task(task), parties.clients, parties.model)
+        opened = open_sum(view, task, parties.clients, parties.model)
         assert np.array_equal(opened.total, total)
-        left = LAYOUT.ring.zeros(LAYOUT.entries)
+        left = LAYOUT.group.zeros(LAYOUT.entries)
         for residue in opened.residues.values():
-            LAYOUT.ring.add_into(left, residue)
+            LAYOUT.group.add_into(left, residue)
         assert np.array_equal(left, total)
         assert opened.mask_keys.keys() == {party for party, step in silent.items() if step is Step.MASKED_INPUT}
         assert opened.seeds.keys() == opened.survivors
@@ -99,8 +100,8 @@ def test_a_sum_over_a_sparse_graph_is_simulated() -> None:
     model = ThreatModel(0.1, 0.1)
     sums = SimulatedSums(clients, model, new_session())
     sums.setup()
-    task = VectorTask(ROUND, "rows", clients, Ring(64), 3)
-    total = uniform_vector(task.group, task.length)
+    task = SumTerms(ROUND, "rows", clients, VectorLayout(Ring(64), 3))
+    total = uniform_vector(task.layout.group, task.layout.entries)
     silent = {PartyId(7): Step.MASKED_INPUT, PartyId(8): Step.UNMASKING, PartyId(9): Step.SHARE_KEYS}
     assert np.array_equal(sums.masked_sum(task, total, silent).vector, total)
     opened = open_sum(sums.view(), task, clients, model)
@@ -111,8 +112,10 @@ def test_a_sum_over_a_sparse_graph_is_simulated() -> None:
 def test_sums_of_several_rounds_are_simulated_with_fresh_secrets() -> None:
     sums = SimulatedSums(SEMI_HONEST.clients, SEMI_HONEST.model, new_session())
     sums.setup()
-    total = LAYOUT.ring.zeros(4)
-    tasks = [VectorTask(RoundId(number), "rows", SEMI_HONEST.clients, LAYOUT.ring, 4) for number in (1, 2, 3)]
+    total = LAYOUT.group.zeros(4)
+    tasks = [
+        SumTerms(RoundId(number), "rows", SEMI_HONEST.clients, VectorLayout(LAYOUT.group, 4)) for number in (1, 2, 3)
+    ]
     for task in tasks:
         sums.masked_sum(task, total)
     opened = [open_sum(sums.view(), task, SEMI_HONEST.clients, SEMI_HONEST.model) for task in tasks]
@@ -142,7 +145,7 @@ def test_simulated_names_are_read_by_the_server_in_a_random_order() -> None:
         sums.setup()
         union = simulate_union(sums, simulate_group_key(sums), 20, 30)
         placed = simulate_names(sums, union, names)
-        task = names_task(SEMI_HONEST.clients, 20, union.digest)
+        task = names_terms(SEMI_HONEST.clients, 20, union.digest)
         total = open_sum(sums.view(), task, SEMI_HONEST.clients, SEMI_HONEST.model).total
         assert read(total.astype(np.uint64), 20) == [placed[position] for position in range(20)]
         orders.add(tuple(placed.values()))
@@ -160,14 +163,14 @@ def test_a_group_key_is_simulated_without_a_key() -> None:
 
 
 def test_a_view_that_was_changed_does_not_open() -> None:
-    task = SumTask(ROUND, "rows", SEMI_HONEST.clients, LAYOUT)
+    task = SumTerms(ROUND, "rows", SEMI_HONEST.clients, LAYOUT)
     view, _ = simulated_sum(SEMI_HONEST, task, {})
     kinds = [(seen.direction, type(seen.message)) for seen in view.messages()]
     for kind in (("received", ShareKeys), ("received", MaskedInput), ("sent", Survivors)):
         at = kinds.index(kind)
         missing = View(view.session, view.frames[:at] + view.frames[at + 1 :])
         with pytest.raises(ProtocolError):
-            open_sum(missing, vector_task(task), SEMI_HONEST.clients, SEMI_HONEST.model)
+            open_sum(missing, task, SEMI_HONEST.clients, SEMI_HONEST.model)
 
 
 def test_answers_of_one_step_stand_in_the_order_of_their_senders() -> None:

@@ -24,6 +24,7 @@ from protocols.foundation.errors import (
 )
 from protocols.foundation.identifiers import SERVER, SETUP, PartyId, RoundId, SessionId
 from protocols.session import group_key
+from protocols.session.client_session import ClientSession
 from protocols.session.conversation import Abort, Conversation, LeaveOut
 from protocols.session.group_key import DrawGroupKey, GroupKey, SealedGroupKey, SealedGroupKeys
 from protocols.session.messages import ChannelDirectory
@@ -31,7 +32,7 @@ from protocols.sums.secagg.session import SecAggSession
 from protocols.transport.in_process import InProcessNetwork
 from protocols.transport.tap import Tap, read_transcript
 from tests.support.group_keys import KINDS, Kind, a_key, joining, serving_key
-from tests.support.in_threads import SESSION, SHORT, converse, soon
+from tests.support.in_threads import SESSION, SHORT, at_server, converse, soon
 from tests.support.sum_conversations import Foreseen, Silences, bent, everyone, instead_of, stopping_at
 
 CLIENTS = everyone(4)
@@ -147,8 +148,8 @@ def test_only_those_present_are_asked_and_served() -> None:
     kind = KINDS["signed"]
 
     def serve(conversation: Conversation) -> None:
-        kind.server(CLIENTS).setup(conversation, CLIENTS, Foreseen(), Silences())
-        group_key.serve(conversation, CLIENTS[1:], Foreseen(), Silences())
+        kind.server(CLIENTS).setup(at_server(conversation, CLIENTS, Foreseen(), Silences()))
+        group_key.serve(at_server(conversation, CLIENTS[1:], Foreseen(), Silences()))
         conversation.send(ONE, Abort("nothing was sent before this"), SETUP)
 
     def lost(conversation: Conversation) -> None:
@@ -165,8 +166,8 @@ def test_a_client_that_misses_the_channels_is_dealt_no_key() -> None:
 
     def serve(conversation: Conversation) -> None:
         server = kind.server(CLIENTS)
-        server.setup(conversation, CLIENTS, Foreseen(("advertise channel", TWO)), silent)
-        group_key.serve(conversation, server.channels, Foreseen(), silent)
+        server.setup(at_server(conversation, CLIENTS, Foreseen(("advertise channel", TWO)), silent))
+        group_key.serve(at_server(conversation, server.channels, Foreseen(), silent))
 
     parts = {SERVER: serve} | dict.fromkeys(CLIENTS, joining(kind, CLIENTS)) | {TWO: lambda conversation: None}
     keys = converse(parts)
@@ -224,7 +225,7 @@ class Room:
     def tell(self, to: PartyId, message: wire.Message, round_id: RoundId = SETUP) -> GroupKey:
         """What a client makes of a message that is already there."""
         self.talk[SERVER].send(to, message, round_id)
-        return group_key.join(self.talk[to], self.sessions[to], Deadline.after(SHORT))
+        return group_key.join(ClientSession(self.talk[to], Deadline.after(SHORT)), self.sessions[to])
 
     def draw(self, party: PartyId) -> tuple[GroupKey, SealedGroupKeys]:
         key = self.tell(party, DrawGroupKey())
@@ -338,7 +339,7 @@ def test_another_message_than_is_due_ends_it(kind: Kind, message: wire.Message, 
 def test_a_server_that_says_nothing_is_not_waited_for_without_end(kind: Kind) -> None:
     room = Room(kind)
     with pytest.raises(DeadlineExpired, match="the server"):
-        group_key.join(room.talk[ONE], room.sessions[ONE], Deadline.after(SHORT))
+        group_key.join(ClientSession(room.talk[ONE], Deadline.after(SHORT)), room.sessions[ONE])
 
 
 @both

@@ -6,11 +6,12 @@ import pytest
 from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import SumAbandoned
 from protocols.foundation.identifiers import SERVER, PartyId
+from protocols.session.client_session import ClientSession
 from protocols.session.conversation import Conversation
 from protocols.session.patience import Patience
 from protocols.sums.plain import ClearInput, PlainSumClient, PlainSumServer
 from protocols.transport.in_process import InProcessNetwork
-from tests.support.in_threads import SESSION, SHORT
+from tests.support.in_threads import SESSION, SHORT, at_server
 from tests.support.sum_conversations import (
     FIRST,
     PURPOSE,
@@ -43,23 +44,23 @@ class Ends:
     def contribute(self, *parties: PartyId) -> None:
         for party in parties:
             client = PlainSumClient()
-            client.setup(self.talk[party], PAST)
-            client.prepare(self.talk[party], TASK, PAST)
-            client.contribute(self.talk[party], TASK, INPUTS[party], PAST)
+            client.setup(ClientSession(self.talk[party], PAST))
+            client.prepare(ClientSession(self.talk[party], PAST), TASK)
+            client.contribute(ClientSession(self.talk[party], PAST), TASK, INPUTS[party])
 
     def prepare(self, *present: PartyId) -> None:
         patience = Patience.fixed(SHORT)
-        self.server.setup(self.talk[SERVER], present, patience, self.silent)
-        self.server.prepare(self.talk[SERVER], TASK, present, patience, self.silent)
+        self.server.setup(at_server(self.talk[SERVER], present, patience, self.silent))
+        self.server.prepare(at_server(self.talk[SERVER], present, patience, self.silent), TASK)
 
 
 def test_a_contribution_travels_in_clear() -> None:
     ends, given = Ends(), INPUTS[ONE]
     summing, client = PlainSumClient(), ends.talk[ONE]
-    summing.setup(client, PAST)
-    summing.prepare(client, TASK, PAST)
+    summing.setup(ClientSession(client, PAST))
+    summing.prepare(ClientSession(client, PAST), TASK)
     assert client.transport.traffic.total("sent").messages == 0
-    report = summing.contribute(client, TASK, given, PAST)
+    report = summing.contribute(ClientSession(client, PAST), TASK, given)
     assert report.mask_seconds == 0
     assert (report.clipped, report.max_error) == (0, LAYOUT.encode(given).max_error)
     message = ends.talk[SERVER].receive(ONE, ClearInput, FIRST, PAST)
@@ -75,7 +76,7 @@ def test_the_server_says_nothing() -> None:
     ends = Ends()
     ends.contribute(*CLIENTS)
     ends.prepare(*CLIENTS)
-    ends.server.collect(ends.talk[SERVER], TASK, Patience.fixed(SHORT), ends.silent)
+    ends.server.collect(at_server(ends.talk[SERVER], None, Patience.fixed(SHORT), ends.silent), TASK)
     assert ends.talk[SERVER].transport.traffic.total("sent").messages == 0
     assert ends.server.unmask_seconds > 0
 
@@ -87,13 +88,13 @@ def test_the_twin_gives_up_where_the_secure_sum_would(contributing: list[PartyId
     ends.contribute(*contributing)
     ends.prepare(*CLIENTS)
     if len(contributing) >= needed:
-        collected = ends.server.collect(ends.talk[SERVER], TASK, Patience.fixed(SHORT), ends.silent)
+        collected = ends.server.collect(at_server(ends.talk[SERVER], None, Patience.fixed(SHORT), ends.silent), TASK)
         assert collected.contributors == set(contributing)
         assert np.array_equal(collected.total.counts, sum(INPUTS[party].counts for party in contributing))
     else:
         match = f"{len(contributing)} clients have sent their input, {needed} are needed"
         with pytest.raises(SumAbandoned, match=match):
-            ends.server.collect(ends.talk[SERVER], TASK, Patience.fixed(SHORT), ends.silent)
+            ends.server.collect(at_server(ends.talk[SERVER], None, Patience.fixed(SHORT), ends.silent), TASK)
     missing = set(CLIENTS) - set(contributing)
     assert ends.silent.seen == ([(missing, step_of("input"))] if missing else [])
 
@@ -103,8 +104,8 @@ def test_only_participants_that_are_present_are_asked() -> None:
     ends = Ends()
     ends.contribute(*CLIENTS)
     task = task_of(LAYOUT, [TWO, THREE])
-    ends.server.prepare(ends.talk[SERVER], task, [ONE, TWO], Patience.fixed(SHORT), ends.silent)
-    collected = ends.server.collect(ends.talk[SERVER], task, Patience.fixed(SHORT), ends.silent)
+    ends.server.prepare(at_server(ends.talk[SERVER], [ONE, TWO], Patience.fixed(SHORT), ends.silent), task)
+    collected = ends.server.collect(at_server(ends.talk[SERVER], None, Patience.fixed(SHORT), ends.silent), task)
     assert collected.contributors == {TWO}
     assert np.array_equal(collected.total.counts, INPUTS[TWO].counts)
     assert ends.silent.seen == []
@@ -115,13 +116,13 @@ def test_a_late_input_is_dropped_and_counted_and_the_next_sum_is_exact() -> None
     ends = Ends()
     ends.contribute(ONE, TWO)
     ends.prepare(*CLIENTS)
-    ends.server.collect(ends.talk[SERVER], TASK, Patience.fixed(SHORT), ends.silent)
+    ends.server.collect(at_server(ends.talk[SERVER], None, Patience.fixed(SHORT), ends.silent), TASK)
     ends.contribute(THREE)
     second = task_of(LAYOUT, CLIENTS, SECOND)
     for party in CLIENTS:
-        PlainSumClient().contribute(ends.talk[party], second, INPUTS[party], PAST)
-    ends.server.prepare(ends.talk[SERVER], second, CLIENTS, Patience.fixed(SHORT), ends.silent)
-    collected = ends.server.collect(ends.talk[SERVER], second, Patience.fixed(SHORT), ends.silent)
+        PlainSumClient().contribute(ClientSession(ends.talk[party], PAST), second, INPUTS[party])
+    ends.server.prepare(at_server(ends.talk[SERVER], CLIENTS, Patience.fixed(SHORT), ends.silent), second)
+    collected = ends.server.collect(at_server(ends.talk[SERVER], None, Patience.fixed(SHORT), ends.silent), second)
     assert ends.talk[SERVER].late_messages == 1
     assert collected.contributors == set(CLIENTS)
     assert np.array_equal(collected.total.counts, sum(given.counts for given in INPUTS.values()))

@@ -17,9 +17,9 @@ LAYOUT = SumLayout(real_entries=2, count_entries=1, bound=4.0, max_count=10, par
 
 def test_a_layout_gives_ring_codec_and_length() -> None:
     assert LAYOUT.entries == 3
-    assert LAYOUT.ring == Ring(32)
+    assert LAYOUT.group == Ring(32)
     assert LAYOUT.codec == FixedPoint.widest(Ring(32), 4.0, 3)
-    assert replace(LAYOUT, ring_bits=64).ring == Ring(64)
+    assert replace(LAYOUT, ring_bits=64).group == Ring(64)
 
 
 @pytest.mark.parametrize(
@@ -96,16 +96,16 @@ def test_contributions_do_not_show_their_values() -> None:
 
 
 def test_the_largest_possible_sum_is_read() -> None:
-    total = LAYOUT.ring.zeros(LAYOUT.entries)
+    total = LAYOUT.group.zeros(LAYOUT.entries)
     for _ in range(LAYOUT.parties):
-        LAYOUT.ring.add_into(total, LAYOUT.encode(contribution([4.0, -4.0], [10])).vector)
+        LAYOUT.group.add_into(total, LAYOUT.encode(contribution([4.0, -4.0], [10])).vector)
     read = LAYOUT.decode(total)
     assert (read.real.tolist(), read.counts.tolist()) == ([12.0, -12.0], [30])
 
 
 @pytest.mark.parametrize("count", [31, 2**31, 2**32 - 1])
 def test_counts_that_no_contributions_give_are_no_sum(count: int) -> None:
-    total = np.array([0, 0, count], dtype=LAYOUT.ring.dtype)
+    total = np.array([0, 0, count], dtype=LAYOUT.group.dtype)
     with pytest.raises(SumAbandoned, match="larger than its contributions can be"):
         LAYOUT.decode(total)
 
@@ -114,6 +114,6 @@ def test_counts_that_no_contributions_give_are_no_sum(count: int) -> None:
 def test_masks_that_did_not_cancel_are_no_sum(ring_bits: int) -> None:
     """The chance that noise passes for three small counts is (31 / 2^32)^3."""
     layout = replace(LAYOUT, count_entries=3, ring_bits=ring_bits)  # type: ignore[arg-type]
-    noise = np.random.default_rng(0).integers(0, 2**ring_bits, layout.entries, dtype=layout.ring.dtype)
+    noise = np.random.default_rng(0).integers(0, 2**ring_bits, layout.entries, dtype=layout.group.dtype)
     with pytest.raises(SumAbandoned):
         layout.decode(noise)

@@ -1,5 +1,6 @@
 """Mailboxes between threads: order, copies, deadlines, and who may talk to whom."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -11,7 +12,7 @@ from protocols.foundation.errors import DeadlineExpired, PeerLost
 from protocols.foundation.identifiers import SERVER, PartyId
 from protocols.transport.base import in_turn, party_names
 from protocols.transport.in_process import InProcessNetwork, InProcessTransport
-from tests.support.in_threads import soon
+from tests.support.in_threads import SHORT, soon
 
 ONE, TWO, THREE = PartyId(1), PartyId(2), PartyId(3)
 PAST = Deadline(0.0)
@@ -139,3 +140,23 @@ def test_turns_skip_those_that_are_not_asked_for_or_have_sent_nothing() -> None:
     assert server.receive([ONE, TWO], PAST) == (ONE, b"one")
     assert server.receive(server.peers, PAST) == (THREE, b"three")
     assert server.receive(server.peers, PAST) == (THREE, b"three")
+
+
+def test_whoever_waits_for_a_party_that_has_ended_hears_so_after_its_last_message() -> None:
+    network = InProcessNetwork(2)
+    server, client = network.endpoint(SERVER), network.endpoint(PartyId(1))
+    server.send(PartyId(1), b"last words")
+    network.end(SERVER)
+    assert client.receive([SERVER], soon()) == (SERVER, b"last words")
+    with pytest.raises(PeerLost, match="the server has ended"):
+        client.receive([SERVER], soon())
+    network.end(PartyId(1))
+    with pytest.raises(DeadlineExpired):  # client 2 may still speak
+        server.receive([PartyId(1), PartyId(2)], Deadline.after(SHORT))
+
+
+def test_a_wait_under_way_ends_with_the_party() -> None:
+    network = InProcessNetwork(1)
+    threading.Timer(SHORT, network.end, [SERVER]).start()
+    with pytest.raises(PeerLost):
+        network.endpoint(PartyId(1)).receive([SERVER], soon())

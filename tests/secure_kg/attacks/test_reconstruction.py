@@ -106,12 +106,12 @@ def test_chance_has_the_names_where_names_are_given() -> None:
     target, colluder = translations(2), translations(1)
     upload = upload_of(target)
     names = names_by_position(upload, colluder.pairs().entities)
-    result = triples_with_names(view_with(upload), upload, colluder.pairs(), target, 0, "triples-by-position", names)
+    result = triples_with_names(view_with(upload), colluder.pairs(), target, 0, "triples-by-position", names)
     assert result.chance["TRR"] >= 1 / RELATIONS  # one relation for all
     assert result.succeeded
     masked = noise_upload(2)
     names = names_by_position(masked, colluder.pairs().entities)
-    result = triples_with_names(view_with(masked), masked, colluder.pairs(), target, 0, "triples-by-position", names)
+    result = triples_with_names(view_with(masked), colluder.pairs(), target, 0, "triples-by-position", names)
     assert not result.succeeded
 
 

@@ -33,6 +33,8 @@ from tests.support.audited_runs import audited, audited_config, ids, transcript_
 from tests.support.dying_clients import VICTIM, dying_after
 from tests.support.federation_in_threads import Vanished, nations, run_federation
 
+pytestmark = pytest.mark.long
+
 HEAD = struct.Struct("<QBIIHQ")
 GRACE = 1.0
 

@@ -38,6 +38,8 @@ from tests.support.audited_runs import (
 )
 from tests.support.federation_in_threads import nations, run_federation
 
+pytestmark = pytest.mark.long
+
 
 def of(kind: type[Any], peer: int | None = None, number: int | None = None) -> Callable[[Observation], bool]:
     def choose(one: Observation) -> bool:

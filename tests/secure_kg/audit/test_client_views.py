@@ -17,6 +17,8 @@ from secure_kg.audit.indistinguishability.distinguisher import (
 )
 from secure_kg.audit.indistinguishability.view_features import Features
 
+pytestmark = pytest.mark.long
+
 SAMPLES = 40
 CONTROL_SAMPLES = 20
 

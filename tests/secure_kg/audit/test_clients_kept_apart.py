@@ -28,6 +28,8 @@ from tests.support.audited_runs import (
 )
 from tests.support.federation_in_threads import nations, run_federation
 
+pytestmark = pytest.mark.long
+
 ALL, BUT_ONE = frozenset({1, 2, 3, 4}), frozenset({1, 2, 3})
 
 

@@ -31,6 +31,8 @@ from tests.support.audited_runs import (
 from tests.support.dying_clients import VICTIM, dying_after
 from tests.support.federation_in_threads import SMALL, Vanished, nations, run_federation
 
+pytestmark = pytest.mark.long
+
 GRACE = 1.0
 IN_CLEAR = {"clear-holders", "clear-rows", "clear-test-results", "clear-validation-results"}
 

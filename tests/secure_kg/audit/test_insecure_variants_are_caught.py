@@ -8,6 +8,8 @@ from benchmarks.insecure_runs import insecure_run
 from benchmarks.insecure_variants import VARIANTS
 from tests.support.audited_runs import audited, ids
 
+pytestmark = pytest.mark.long
+
 MEANT_FOR = {
     "plain-twin": "clear-rows",
     "no-masks": "masked-values-not-uniform",

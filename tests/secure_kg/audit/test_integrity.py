@@ -13,6 +13,8 @@ from secure_kg.federation.plan.messages import Verdict
 from secure_kg.foundation.errors import UserError
 from tests.support.audited_runs import audited, edited, ids, observed, replacing, transcript_of, with_fields
 
+pytestmark = pytest.mark.long
+
 HEAD = struct.Struct("<QBIIHQ")
 
 

@@ -16,6 +16,8 @@ from tests.support.audited_runs import audited, audited_config, edited, ids, obs
 from tests.support.dying_clients import VICTIM, dying_after
 from tests.support.federation_in_threads import nations, run_federation
 
+pytestmark = pytest.mark.long
+
 
 def opened_sums(run: Path) -> list[OpenedSum]:
     opened = open_run(run)

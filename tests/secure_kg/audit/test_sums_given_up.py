@@ -19,6 +19,8 @@ from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.messages import Finish, SaveCheckpoint, Verdict, Welcome
 from tests.support.audited_runs import audited, audited_config, edited, ids
 
+pytestmark = pytest.mark.long
+
 CLIENTS = 4
 OVER = Abandon("rows", "too few clients are left")
 

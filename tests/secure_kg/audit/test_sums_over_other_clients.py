@@ -84,7 +84,7 @@ def test_attempts_at_a_union_are_told(second: frozenset[int], severity: str) -> 
     for number, contributors in enumerate((ALL, second)):
         attempt = Attempt.of(number, 64, SessionId(bytes(16)), bytes(32))
         table = write(np.arange(20, dtype=np.uint64).reshape(10, 2), attempt.layout)
-        task = attempt.task(tuple(PartyId(party) for party in sorted(ALL)))
+        task = attempt.terms(tuple(PartyId(party) for party in sorted(ALL)))
         check.opened(OpenedSum(0, task.purpose, contributors, 3, table, None, attempt))
     assert found(check) == {"union-attempts": severity}
 

@@ -61,8 +61,8 @@ def slow_rank(model: EmbeddingModel, graph: ClientGraph, triple: tuple[int, int,
 def slow_sums(model: EmbeddingModel, graph: ClientGraph, sides: Sides) -> RankingSums:
     each: tuple[Side, ...] = ("tail", "head") if sides == "both" else (sides,)
     ranks = [slow_rank(model, graph, (h, r, t), side) for h, r, t in graph.test.tolist() for side in each]
-    hits = [sum(rank <= k for rank in ranks) for k in (1, 3, 10)]
-    return RankingSums(len(ranks), sum(1 / rank for rank in ranks), *hits)
+    hits = [sum(rank <= k for rank in ranks) for k in (1, 3, 10, 5)]
+    return RankingSums(len(ranks), sum(1 / rank for rank in ranks), *hits, doubled_ranks=int(2 * sum(ranks)))
 
 
 def assert_same(found: RankingSums, expected: RankingSums) -> None:
@@ -134,7 +134,7 @@ def test_all_scores_equal_is_chance_not_a_hit() -> None:
         model.entity.zero_()
     lonely = np.array([[0, 0, 1]], dtype=np.int64)
     empty = ClientGraph(graph.entities, graph.relations, lonely[:0], lonely[:0], lonely)
-    assert FilteredRanking(empty, CPU).rank(model, lonely) == RankingSums(1, 1 / 3, 0, 1, 1)
+    assert FilteredRanking(empty, CPU).rank(model, lonely) == RankingSums(1, 1 / 3, 0, 1, 1, 1, 6)
 
 
 def test_no_triples_give_empty_sums() -> None:

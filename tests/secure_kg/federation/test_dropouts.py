@@ -24,6 +24,8 @@ from secure_kg.runs.client_folder import read_openings
 from tests.support.dying_clients import VICTIM, DyingTransport, dying_after
 from tests.support.federation_in_threads import Run, Vanished, nations, relation_rows, run_federation, small_config
 
+pytestmark = pytest.mark.long
+
 GRACE = 1.0
 """Seconds; what the others need for a step of these tiny runs is far less."""
 
@@ -56,7 +58,17 @@ AFTER_BEING_COUNTED = [5, 6]
 """Messages of a round at which a client is lost whose rows were counted and are not in the sum."""
 
 
-@pytest.mark.parametrize("messages", range(MESSAGES_OF_A_RUN))
+MOMENTS = [0, 2, ENDS[0] - 1, ENDS[0], *(ENDS[0] + place for place in AFTER_BEING_COUNTED), ENDS[2] - 1, ENDS[3] - 1]
+"""One of each stage: before and after the greeting, alignment, count, rows, evaluation and results."""
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        pytest.param(number, marks=[] if number in MOMENTS else [pytest.mark.slow], id=str(number))
+        for number in range(MESSAGES_OF_A_RUN)
+    ],
+)
 def test_a_client_that_dies_at_any_message_costs_that_client_only(tmp_path: Path, messages: int) -> None:
     run = run_federation(quick(rounds=2), nations(4), tmp_path / "run", transport_of=dying_after(messages))
     survivors_agree(run)

@@ -21,6 +21,8 @@ from secure_kg.runs.summary import summarise
 from tests.support.dying_clients import VICTIM, dying_after
 from tests.support.federation_in_threads import Run, nations, relation_rows, run_federation, small_config
 
+pytestmark = pytest.mark.long
+
 STILL = TrainingConfig(dim=8, negatives=14, batch_size=256, local_epochs=1, lr=1e-30)
 """No evaluation is better than the first: the best copy stays what it is."""
 

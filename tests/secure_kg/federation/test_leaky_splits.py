@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from launch.results import show_results
-from launch.trainer import load_graph
+from secure_kg.data.client_data import load_graph
 from secure_kg.evaluation.metric_names import METRICS
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import DataError

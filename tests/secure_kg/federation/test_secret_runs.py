@@ -13,7 +13,7 @@ from protocols.alignment.psu.attempts import UnionPlaces
 from protocols.foundation.identifiers import RoundId
 from protocols.session.group_key import GroupKey
 from protocols.sums.secagg.messages import MaskedInput
-from protocols.sums.secret.aggregation import SecretSumClient, open_total, secret_vector_task
+from protocols.sums.secret.aggregation import SecretSumClient, open_total, secret_terms
 from protocols.sums.totals import SumTotal
 from secure_kg.data.graph import ClientGraph
 from secure_kg.evaluation.ranking_metrics import RankingMetrics
@@ -29,6 +29,8 @@ from secure_kg.runs.run_folder import RunFolder
 from secure_kg.runs.summary import summarise
 from tests.support.federation_in_threads import nations, relation_rows, run_federation, small_config
 from tests.support.transcripts import seen_by_server, vectors_in
+
+pytestmark = pytest.mark.long
 
 SPREAD = 12.0**-0.5
 """Standard deviation of the uniform distribution on 0..1."""
@@ -81,8 +83,8 @@ def test_without_the_group_key_no_aggregate_follows(tmp_path: Path, monkeypatch:
         other = GroupKey(b"\1" * 32, key._session, key.commitment)
         if task.purpose == "rows":
             entries = task.layout.entries  # without the checks, which are no small numbers
-            opened["right"].append(open_total(key, secret_vector_task(task), total)[:entries])
-            opened["wrong"].append(open_total(other, secret_vector_task(task), total)[:entries])
+            opened["right"].append(open_total(key, secret_terms(task), total)[:entries])
+            opened["wrong"].append(open_total(other, secret_terms(task), total)[:entries])
             opened["held"].append(total.vector[:entries])
         return original(self, task, total)
 
@@ -192,7 +194,7 @@ def test_results_are_given_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     def twice(self: FederationServer, done: RoundId) -> Any:
         self._people.round = RoundId(done + 1)
         self._people.tell(self._clients, Finish(self._stopping.best_round, wanted=True))
-        self._sums.add_up(self._metric_task(RoundId(done + 1), "test"))
+        self._add_up_results(RoundId(done + 1), "test", self._people.present)
         self._people.gather(Done, "results")
         return original(self, RoundId(done + 1))
 

@@ -11,12 +11,13 @@ from protocols.foundation.identifiers import RoundId
 from protocols.sums.interface import Collected, Total
 from secure_kg.evaluation.ranking_metrics import RankingMetrics
 from secure_kg.evaluation.sums import RankingSums
+from secure_kg.federation.plan.blocks import Block
 from secure_kg.federation.plan.row_sum import row_contribution, row_layout
 from secure_kg.federation.server.shared_table import ReadableTable
 
 
 def test_mean_over_holders_and_untouched_rows() -> None:
-    table = ReadableTable(Union(4, b""), 2)
+    table = ReadableTable(Block("relation", 2, "plain"), Union(4, b""))
     table.rows[:] = 7
     first = row_contribution(np.array([[1, 2], [3, 4]], dtype=np.float32), np.array([0, 2]), 4)
     second = row_contribution(np.array([[5, 6]], dtype=np.float32), np.array([2]), 4)
@@ -38,7 +39,7 @@ def test_layout_refuses_what_could_overflow() -> None:
 
 def sums() -> st.SearchStrategy[RankingSums]:
     count = st.integers(0, 10**6)
-    return st.builds(RankingSums, count, st.floats(0, 1e6), count, count, count)
+    return st.builds(RankingSums, count, st.floats(0, 1e6), count, count, count, count, count)
 
 
 @given(st.lists(st.builds(RankingMetrics, sums(), sums(), st.floats(0, 1e6), st.integers(0, 10**7)), min_size=1))

@@ -3,7 +3,6 @@
 import json
 import math
 import time
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,7 @@ from protocols.foundation import wire
 from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import Aborted, PeerFailed
 from protocols.foundation.identifiers import NO_SESSION, SETUP, PartyId, RoundId
-from protocols.session.conversation import Conversation
-from protocols.session.patience import Patience
-from protocols.session.turns import Silent
+from protocols.session.server_session import ServerSession
 from protocols.sums.plain import ClearInput
 from protocols.sums.secagg.messages import MaskedInput
 from protocols.transport.tap import read_transcript
@@ -238,15 +235,15 @@ def test_a_server_that_gives_every_client_places_of_its_own_gets_no_row(
 ) -> None:
     """With a list for each client it could make every row the row of one client, and its sum that client's own."""
 
-    def lie(conversation: Conversation, present: Collection[PartyId], patience: Patience, silent: Silent) -> Union:
-        lists = conversation.gather_all(present, ClearNames, SETUP, Deadline.after(30))
+    def lie(session: ServerSession) -> Union:
+        lists = session.conversation.gather_all(session.present, ClearNames, SETUP, Deadline.after(30))
         width = max(len(answer.names) for answer in lists.values())
         tags = np.random.default_rng(0).integers(0, 256, (len(lists) * width, TAG_BYTES)).astype(np.uint8)
         for place, (party, answer) in enumerate(sorted(lists.items())):
             own = tags.copy()
             for index, name in enumerate(answer.names):
                 own[place * width + index] = np.frombuffer(tag_of(name), dtype=np.uint8)
-            conversation.send(party, ClearUnion(own), SETUP)
+            session.conversation.send(party, ClearUnion(own), SETUP)
         return Union(len(tags), list_digest(tags))
 
     monkeypatch.setattr(plain_union, "serve", lie)

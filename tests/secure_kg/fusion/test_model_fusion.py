@@ -18,6 +18,8 @@ from secure_kg.learning.kge import KgeLearner
 from secure_kg.models.base import EmbeddingModel, ModelSize
 from secure_kg.models.registry import build_model
 
+pytestmark = pytest.mark.long
+
 CPU = torch.device("cpu")
 QUICK = FusionSettings(epochs=3, negatives=14)
 
@@ -85,7 +87,7 @@ def test_scores_are_computed_once_for_many_weights(graph: ClientGraph) -> None:
 def test_a_constant_model_leaves_the_other_ones_ranking(graph: ClientGraph, which: str) -> None:
     good, blank = trained(graph, 20, 0), constant(graph)
     models = (good, blank) if which == "single" else (blank, good)
-    fusion = fuse(*models, graph, QUICK, 0, 1, CPU)
+    fusion = fuse(models, graph, QUICK, 0, 1, CPU)
     assert fusion.test["fused"] == fusion.test[which]
     ranking, pair = FilteredRanking(graph, CPU), ScorePair(*models)
     weights = [epoch.weights for epoch in fusion.epochs]
@@ -148,14 +150,14 @@ def test_the_fit_lowers_the_loss_whatever_the_scales() -> None:
 def test_the_choice_is_never_worse_on_validation(graph: ClientGraph, model: str) -> None:
     for rounds in ((0, 8), (8, 6)):
         single, federated = trained(graph, rounds[0], 0, model), trained(graph, rounds[1], 1, model)
-        fusion = fuse(single, federated, graph, QUICK, 0, 1, CPU)
+        fusion = fuse((single, federated), graph, QUICK, 0, 1, CPU)
         assert fusion.valid_mrr["fused"] >= max(fusion.valid_mrr["single"], fusion.valid_mrr["federated"])
         ranking = FilteredRanking(graph, CPU)
         scorer = FusedScorer(ScorePair(single, federated), fusion.weights)
         assert ranking.rank(scorer, graph.valid).metrics()["mrr"] == fusion.valid_mrr["fused"]
         assert ranking.rank(scorer, graph.test, "both") == fusion.test["fused"].both
         assert ranking.rank(single, graph.test) == fusion.test["single"].tail
-        again = fuse(single, federated, graph, QUICK, 0, 1, CPU)
+        again = fuse((single, federated), graph, QUICK, 0, 1, CPU)
         assert again.weights == fusion.weights
 
 

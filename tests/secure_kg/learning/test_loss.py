@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from secure_kg.learning.loss import loss_and_gradients, self_adversarial_loss
+from secure_kg.learning.loss import chained, loss_and_gradients, self_adversarial_loss
 
 
 def log_sigmoid(x: float) -> float:
@@ -67,6 +67,9 @@ def test_gradients_by_hand_are_those_of_autograd(batch: int, candidates: int, te
     found, *gradients = loss_and_gradients(positive, negative, mask, temperature)
     torch.testing.assert_close(found, loss.detach())
     torch.testing.assert_close(tuple(gradients), expected)
+    twice = chained(2 * positive, 2 * negative, *gradients)
+    for one, same in zip(torch.autograd.grad(twice, (positive, negative)), gradients, strict=True):
+        assert torch.equal(one, 2 * same)
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0])

@@ -88,11 +88,11 @@ def test_parties_that_disagree_in_anything_cannot_add_up_and_share_no_cells(othe
 
 def test_the_sum_is_bound_to_the_attempt() -> None:
     clients = (PartyId(1), PartyId(2))
-    task = attempt_of(1).task(clients)
+    task = attempt_of(1).terms(clients)
     assert (task.round, task.purpose, task.participants) == (SETUP, "union/1", clients)
-    assert task.length == TableLayout.for_bound(400).entries
+    assert task.layout.entries == TableLayout.for_bound(400).entries
     assert task.model == attempt_of(1).model
-    assert task.group.name == "F_2^61-1"
+    assert task.layout.group.name == "F_2^61-1"
 
 
 def test_each_attempt_has_room_for_more_until_there_were_enough() -> None:

@@ -23,6 +23,8 @@ from tests.support.holders_statistics import HOLDERS, look_alike
 from tests.support.set_unions import FIELD, added, as_pairs, random_tags, total_of, union_of, unresolved
 from tests.support.uniformity import ENTRIES
 
+pytestmark = pytest.mark.long
+
 KEY = bytes(range(32))
 SALT = b"a salt of these tests"
 

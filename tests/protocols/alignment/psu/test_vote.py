@@ -11,7 +11,7 @@ from protocols.alignment.interface import Positions
 from protocols.alignment.psu import union as union_module
 from protocols.alignment.psu.attempts import Attempt, UnionPlaces
 from protocols.alignment.psu.tags import tags_of
-from protocols.alignment.psu.vote import PURPOSE, REFUSED, AlignmentRefused, accepts, ballot, vote_task
+from protocols.alignment.psu.vote import PURPOSE, REFUSED, AlignmentRefused, accepts, ballot, vote_terms
 from protocols.foundation import wire
 from protocols.foundation.errors import Aborted, PeerFailed, PeerMisbehaved
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId
@@ -301,7 +301,7 @@ def test_clients_that_were_sent_different_places_do_not_vote_together() -> None:
 
 
 def total_of(objecting: Collection[bool], contributors: list[int] | None = None) -> SumTotal:
-    task = vote_task(tuple(CLIENTS), b"places")
+    task = vote_terms(tuple(CLIENTS), b"places")
     vector = np.zeros(2, dtype=np.uint64)
     for party, objects in zip(CLIENTS, objecting, strict=False):
         FIELD.add_into(vector, ballot(objects, task, KEY))
@@ -311,21 +311,21 @@ def total_of(objecting: Collection[bool], contributors: list[int] | None = None)
 
 @pytest.mark.parametrize("objecting", [(False,) * 4, (True, False, False), (True, True, True, True), (False, True)])
 def test_one_objection_is_enough(objecting: tuple[bool, ...]) -> None:
-    task = vote_task(tuple(CLIENTS), b"places")
+    task = vote_terms(tuple(CLIENTS), b"places")
     assert accepts(total_of(objecting), task, KEY) == (not any(objecting))
 
 
 def test_a_vote_counts_for_its_places_and_its_key() -> None:
     total = total_of((False, False))
-    assert accepts(total, vote_task(tuple(CLIENTS), b"places"), KEY)
-    assert not accepts(total, vote_task(tuple(CLIENTS[:3]), b"places"), KEY)
-    assert not accepts(total, vote_task(tuple(CLIENTS), b"places"), OTHER_KEY)
+    assert accepts(total, vote_terms(tuple(CLIENTS), b"places"), KEY)
+    assert not accepts(total, vote_terms(tuple(CLIENTS[:3]), b"places"), KEY)
+    assert not accepts(total, vote_terms(tuple(CLIENTS), b"places"), OTHER_KEY)
     objected = total_of((True, False))
-    assert not accepts(objected, vote_task(tuple(CLIENTS), b"others"), KEY)
+    assert not accepts(objected, vote_terms(tuple(CLIENTS), b"others"), KEY)
 
 
 def test_ballots_of_an_objection_are_never_the_same() -> None:
-    task = vote_task(tuple(CLIENTS), b"places")
+    task = vote_terms(tuple(CLIENTS), b"places")
     assert len({ballot(True, task, KEY).tobytes() for _ in range(20)}) == 20
     assert not ballot(False, task, KEY).any()
     assert ballot(True, task, KEY).all()

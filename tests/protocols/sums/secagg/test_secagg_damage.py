@@ -41,6 +41,8 @@ from tests.support.secagg_sessions import (
     complete,
 )
 
+pytestmark = pytest.mark.long
+
 PARAMETERS = complete(4, 2)
 FOUR = PartyId(4)
 Damage = Callable[[bytes], bytes]
@@ -68,7 +70,7 @@ class Channel:
 
 def run(begun: Sum, channel: Channel) -> str:
     """The rest of the sum, in which client 4 gives no input: 'exact', 'none', or 'WRONG'."""
-    server, round_id = begun.server, begun.terms.round
+    server, round_id = begun.server, begun.terms.sum.round
     while server.step is not Step.DONE:
         for party in sorted(server.awaited):
             if server.step is Step.ABANDONED:
@@ -220,10 +222,12 @@ def test_an_undamaged_sum_is_exact_and_carries_every_kind_of_message(signed: boo
     assert channel.frames.keys() == {case.values[0] for case in CASES if case.values[1] == signed}
 
 
+@pytest.mark.parametrize("apart", [pytest.param(1, marks=pytest.mark.slow, id="all"), pytest.param(7, id="some")])
 @pytest.mark.parametrize(("kind", "signed"), CASES)
-def test_a_flipped_bit_never_gives_a_wrong_sum(kind: type[wire.Message], signed: bool) -> None:
+def test_a_flipped_bit_never_gives_a_wrong_sum(kind: type[wire.Message], signed: bool, apart: int) -> None:
     bits = bits_to_flip(kind, signed)
     assert len(bits) >= 32  # the bits of the round at least
+    bits = bits[::apart]  # seven has no factor in common with eight: all bits of a byte have their turn
     ends: Counter[str] = Counter()
     for bit in bits:
         ended, _ = outcome(kind, signed, flip(bit))

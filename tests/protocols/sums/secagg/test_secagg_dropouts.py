@@ -19,6 +19,8 @@ from protocols.sums.secagg.params import SumParameters, ThreatModel, complete_pa
 from protocols.sums.secagg.server import Step
 from tests.support.secagg_sessions import SEMI_HONEST_STEPS, SIGNED_STEPS, Federation, Sum, complete, everyone, parties
 
+pytestmark = pytest.mark.long
+
 Fates = Mapping[PartyId, Step]
 """The first step a client does not answer; clients that are not named answer all."""
 
@@ -104,6 +106,7 @@ def test_up_to_four_clients_fall_silent_in_every_way(parameters: SumParameters) 
     assert outcomes.total() == 5**count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", [complete_parameters(5, DEFAULT), complete(5, 2)], ids=named)
 def test_five_clients_fall_silent_in_every_way(parameters: SumParameters) -> None:
     assert check(5, parameters, False, all_fates(everyone(5), signed=False)).total() == 5**5

@@ -71,7 +71,7 @@ def uploads(begun: Sum) -> dict[PartyId, GroupVector]:
     begun.until(Step.MASKED_INPUT)
     sent = {}
     for party in begun.clients:
-        begun.inputs[party] = small(begun.terms.group)
+        begun.inputs[party] = small(begun.terms.sum.layout.group)
         answer = begun.answer(party)
         assert isinstance(answer, MaskedInput)
         begun.server.receive(party, answer)
@@ -250,16 +250,16 @@ def terms_digest(begun: Sum, federation: Federation) -> bytes:
         transcript,
         struct.pack(
             "<6Q",
-            begun.terms.round,
+            begun.terms.sum.round,
             figures.degree,
             figures.threshold,
             figures.min_survivors,
             figures.least_present,
-            begun.terms.length,
+            begun.terms.sum.layout.entries,
         ),
         PURPOSE.encode(),
         b"".join(struct.pack("<Q", party) for party in sorted(federation.clients)),
-        begun.terms.group.name.encode(),
+        begun.terms.sum.layout.group.name.encode(),
     )
 
 
@@ -284,7 +284,7 @@ def test_an_upload_is_the_input_plus_the_masks_of_the_construction(group: Group)
 
     binding = terms_digest(begun, federation)
     expected = [int(entry) for entry in begun.inputs[me]]
-    own = key_for(shared.seed, begun.terms.round, me, me, "self mask", binding)
+    own = key_for(shared.seed, begun.terms.sum.round, me, me, "self mask", binding)
     expected = [entry + mask for entry, mask in zip(expected, stream(own, group, 50), strict=True)]
     for peer in clients:
         if peer == me:
@@ -292,7 +292,7 @@ def test_an_upload_is_the_input_plus_the_masks_of_the_construction(group: Group)
         low, high = sorted((me, peer))
         agreed = private.exchange(X25519PublicKey.from_public_bytes(public[peer]))
         pair = sha256_of(binding, public[low], public[high])
-        key = key_for(agreed, begun.terms.round, low, high, "pairwise mask", pair)
+        key = key_for(agreed, begun.terms.sum.round, low, high, "pairwise mask", pair)
         sign = 1 if me < peer else -1
         expected = [entry + sign * mask for entry, mask in zip(expected, stream(key, group, 50), strict=True)]
     answer = begun.answer(me)
@@ -318,9 +318,9 @@ def test_shares_are_sealed_under_the_key_of_the_construction() -> None:
         secret = private.exchange(X25519PublicKey.from_public_bytes(federation.directory.channel_keys[peer]))
         states = b"", b""
         binding = sha256_of(terms_digest(begun, federation), b"", mask_keys[ME], states[0], mask_keys[peer], states[1])
-        key = key_for(secret, begun.terms.round, ME, peer, "shares", binding)
+        key = key_for(secret, begun.terms.sum.round, ME, peer, "shares", binding)
         nonce, sealed = message.sealed[ME][:12], message.sealed[ME][12:]
-        opened = AESGCM(key).decrypt(nonce, sealed, info_for(begun.terms.round, ME, peer, "shares", binding))
+        opened = AESGCM(key).decrypt(nonce, sealed, info_for(begun.terms.sum.round, ME, peer, "shares", binding))
         begun.clients[peer].receive(message)
         ready = begun.clients[peer].state
         assert isinstance(ready, Ready)
@@ -384,7 +384,7 @@ def test_a_late_vector_stays_hidden_after_its_mask_key_was_opened(group: Group) 
         low, high = sorted((ME, peer))
         agreed = opened.exchange(X25519PublicKey.from_public_bytes(public[peer]))
         pair = sha256_of(binding, public[low], public[high])
-        key = key_for(agreed, begun.terms.round, low, high, "pairwise mask", pair)
+        key = key_for(agreed, begun.terms.sum.round, low, high, "pairwise mask", pair)
         assert key == ready.masks[peer]
         mask = np.array(stream(key, group, ENTRIES), dtype=group.dtype)
         (group.subtract_into if peer > ME else group.add_into)(bare, mask)
@@ -412,6 +412,6 @@ def test_an_opened_mask_key_says_nothing_about_the_next_sum() -> None:
             low, high = sorted((ME, peer))
             agreed = opened.exchange(X25519PublicKey.from_public_bytes(public[peer]))
             pair = sha256_of(binding, public[low], public[high])
-            masks.add(key_for(agreed, following.terms.round, low, high, "pairwise mask", pair))
+            masks.add(key_for(agreed, following.terms.sum.round, low, high, "pairwise mask", pair))
     assert len(masks) == 3
     assert not masks & set(ready.masks.values())

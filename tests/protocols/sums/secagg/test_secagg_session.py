@@ -17,6 +17,7 @@ from protocols.sums.secagg.client import Aborted, New, SecAggClient
 from protocols.sums.secagg.params import SumParameters
 from protocols.sums.secagg.server import Step
 from protocols.sums.secagg.session import SecAggSession
+from protocols.sums.terms import SumTerms, VectorLayout
 from tests.support.secagg_sessions import (
     EVERYONE,
     LENGTH,
@@ -59,7 +60,9 @@ def begin(
     participants: list[PartyId] = EVERYONE,
     parameters: SumParameters = PARAMETERS,
 ) -> SecAggClient:
-    return session.begin(RoundId(round_id), purpose, participants, parameters, Ring(64), LENGTH)
+    return session.begin(
+        SumTerms(RoundId(round_id), purpose, tuple(participants), VectorLayout(Ring(64), LENGTH)), parameters
+    )
 
 
 def assert_over(session: SecAggSession, directory: ChannelDirectory) -> None:

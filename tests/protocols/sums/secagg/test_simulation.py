@@ -16,7 +16,9 @@ from protocols.sums.secagg.messages import PEERS_BYTES, AdvertiseKeys, MaskedInp
 from protocols.sums.secagg.messages import SEALED_SHARES_BYTES as SEALED
 from protocols.sums.secagg.params import ParametersRefused, ThreatModel, complete_parameters
 from protocols.sums.secagg.server import Step
-from protocols.sums.secagg.simulation import PURPOSE, ROUND, SimulationResult, Spread, simulate
+from protocols.sums.secagg.simulation import PURPOSE, ROUND, Scenario, SimulationResult, simulate
+from protocols.sums.secagg.step_costs import Spread
+from protocols.sums.terms import VectorLayout
 
 RING = Ring(32)
 GROUPS = [RING, Ring(64), PrimeField()]
@@ -34,9 +36,10 @@ def input_of(party: PartyId, group: Group, length: int) -> GroupVector:
 
 
 def plain_sum(result: SimulationResult) -> GroupVector:
-    total = result.group.zeros(result.length)
+    group, length = result.layout.group, result.layout.entries
+    total = group.zeros(length)
     for party in result.survivors:
-        result.group.add_into(total, input_of(party, result.group, result.length))
+        group.add_into(total, input_of(party, group, length))
     return total
 
 
@@ -50,7 +53,8 @@ def simulated(
 ) -> SimulationResult:
     """With inputs that `plain_sum` knows."""
     inputs = options.pop("inputs", lambda party: input_of(party, group, length))
-    return simulate(clients, length, model=model, inputs=inputs, dropped=dropped, group=group, **options)
+    progress = options.pop("progress", None)
+    return simulate(Scenario(clients, VectorLayout(group, length), model, dropped or {}, **options), inputs, progress)
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)

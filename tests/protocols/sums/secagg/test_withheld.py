@@ -13,16 +13,19 @@ from protocols.sums.secagg.messages import SEALED_SHARES_BYTES, AdvertiseKeys, E
 from protocols.sums.secagg.params import SumParameters
 from protocols.sums.secagg.replay import RecordedSum, withheld
 from protocols.sums.secagg.server import SecAggServer
-from protocols.sums.secagg.terms import Terms
+from protocols.sums.secagg.terms import BoundTerms
+from protocols.sums.terms import SumTerms, VectorLayout
 
 CLIENTS = tuple(PartyId(number) for number in range(1, 13))
 ABSENT, SILENT = PartyId(5), PartyId(9)
 """One that never answers, and one that advertises keys and gives no shares."""
 
 
-def terms(degree: int) -> Terms:
+def terms(degree: int) -> BoundTerms:
     parameters = SumParameters(len(CLIENTS), degree, threshold=2, min_survivors=2)
-    return Terms(SessionId(bytes(16)), bytes(32), RoundId(1), "rows", CLIENTS, parameters, Ring(32), 4)
+    return BoundTerms(
+        SessionId(bytes(16)), bytes(32), parameters, SumTerms(RoundId(1), "rows", CLIENTS, VectorLayout(Ring(32), 4))
+    )
 
 
 def recorded(degree: int) -> RecordedSum:

@@ -1,4 +1,4 @@
-"""What the process manager says about this process, before MPI is started."""
+"""Environment that the process manager gives a process, read before MPI is started."""
 
 import contextlib
 import os
@@ -32,12 +32,17 @@ def local_rank() -> int:
 
 
 def mpirun_command(module: str, ranks: int, argv: Sequence[str]) -> list[str]:
-    """How to start `module` under mpirun: the one beside this Python if there is one."""
+    """How to start `module` under mpirun: the one beside this Python if there is one.
+
+    Ranks look for modules where this process does: one that was started by the console script does not look in the
+    current folder, where a file may have the name of a package.
+    """
     beside = Path(sys.executable).with_name("mpirun")
     found = str(beside) if beside.exists() else shutil.which("mpirun")
     if found is None:
         raise UserError("no mpirun found: install the mpich wheel (pip install mpich) or run `make setup`")
-    return [found, "-n", str(ranks), sys.executable, "-m", module, *argv]
+    here = {"", os.getcwd()} & set(sys.path)
+    return [found, "-n", str(ranks), sys.executable, *([] if here else ["-P"]), "-m", module, *argv]
 
 
 def _number(names: Sequence[str]) -> int | None:

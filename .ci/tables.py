@@ -1,0 +1,20 @@
+"""Write the tables of the documents again that are rendered from the protocols' disclosures.
+
+Usage: python .ci/tables.py (`make tables`)
+"""
+
+from pathlib import Path
+
+from secure_kg.report.disclosure_tables import DOCUMENTS, rendered
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main() -> None:
+    for name, table in DOCUMENTS.items():
+        path = ROOT / name
+        path.write_text(rendered(path.read_text(encoding="utf-8"), table), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

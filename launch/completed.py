@@ -1,0 +1,23 @@
+"""Runs that `--resume` names and that have nothing left to do."""
+
+from launch.hosts.job import Plan
+from launch.results import show_results
+from secure_kg.foundation.console import say
+from secure_kg.runs.run_folder import RunFolder
+
+
+def finished_before(plan: Plan) -> bool:
+    """Whether `--resume` names a run that has nothing left to do."""
+    if not plan.resume or plan.out is None:
+        return False
+    summary = RunFolder(plan.out).summary()
+    settings = summary.get("config") if summary is not None else None
+    asked = plan.config.rounds, plan.config.patience
+    return isinstance(settings, dict) and asked == (settings.get("rounds"), settings.get("patience"))
+
+
+def show_again(plan: Plan) -> None:
+    """The results of a run that is complete."""
+    if plan.out is not None and (summary := RunFolder(plan.out).summary()) is not None:
+        say("this run is complete; --rounds or --patience with a larger number continues it")
+        show_results(summary, plan.out)

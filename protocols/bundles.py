@@ -1,0 +1,151 @@
+"""Protocols as bundles: everything the rest of the project asks about one choice, in one object.
+
+A bundle has the two classes of a protocol, who can read its result, what it needs, and its disclosure. Whoever has to
+know whether a sum hides something asks the bundle; nothing branches on a protocol's name.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Generic, TypeAlias, TypeVar
+
+from protocols.alignment.interface import Positions, Union
+from protocols.foundation.disclosure import Disclosure
+from protocols.foundation.errors import UnknownProtocol
+from protocols.foundation.identifiers import PartyId
+from protocols.holders.interface import CountTask, HolderClient, HolderServer
+from protocols.session.client_session import ClientSession
+from protocols.session.server_session import ServerSession
+from protocols.sums.interface import Collected, SumClient, SumLayout, SumServer
+from protocols.sums.secagg.keys import ClientKeys, ServerKeys
+from protocols.sums.terms import Layout, SumTerms
+from protocols.sums.totals import SumTotal
+
+Result: TypeAlias = Collected | SumTotal
+"""What the server gets of a sum: the numbers, or something for the clients to read."""
+
+
+class ServerReads(Enum):
+    """What the server can read of a sum."""
+
+    CONTRIBUTIONS = "every client's contribution"
+    TOTALS = "the total over the contributors, and no single contribution"
+    NOTHING = "nothing: clients alone read the total"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HolderCount:
+    """How the holders of rows are counted before rows are added up."""
+
+    client: Callable[[ClientKeys | None], HolderClient]
+    server: Callable[[ServerKeys | None, int], HolderServer]
+    """The number: of how few contributors a count is given up."""
+    masked_terms: Callable[[CountTask], SumTerms[Layout]] | None
+    """The count as a masked sum; None: it is made in clear."""
+    disclosure: Disclosure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregation:
+    """How the contributions of clients are added up."""
+
+    name: str
+    client: Callable[[ClientKeys | None], SumClient]
+    server: Callable[[ServerKeys | None, int], SumServer[Result]]
+    """The number: of how few contributors a sum in clear is given up."""
+    count: HolderCount
+    server_reads: ServerReads
+    needs_keys: bool
+    """Whether clients need channels to each other, and so a threshold of survivors."""
+    stands_against_active: bool
+    """Whether it holds against a server that breaks the protocol."""
+    masked_terms: Callable[[SumTerms[SumLayout]], SumTerms[Layout]] = lambda terms: terms
+    """The sum as one of ring vectors: numbers, and whatever is appended to them."""
+    extra_entries: Callable[[SumLayout], int] = lambda layout: 0
+    """How many entries clients append to their numbers."""
+    possible_entries: Callable[[int], tuple[int, ...]] = lambda length: (length,)
+    """How many numbers a vector of this length may have."""
+    disclosure: Disclosure
+
+    @property
+    def hides_contributions(self) -> bool:
+        return self.server_reads is not ServerReads.CONTRIBUTIONS
+
+    @property
+    def sealed(self) -> bool:
+        """Whether clients alone read the totals, which the server keeps and hands on."""
+        return self.server_reads is ServerReads.NOTHING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlignmentTerms:
+    """What the parties of an alignment agree on, each from its own configuration."""
+
+    clients: tuple[PartyId, ...]
+    bound: int
+    """How many names the union may have at first."""
+    reveal_names: bool = False
+    """Whether the server is told the names of the union afterwards."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alignment:
+    """How clients find out which of their rows are the same."""
+
+    name: str
+    join: Callable[[ClientSession, ClientKeys | None, AlignmentTerms, Collection[str], bytes], Positions]
+    """The client's side: session, keys, terms, its names, its commitment to them."""
+    serve: Callable[[ServerSession, ServerKeys | None, AlignmentTerms], Union]
+    """The server's side: session, keys, terms."""
+    server_reads_names: bool
+    """Whether the server reads every client's names."""
+    needs_keys: bool
+    disclosure: Disclosure
+    revealing: Disclosure | None = None
+    """What telling the server the names adds; None: it cannot be asked for."""
+
+    def disclosures(self, reveal_names: bool) -> tuple[Disclosure, ...]:
+        """Of a run that does or does not tell the server the names."""
+        if not reveal_names:
+            return (self.disclosure,)
+        if self.revealing is None:
+            raise ValueError(f"--alignment {self.name} does not tell the server names of its own accord")
+        return self.disclosure, self.revealing
+
+
+B = TypeVar("B", Aggregation, Alignment)
+
+
+class Registry(Mapping[str, B], Generic[B]):
+    """Bundles of one kind by name, in the order in which they were registered. An unknown name raises."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._bundles: dict[str, B] = {}
+
+    def register(self, bundle: B) -> B:
+        """Make a bundle known under its name. Its disclosure must have words for every place where it is announced."""
+        if bundle.name in self._bundles:
+            raise ValueError(f"there is an {self._kind} named '{bundle.name}' already")
+        if not bundle.disclosure.choice:
+            raise ValueError(f"the disclosure of {self._kind} '{bundle.name}' has no words for --help")
+        self._bundles[bundle.name] = bundle
+        return bundle
+
+    def unregister(self, name: str) -> None:
+        """Forget a bundle, e.g. one that a test has registered."""
+        del self._bundles[self[name].name]
+
+    def __getitem__(self, name: str) -> B:
+        if name not in self._bundles:
+            raise UnknownProtocol(f"unknown {self._kind} '{name}': there are {', '.join(self._bundles)}")
+        return self._bundles[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._bundles
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._bundles)
+
+    def __len__(self) -> int:
+        return len(self._bundles)

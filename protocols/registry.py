@@ -1,0 +1,148 @@
+"""Registry: the one place where a name in the configuration becomes a protocol.
+
+To add a sum or an alignment: write its two classes and its disclosure, and register a bundle of them. Choices on the
+command line, documents, reports and audits follow.
+"""
+
+from collections.abc import Collection
+from typing import Final, TypeVar
+
+from protocols.alignment import plain as plain_union
+from protocols.alignment.interface import Positions, Union
+from protocols.alignment.plain import PLAIN_UNION
+from protocols.alignment.psu import names as union_names
+from protocols.alignment.psu import union as private_union
+from protocols.alignment.psu.attempts import UnionTerms
+from protocols.alignment.psu.disclosure import PRIVATE_UNION, UNION_NAMES
+from protocols.bundles import (
+    Aggregation,
+    Alignment,
+    AlignmentTerms,
+    HolderCount,
+    Registry,
+    ServerReads,
+)
+from protocols.holders import secret as secret_count
+from protocols.holders.disclosure import PLAIN_COUNT, SECRET_COUNT
+from protocols.holders.plain import PlainHolderClient, PlainHolderServer
+from protocols.session.client_session import ClientSession
+from protocols.session.server_session import ServerSession
+from protocols.sums.plain import PLAIN_SUMS, PlainSumClient, PlainSumServer
+from protocols.sums.secagg.disclosure import MASKED_SUMS
+from protocols.sums.secagg.keys import ClientKeys, ServerKeys
+from protocols.sums.secagg.sums import SecAggSumClient, SecAggSumServer
+from protocols.sums.secret.aggregation import SecretSumClient, SecretSumServer, secret_terms
+from protocols.sums.secret.check import checks_of, possible_entries
+from protocols.sums.secret.disclosure import SECRET_SUMS
+
+K = TypeVar("K", ClientKeys, ServerKeys)
+
+AGGREGATIONS: Final = Registry[Aggregation]("aggregation")
+ALIGNMENTS: Final = Registry[Alignment]("alignment")
+
+
+def _needed(keys: K | None) -> K:
+    """A protocol that needs keys never runs without: there is no falling back to one that does without."""
+    if keys is None:
+        raise ValueError("this protocol needs keys between clients, and there are none")
+    return keys
+
+
+def _secret_sum_client(keys: ClientKeys | None) -> SecretSumClient:
+    return SecretSumClient(_needed(keys).vectors, _needed(keys).key)
+
+
+def _secret_holder_client(keys: ClientKeys | None) -> secret_count.SecretHolderClient:
+    return secret_count.SecretHolderClient(_needed(keys).vectors, _needed(keys).key)
+
+
+SECRETLY_COUNTED: Final = HolderCount(
+    client=_secret_holder_client,
+    server=lambda keys, least: secret_count.SecretHolderServer(_needed(keys).vectors),
+    masked_terms=secret_count.count_terms,
+    disclosure=SECRET_COUNT,
+)
+PLAINLY_COUNTED: Final = HolderCount(
+    client=lambda keys: PlainHolderClient(),
+    server=lambda keys, least: PlainHolderServer(least),
+    masked_terms=None,
+    disclosure=PLAIN_COUNT,
+)
+
+AGGREGATIONS.register(
+    Aggregation(
+        name="secagg",
+        client=lambda keys: SecAggSumClient(_needed(keys).vectors),
+        server=lambda keys, least: SecAggSumServer(_needed(keys).vectors),
+        count=SECRETLY_COUNTED,
+        server_reads=ServerReads.TOTALS,
+        needs_keys=True,
+        stands_against_active=True,
+        disclosure=MASKED_SUMS,
+    )
+)
+AGGREGATIONS.register(
+    Aggregation(
+        name="secret",
+        client=_secret_sum_client,
+        server=lambda keys, least: SecretSumServer(_needed(keys).vectors),
+        count=SECRETLY_COUNTED,
+        server_reads=ServerReads.NOTHING,
+        needs_keys=True,
+        stands_against_active=True,
+        masked_terms=secret_terms,
+        extra_entries=checks_of,
+        possible_entries=possible_entries,
+        disclosure=SECRET_SUMS,
+    )
+)
+AGGREGATIONS.register(
+    Aggregation(
+        name="plain",
+        client=lambda keys: PlainSumClient(),
+        server=lambda keys, least: PlainSumServer(least),
+        count=PLAINLY_COUNTED,
+        server_reads=ServerReads.CONTRIBUTIONS,
+        needs_keys=False,
+        stands_against_active=False,
+        disclosure=PLAIN_SUMS,
+    )
+)
+
+
+def _join_privately(
+    session: ClientSession,
+    keys: ClientKeys | None,
+    terms: AlignmentTerms,
+    names: Collection[str],
+    state: bytes,
+) -> Positions:
+    objection = union_names.objection(names) if terms.reveal_names else ""
+    return private_union.join(session, _needed(keys), UnionTerms(terms.clients, terms.bound), names, objection, state)
+
+
+def _serve_privately(session: ServerSession, keys: ServerKeys | None, terms: AlignmentTerms) -> Union:
+    return private_union.serve(session, _needed(keys), UnionTerms(terms.clients, terms.bound))
+
+
+ALIGNMENTS.register(
+    Alignment(
+        name="psu",
+        join=_join_privately,
+        serve=_serve_privately,
+        server_reads_names=False,
+        needs_keys=True,
+        disclosure=PRIVATE_UNION,
+        revealing=UNION_NAMES,
+    )
+)
+ALIGNMENTS.register(
+    Alignment(
+        name="plain",
+        join=lambda session, keys, terms, names, state: plain_union.join(session, names),
+        serve=lambda session, keys, terms: plain_union.serve(session),
+        server_reads_names=True,
+        needs_keys=False,
+        disclosure=PLAIN_UNION,
+    )
+)

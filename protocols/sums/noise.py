@@ -1,0 +1,67 @@
+"""Noise: the last stage of a client's contribution before masks, for differential privacy.
+
+The stages of a contribution, in this order (`protocols.sums.pipeline`):
+
+1. *Clip.* Values beyond the bound of the sum are set to it and counted. It bounds what one client can change in a sum,
+   which is what noise has to hide. So it comes before the noise, and the count never depends on noise.
+2. *Encode.* Values are rounded to fixed point.
+3. *Noise.* Integers are added to the encoded values, in the ring. By default nothing is added.
+4. Masks, in a secure sum.
+
+Noise comes after rounding for three reasons. What is proved of discrete noise holds for what is sent, while noise drawn
+as floating-point numbers leaks through its low bits (Mironov, CCS 2012). The noise of several clients adds up exactly,
+so the sum has the noise that its analysis says, and a sum and its plain twin with the same noise are equal to the last
+bit. And its size is known in units of the ring, so the rule against overflow covers it: the encoding leaves room for
+`Noise.bound` (`SumLayout.noise_bound`).
+
+Only the real part of a contribution gets noise. Counts decide what is averaged and whether a sum is accepted at all. A
+sum whose counts are to be hidden by noise has them among its real entries.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Final
+
+from protocols.foundation.errors import UnknownProtocol
+from protocols.primitives.fixed_point import FixedPoint
+from protocols.primitives.group import RingVector
+from protocols.sums.terms import Layout, SumTerms
+
+
+class Noise(ABC):
+    """Noise that every client adds to its own contribution. Public, but for the numbers that it draws."""
+
+    @property
+    @abstractmethod
+    def bound(self) -> float:
+        """No entry is changed by more, as a real number: draws beyond it are cut off or drawn again."""
+
+    @abstractmethod
+    def add_to(self, vector: RingVector, codec: FixedPoint, terms: SumTerms[Layout]) -> None:
+        """Add one client's noise to its encoded real entries, in place, modulo the ring.
+
+        `codec` says how large a unit of the ring is. Called once per contribution.
+        """
+
+
+class NoNoise(Noise):
+    """Adds nothing, and does not look at the vector."""
+
+    @property
+    def bound(self) -> float:
+        return 0.0
+
+    def add_to(self, vector: RingVector, codec: FixedPoint, terms: SumTerms[Layout]) -> None:
+        """Nothing to add."""
+
+
+NONE: Final = "none"
+NO_NOISE: Final = NoNoise()
+NOISES: Final[dict[str, Noise]] = {NONE: NO_NOISE}
+"""Noises by the names that settings and blocks use."""
+
+
+def noise_named(name: str) -> Noise:
+    """The noise of this name. An unknown name raises: nothing falls back to no noise."""
+    if name not in NOISES:
+        raise UnknownProtocol(f"unknown noise '{name}': there are {', '.join(NOISES)}")
+    return NOISES[name]

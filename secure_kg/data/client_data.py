@@ -1,0 +1,63 @@
+"""A client's own graph, as a job's settings name it: from the client's own folder, or its part of a public data set."""
+
+from pathlib import Path
+from typing import Protocol
+
+from secure_kg.data.folders import client_folder, load_client_folder
+from secure_kg.data.graph import ClientGraph
+from secure_kg.data.partition import By, load_client
+from secure_kg.data.sources import FederatedSource, load_source
+from secure_kg.data.triples import part_file
+from secure_kg.foundation.errors import UserError
+
+
+class DataSettings(Protocol):
+    """The settings of a run that say where its data are."""
+
+    @property
+    def dataset(self) -> str: ...
+
+    @property
+    def by(self) -> By: ...
+
+    @property
+    def client_data(self) -> str | None: ...
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def allow_leaky_split(self) -> bool: ...
+
+
+def load_graph(settings: DataSettings, clients: int, client: int) -> ClientGraph:
+    """The client's own folder, or its part of a public data set; a damaged split only if the settings allow it."""
+    allow_leaky = settings.allow_leaky_split
+    if settings.client_data is not None:
+        return load_client_folder(settings.client_data, client, allow_leaky=allow_leaky)
+    return load_client(settings.dataset, clients, client, settings.by, settings.seed, allow_leaky=allow_leaky)
+
+
+def load_graphs(settings: DataSettings, clients: int | None, usual: int) -> list[ClientGraph]:
+    """The graphs that clients 1, 2, ... of a federation would read or derive, each in its own way.
+
+    `clients`: None for all there are. `usual`: how many parts a data set is divided into that has no number of its own.
+    """
+    known = _number_of_clients(settings, usual)
+    if settings.client_data is not None and known == 1 and clients not in (None, 1):
+        raise UserError(f"--client-data {settings.client_data}: holds the data of one client, not of {clients}")
+    number = clients if clients is not None else known
+    return [load_graph(settings, number, client) for client in range(1, number + 1)]
+
+
+def _number_of_clients(settings: DataSettings, usual: int) -> int:
+    if settings.client_data is not None:
+        root, found = Path(settings.client_data), 1
+        if root.is_dir() and part_file(root, "train") is None:
+            while client_folder(root, found + 1).is_dir():
+                found += 1
+        return found
+    if Path(settings.dataset).suffix.lower() == ".npz":
+        source = load_source(settings.dataset)
+        return len(source.clients) if isinstance(source, FederatedSource) else 1
+    return 1 if settings.by == "whole" else usual  # whole: one graph, nothing to pool

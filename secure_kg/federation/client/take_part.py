@@ -1,0 +1,50 @@
+"""The role of a client in a job: greet, load its own data, train, and say so if it cannot go on; over any transport.
+
+The host of a job (`launch.hosts`) carries the role: it brings the transport, and it decides what an outcome or an error
+means for the process.
+
+Free of MPI. It brings torch, so the server's process does not import it.
+"""
+
+from enum import Enum
+
+from protocols.foundation.errors import Aborted, LeftOut, ProtocolError
+from protocols.transport.base import Transport
+from secure_kg.federation.client.client import FederationClient
+from secure_kg.federation.client.site import Site
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.errors import InternalError, UserError
+
+
+class Participation(Enum):
+    """How a client's part ended."""
+
+    ALL_PRESENT = "all clients are there at the end"
+    SOME_MISSING = "some clients dropped out"
+    EXCLUDED = "the others began without this client"
+
+
+def take_part(config: RunConfig, transport: Transport, clients: int, site: Site) -> Participation:
+    """The whole part of client `transport.party`, of as many clients as it knows there are.
+
+    `Aborted`: the server has ended the job and has said why. `UserError`, `ProtocolError` or `InternalError`: this
+    client cannot go on, and has told the server the same line.
+    """
+    client = FederationClient(config, transport, clients)
+    folder = site.folder(None)
+    try:
+        folder = site.folder(client.greet())
+        brought = site.equip(folder)
+        complete = client.run(brought.learner, folder, brought.credentials, brought.record)
+        return Participation.ALL_PRESENT if complete else Participation.SOME_MISSING
+    except LeftOut:  # during set-up
+        return Participation.EXCLUDED
+    except Aborted:
+        raise
+    except (UserError, ProtocolError) as problem:
+        client.say_failed(str(problem))
+        raise
+    except Exception as problem:
+        fault = InternalError.recorded(problem, folder / "error.log")
+        client.say_failed(str(fault))
+        raise fault from problem

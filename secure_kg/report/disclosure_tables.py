@@ -1,0 +1,115 @@
+"""Tables of the documents, rendered from the disclosures of the registered protocols.
+
+A document has them between marker comments: `<!-- rendered: NAME -->` and `<!-- end of NAME -->`. `make tables` writes
+them again, and a test compares.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Final
+
+from protocols.foundation.disclosure import SLOTS, Disclosure, Subject, learned
+from protocols.holders.disclosure import SECRET_COUNT
+from protocols.registry import AGGREGATIONS, ALIGNMENTS
+from protocols.session.disclosure import GROUP_KEY
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.errors import UserError
+
+_IN_GENERAL: Final = dict.fromkeys(SLOTS, "") | {"shared": "shared", "least": "N", "others": "N - 1"}
+_LEARNED: Final = ("about", "the server learns", "another client learns")
+
+
+def who_learns_what() -> str:
+    """For README.md: by option."""
+    body: list[list[str]] = []
+    for option, disclosures, subjects in _choices():
+        body += _subjects(f"`{option}`" + _default(option), disclosures, subjects)
+    for_rare = "`--min-holders N` (default: declared corrupt clients + 2; 3 of 5 clients)"
+    body += _subjects(for_rare, (SECRET_COUNT,), [Subject.RARE_ROWS])
+    body.append(["`--strategy local`", "validation and test metrics, participation in sums", "as above", "as above"])
+    body.append(["`python -m launch.entire`", "everything", "everything: whoever runs it reads all triples", ""])
+    return _table(("choice", *_LEARNED), body)
+
+
+def protocols_reveal() -> str:
+    """For protocols/README.md: by protocol."""
+    body: list[list[str]] = []
+    for disclosure in _protocols():
+        first, *more = _subjects(f"`{disclosure.place}`", (disclosure,))
+        body += [[*first, disclosure.against], *([*row, ""] for row in more)]
+    return _table(("protocol", "about", "the server learns", "a client learns", "adversary it stands against"), body)
+
+
+def protocols_assume() -> str:
+    """For SECURITY.md: by protocol."""
+    head = ("protocol", "stands against", "what a client on the server's side opens to it", "assumes", "not covered")
+    body = [[one.title, one.against, one.with_a_client, one.assumes, one.not_covered] for one in _protocols()]
+    return _table(head, body)
+
+
+TABLES: Final[dict[str, Callable[[], str]]] = {
+    "who learns what": who_learns_what,
+    "what protocols reveal": protocols_reveal,
+    "what protocols assume": protocols_assume,
+}
+DOCUMENTS: Final = {
+    "README.md": "who learns what",
+    "protocols/README.md": "what protocols reveal",
+    "SECURITY.md": "what protocols assume",
+}
+"""Which document has which table."""
+
+
+def rendered(text: str, name: str) -> str:
+    """A document's text with its table of this name as it must be; `UserError` unless it has its place once."""
+    marked = re.compile(rf"(<!-- rendered: {name} -->\n).*?(\n<!-- end of {name} -->)", re.DOTALL)
+    if len(marked.findall(text)) != 1:
+        raise UserError(f"no place, or more than one, for the table '{name}'")
+    return marked.sub(lambda found: f"{found[1]}\n{TABLES[name]()}\n{found[2]}", text)
+
+
+def _choices() -> Iterator[tuple[str, tuple[Disclosure, ...], Collection[Subject]]]:
+    """Every choice, with the protocols that it brings along, and what it makes a difference to."""
+    for alignment in ALIGNMENTS.values():
+        yield f"--alignment {alignment.name}", alignment.disclosures(reveal_names=False), frozenset(Subject)
+        if alignment.revealing is not None:
+            option, both = f"--alignment {alignment.name} --reveal-names", alignment.disclosures(reveal_names=True)
+            yield option, both, alignment.revealing.learned
+    for sums in AGGREGATIONS.values():  # rows of few holders have a choice of their own
+        both = (sums.disclosure, sums.count.disclosure)
+        yield f"--aggregation {sums.name}", both, set(Subject) - {Subject.RARE_ROWS}
+
+
+def _default(option: str) -> str:
+    config = RunConfig()
+    usual = (f"--alignment {config.alignment}", f"--aggregation {config.aggregation}")
+    return " (default)" if option in usual else ""
+
+
+def _protocols() -> Iterator[Disclosure]:
+    """Each once: sums, counts of holders, alignments, keys."""
+    sums = [one.disclosure for one in AGGREGATIONS.values()]
+    counts = [one.count.disclosure for one in AGGREGATIONS.values()]
+    alignments = [one for bundle in ALIGNMENTS.values() for one in (bundle.disclosure, bundle.revealing) if one]
+    yield from {one.place: one for one in (*sums, *counts, *alignments, GROUP_KEY)}.values()
+
+
+def _subjects(
+    name: str, disclosures: Iterable[Disclosure], subjects: Collection[Subject] = frozenset(Subject)
+) -> list[list[str]]:
+    """One row for each subject; the name stands in the first."""
+    rows: list[list[str]] = []
+    for subject in Subject:
+        if subject in subjects and (told := learned(disclosures, subject)) is not None:
+            words = (one.format_map(_IN_GENERAL) for one in (subject.value, told.server, told.client))
+            rows.append(["" if rows else name, *words])
+    return rows
+
+
+def _table(head: Iterable[str], body: Iterable[Iterable[str]]) -> str:
+    names = tuple(head)
+    return "\n".join([_line(names), "|" + "---|" * len(names), *map(_line, body)])
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
