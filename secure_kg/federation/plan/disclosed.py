@@ -1,13 +1,12 @@
 """Disclosures of one run: those of the protocols that it uses, with its own figures filled in."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from protocols.bundles import Aggregation, Alignment
 from protocols.foundation.disclosure import Disclosure, Learned, Subject, learned
 from protocols.registry import AGGREGATIONS, ALIGNMENTS
 from protocols.session.disclosure import GROUP_KEY
+from secure_kg.federation.plan.recorded import RecordedSettings
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.plan.strategies import STRATEGIES, Shared
@@ -49,14 +48,14 @@ class Disclosed:
         )
 
     @classmethod
-    def of_summary(cls, config: Mapping[str, Any]) -> "Disclosed":
-        """`config`: the settings in a summary, among which the least number of holders is filled in."""
+    def of_summary(cls, settings: RecordedSettings) -> "Disclosed":
+        """`settings`: those in a summary."""
         return cls(
-            STRATEGIES[config["strategy"]].shared,
-            AGGREGATIONS[config["aggregation"]],
-            ALIGNMENTS[config["alignment"]],
-            config["reveal_names"],
-            config["min_holders"],
+            STRATEGIES[settings.strategy].shared,
+            AGGREGATIONS[settings.aggregation],
+            ALIGNMENTS[settings.alignment],
+            settings.reveal_names,
+            settings.min_holders,
         )
 
     @property

@@ -96,7 +96,7 @@ def test_a_dense_block_is_averaged_over_all_participants(tmp_path: Path) -> None
 def test_results_are_named_by_the_learner(tmp_path: Path) -> None:
     run = run_toy(toy_config(), tmp_path / "run")
     folder = RunFolder(tmp_path / "run")
-    assert all(set(line["valid"]) == {"error"} for line in folder.metrics())
+    assert all(set(line.figures["valid"]) == {"error"} for line in folder.metrics())
     result = json.loads((folder.client(1) / "result.json").read_text())
     assert result["metrics"] == {"error": "mean squared error of the values"}
     assert isinstance(run.done().test, toy_learner.Errors)
