@@ -54,7 +54,7 @@ def _say_dropouts(summary: Summary) -> None:
     for dropout in summary.dropouts:
         when = f"in round {dropout.round}" if dropout.round else "during set-up"
         end = "did not come back" if dropout.returned is None else f"came back in round {dropout.returned}"
-        say(f"dropout: client {dropout.client} fell silent {when} ({dropout.step}) and {end}")
+        say(f"dropout: client {dropout.client} dropped out {when} ({dropout.step}) and {end}")
     for one in summary.abandoned_sums:
         say(f"no sum of {one.purpose} in round {one.round}: {one.reason}")
 

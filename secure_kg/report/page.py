@@ -131,12 +131,12 @@ def _absences(summary: Summary) -> list[Html]:
             ]
             for dropout in summary.dropouts
         ]
-        head: tuple[str, ...] = ("", "fell silent in round", "step", "came back")
+        head: tuple[str, ...] = ("", "dropped out in round", "step", "came back")
         parts += [tag("h2", "Dropouts"), table(head, body, "text")]
     if summary.abandoned_sums:
         body = [[str(one.round), one.purpose, one.reason] for one in summary.abandoned_sums]
         head = ("round", "sum of", "why")
-        parts += [tag("h2", "Sums given up"), table(head, body, "text")]
+        parts += [tag("h2", "Sums abandoned"), table(head, body, "text")]
     return parts
 
 
