@@ -1,8 +1,9 @@
 """A server that reads secret results from what clients say of them: whether they are the best so far.
 
-It subtracts another known amount x from the total for each client. To begin with a client takes -1 for the best, so it
-says yes if (R - x) / N > -1, where R is the sum of reciprocal ranks and N the number of triples: R + N > x. Each
-evaluation narrows R + N down to one part in as many as there are answers; no verdict is ever yes, so that clients go on
+In the first evaluation it adds a huge number to the count of triples and calls the result the best: clients then
+compare with a figure of nearly zero. From then on it subtracts another known amount x from the total for each client,
+who says yes if (R - x) / N > 0, where R is the sum of reciprocal ranks and N the number of triples: R > x. Each
+evaluation narrows R down to one part in as many as there are answers; no later verdict is yes, so that clients go on
 comparing with the same figure.
 """
 
@@ -25,7 +26,9 @@ from secure_kg.federation.plan.messages import Judged, Verdict
 
 EVALUATIONS: Final = 6
 MOST: Final = 4096.0
-"""R + N is below it, as anybody who knows the dataset can tell."""
+"""R is below it, as anybody who knows the dataset can tell."""
+_HUGE: Final = 1 << 38
+"""Added to the count of triples, which is the first of the counts."""
 NEAR: Final = 1 / 64
 """A figure counts as read if it is known to lie within this share of what it may be."""
 
@@ -37,10 +40,15 @@ class ReadByComparisons(Cheat):
         super().__init__()
         self.low, self.high = 0.0, MOST
         self._thresholds: dict[PartyId, float] = {}
+        self._begun, self._first_verdicts = False, 0
         self.answers = 0
 
     def send(self, to: PartyId, message: wire.Message) -> Iterable[wire.Message]:
         match message:
+            case SumTotal(purpose="valid") if not self._begun:
+                vector = message.vector.copy()
+                vector[RankingMetrics.layout(CLIENTS).real_entries] += _HUGE
+                return (structs.replace(message, vector=vector),)
             case SumTotal(purpose="valid"):
                 if not self._thresholds:
                     step = (self.high - self.low) / (CLIENTS + 1)
@@ -49,8 +57,10 @@ class ReadByComparisons(Cheat):
                 vector[:1] -= codec.encode(np.array([self._thresholds[to]])).vector
                 return (structs.replace(message, vector=vector),)
             case Verdict():
-                self._thresholds = {}
-                return (structs.replace(message, improved=False),)
+                first, self._thresholds = not self._begun, {}
+                self._first_verdicts += first
+                self._begun = self._first_verdicts >= CLIENTS
+                return (structs.replace(message, improved=first),)
         return (message,)
 
     def receive(self, sender: PartyId, message: wire.Message) -> wire.Message:
@@ -70,7 +80,7 @@ def read_by_comparisons(path: Path) -> Played:
     stage, cheat = Stage(path, stage_config(aggregation="secret", training=slow, **often)), ReadByComparisons()
     stage.perform(cheat)
     ranked = [trainer.ranked.get(("valid", "tail"), []) for trainer in stage.last.trainers.values()]
-    figures = [sum(one.reciprocal + one.count for one in each) for each in zip(*ranked, strict=False)]
+    figures = [sum(one.reciprocal for one in each) for each in zip(*ranked, strict=False)]
     width = cheat.high - cheat.low
     within = any(cheat.low - width < figure < cheat.high + width for figure in figures)
     evidence = {"answers": cheat.answers, "known_within": width, "possible": MOST}
