@@ -11,13 +11,13 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 help:
 	@echo "make demo       set up .venv once, then train FedR on UMLS, 1 server and 5 clients: private union, secure sums"
 	@echo "make test       the tests on all cores: every capability, without repetitions that are marked slow"
-	@echo "make test-fast  the inner loop, a minute: no mpirun jobs, whole runs or statistics"
+	@echo "make test-fast  the inner loop: no mpirun jobs, whole runs or statistics"
 	@echo "make test-all   everything, the slow repetitions too"
 	@echo "make lint       ruff, and mypy --strict on all packages"
 	@echo "make bench      what secure and secret aggregation cost next to their plain twin (BENCH='--dataset ...' for options)"
 	@echo "make lock       write the lock files again from pyproject.toml and constraints.txt"
 	@echo "make tables     write the tables of the documents again that are rendered from the protocols' disclosures"
-	@echo "make clean      remove .venv, caches and demo runs"
+	@echo "make clean      remove .venv, caches, builds, runs and audits"
 
 setup: $(STAMP)
 
@@ -71,5 +71,5 @@ bench: setup
 	$(BIN)/python -m benchmarks.overhead $(BENCH)
 
 clean:
-	rm -rf $(VENV) runs build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) runs audits build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

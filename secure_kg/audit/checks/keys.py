@@ -19,7 +19,7 @@ from secure_kg.foundation.words import counted
 
 class Keys(Check):
     id = "identity-keys"
-    question = "Were keys unsigned, changed, or replaced on their way?"
+    question = "Were keys changed or replaced on their way, or not signed where the run calls for signatures?"
 
     def __init__(self, config: RunConfig, clients: int, directory: Mapping[PartyId, bytes] | None = None) -> None:
         """`directory`: the clients' pinned identities, if the auditor has them."""
