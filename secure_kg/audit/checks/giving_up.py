@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from protocols.foundation import wire
+from protocols.holders.interface import PURPOSE as HOLDERS
 from protocols.session.conversation import Abandon, Abort, Back, LeaveOut
 from protocols.sums.secagg.messages import (
     AdvertiseKeys,
@@ -62,6 +63,7 @@ class GivingUp(Check):
     def __init__(self, config: RunConfig, clients: int) -> None:
         super().__init__(config, clients)
         self._plan = RunPlan(config, clients)
+        self._rows = {HOLDERS, *(block.purpose for block in self._plan.blocks)}
         self._session = self._steps = 0
         self._owed: dict[int, tuple[Key, type[wire.Message]]] = {}
         """By client: in which sum it has said what, and was told nothing since."""
@@ -123,6 +125,10 @@ class GivingUp(Check):
         unmasking = step.request is (SignedSurvivors if self.config.adversary == "active" else Survivors)
         if unmasking and step.answered:  # their shares may be false
             return
+        if key[1] in self._rows and any(
+            number == key[0] and purpose != key[1] and purpose in self._rows for number, purpose in self._given_up
+        ):
+            return  # the sums of a round are abandoned together, and the first of them had its reason
         where = f"session {self._session}, round {key[0]}, {key[1]}"
         if peer in step.asked - step.answered:
             self._at_will.add(f"{where}: given up without waiting for client {peer}")

@@ -4,15 +4,28 @@ A server that gives one client a model of its own learns from that client's answ
 in none of these messages.
 """
 
+from collections import Counter
+
 from protocols.alignment.plain import ClearUnion
 from protocols.alignment.psu.attempts import UnionPlaces
+from protocols.registry import AGGREGATIONS
 from protocols.sums.totals import SumTotal
 from protocols.transport.tap import frame_hash
 from secure_kg.audit.view.evidence import Check
 from secure_kg.audit.view.findings import Evidence, Finding
 from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.read import Observation
-from secure_kg.federation.plan.messages import Evaluate, LentTable, SharedRows, TrainRound, Verdict, Welcome
+from secure_kg.federation.plan.blocks import FIRST
+from secure_kg.federation.plan.messages import (
+    Evaluate,
+    LentTable,
+    SharedBlock,
+    SharedRows,
+    TrainRound,
+    Verdict,
+    Welcome,
+)
+from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.words import counted
 
@@ -27,18 +40,22 @@ class SameForAll(Check):
 
     def __init__(self, config: RunConfig, clients: int) -> None:
         super().__init__(config, clients)
-        self._session = self._sent = self._sums = 0
+        self._session = self._sent = 0
+        self._sums: Counter[str] = Counter()
         self._first: dict[tuple[int, str], tuple[str, int]] = {}
-        self._has: dict[int, str] = {}
-        """By client: the rows it was sent last."""
+        self._has: dict[tuple[int, str], str] = {}
+        """By client and purpose of a block's sums: the rows it was sent last."""
+        self._blocks = RunPlan(config, clients).blocks
+        self._read = {block.purpose for block in self._blocks if not AGGREGATIONS[block.aggregation].sealed}
+        """Purposes of the blocks whose sums the server reads."""
         self._different, self._greetings = Evidence(), Evidence()
 
     def begin_session(self) -> None:
         self._session += 1
-        self._sums, self._has = 0, {}
+        self._sums, self._has = Counter(), {}
 
     def opened(self, total: OpenedSum) -> None:
-        self._sums += total.purpose == "rows" and total.finished and not total.given_up
+        self._sums[total.purpose] += total.finished and not total.given_up
 
     def observe(self, observation: Observation) -> None:
         if observation.direction != "sent":
@@ -48,14 +65,16 @@ class SameForAll(Check):
             case Welcome():
                 self._compare("the greeting", party, digest, self._greetings)
             case SharedRows():
-                self._compare(f"rows after {self._sums} sums of session {self._session}", party, digest)
-                self._has[party] = digest
+                self._compare_rows(FIRST, party, digest)
+            case SharedBlock(block=block):
+                self._compare_rows(f"{FIRST}/{block}", party, digest)
             case SumTotal(purpose=purpose, of_round=of_round):
                 self._compare(f"sum of {purpose} of round {of_round}", party, digest)
-                if purpose == "rows":
-                    self._has[party] = digest
+                self._has[party, purpose] = digest
             case LentTable():  # encrypted, so the same table looks different for everybody
-                self._has.pop(party, None)
+                self._has = {
+                    held: rows for held, rows in self._has.items() if held[0] != party or held[1] in self._read
+                }
             case UnionPlaces(purpose=purpose):
                 self._compare(f"places of {purpose}", party, digest)
             case ClearUnion():
@@ -63,10 +82,15 @@ class SameForAll(Check):
             case Verdict():
                 self._compare(f"verdict on round {number}", party, digest)
             # By what a client has when it begins: which of two versions is the newer one is the server's word.
-            case TrainRound() | Evaluate() if party in self._has or not self.config.sum_protocol.sealed:
-                self._compare(
-                    f"rows before {observation.kind} of round {number}", party, self._has.get(party, _NOTHING)
-                )
+            case TrainRound() | Evaluate():
+                for purpose in (block.purpose for block in self._blocks):
+                    if (party, purpose) in self._has or purpose in self._read:
+                        held = self._has.get((party, purpose), _NOTHING)
+                        self._compare(f"{purpose} before {observation.kind} of round {number}", party, held)
+
+    def _compare_rows(self, purpose: str, party: int, digest: str) -> None:
+        self._compare(f"{purpose} after {self._sums[purpose]} sums of session {self._session}", party, digest)
+        self._has[party, purpose] = digest
 
     def _compare(self, what: str, party: int, digest: str, different: Evidence | None = None) -> None:
         self._sent += 1

@@ -10,12 +10,14 @@ from secure_kg.federation.plan.messages import (
     Finish,
     Goodbye,
     SaveCheckpoint,
+    SharedBlock,
     SharedRows,
     TrainRound,
     Verdict,
 )
 
-_NEXT = SharedRows | SumTotal | UnionPlaces | TrainRound | Evaluate | Verdict | SaveCheckpoint | Finish | Goodbye
+_NEWS = SharedRows | SharedBlock | SumTotal | UnionPlaces
+_NEXT = _NEWS | TrainRound | Evaluate | Verdict | SaveCheckpoint | Finish | Goodbye
 
 
 class Attending:

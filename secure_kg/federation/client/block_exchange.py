@@ -38,8 +38,7 @@ class BlockExchange:
         context.shared.append(self.rows)
 
     def prepare(self, round_id: RoundId) -> None:
-        """Begin a round at the applied rows, and agree on the keys of its sums."""
-        self.rows.begin_round()
+        """Agree on the keys of a round's sums. The rows of all blocks are at their last means by then."""
         context, plan = self._context, self._context.plan
         state = context.states.of_nothing(self.block.purpose, round_id)
         if len(self.rows.positions.own):

@@ -182,6 +182,7 @@ class FederationClient:
                     return message.complete
                 self._handle(round_id, message)
             except LeftOut:
+                self._blocks.excuse()
                 self._conversation.send(SERVER, Back(), self._done)
             except SumAbandoned:
                 continue  # the server has said why; what this client trained stays its own
@@ -190,6 +191,7 @@ class FederationClient:
         rounds, blocks = self._plan.settings.rounds, self._blocks
         match message:
             case TrainRound() if self._done < round_id <= rounds:
+                blocks.require_news()
                 self._train(round_id)
             case SharedRows() | SharedBlock() | SumTotal() | LentTable() if blocks.any:
                 with self._context.watch.measure("take"):
@@ -197,6 +199,7 @@ class FederationClient:
             case LendTable() if blocks.any:
                 blocks.lend(round_id, PartyId(message.to))
             case Evaluate() if self._plan.evaluation_due(round_id):
+                blocks.require_news()
                 self._done = round_id  # a client that was not drawn hears of the round only here
                 self._results.evaluate(round_id)
             case Verdict() if self._count.judge(round_id):
@@ -205,8 +208,8 @@ class FederationClient:
                 self._done = round_id  # a client that was not drawn may hear of the round only here
                 client_files.save(self._context, self._results, self._count, round_id)
                 self._conversation.send(SERVER, Saved(), round_id)
-            case Abandon():
-                pass  # of a sum to which this client has contributed already
+            case Abandon() if self._count.abandoned(round_id, message.purpose):
+                blocks.excuse(message.purpose)  # of a sum to which this client has contributed already
             case Finish() if self._done < round_id and self._count.finish(round_id):
                 self._finish(round_id, message)
             case _:

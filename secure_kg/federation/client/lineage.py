@@ -7,7 +7,7 @@ altogether: strategy, model, dimension, seed, kind of sum and round. It does not
 learning rate, epochs, batches, data, or the other clients.
 """
 
-from secure_kg.federation.plan.run_plan import RunPlan
+from secure_kg.federation.plan.run_plan import AGREEING_ROUND, RESULTS, RunPlan
 
 
 def lineage(plan: RunPlan, purpose: str, round_id: int, trained: int) -> str:
@@ -22,4 +22,7 @@ def lineage(plan: RunPlan, purpose: str, round_id: int, trained: int) -> str:
         case _:
             return ""
     settings, training = plan.settings, plan.settings.training
+    if number == AGREEING_ROUND and purpose not in RESULTS:
+        # First rows follow from graph, seed and name: another width gives more or fewer numbers of the same rows.
+        return f"{settings.strategy}/{settings.seed}/{purpose}/{number}"
     return f"{settings.strategy}/{training.model}/{training.dim}/{settings.seed}/{purpose}/{number}"

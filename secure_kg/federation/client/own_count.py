@@ -3,7 +3,8 @@
 from typing import Any
 
 from protocols.foundation.identifiers import PartyId
-from secure_kg.federation.plan.run_plan import RunPlan
+from protocols.holders.interface import PURPOSE as HOLDERS
+from secure_kg.federation.plan.run_plan import RESULTS, RunPlan
 
 
 class OwnCount:
@@ -19,6 +20,7 @@ class OwnCount:
         self.opened: frozenset[int] = frozenset()
         """Rounds of this run whose results it has helped to open, in earlier sessions: a checkpoint may be older."""
         self._finished = False
+        self._abandoned: set[tuple[int, str]] = set()
 
     def may_evaluate(self, round_id: int) -> bool:
         """One evaluation per trained round; a client that was drawn for no round since has nothing to train."""
@@ -58,6 +60,13 @@ class OwnCount:
         """Whether test figures may be given: once per session, after the last round or where training stopped."""
         fits = not self._finished and round_id <= self._plan.settings.rounds + 1
         self._finished = self._finished or fits
+        return fits
+
+    def abandoned(self, round_id: int, purpose: str) -> bool:
+        """Whether word of an abandoned sum may be taken: once for each sum of a round."""
+        known = {HOLDERS, *RESULTS, *(block.purpose for block in self._plan.blocks)}
+        fits = purpose in known and (round_id, purpose) not in self._abandoned
+        self._abandoned.add((round_id, purpose))
         return fits
 
     def record(self) -> dict[str, Any]:

@@ -68,6 +68,8 @@ class SharedBlocks:
     def __init__(self, context: ClientContext, exchanges: list[BlockExchange]) -> None:
         self._context, self._exchanges = context, exchanges
         self._lent: set[tuple[int, int]] = set()
+        self._awaited: set[str] = set()
+        """Purposes of the sums that this client has helped to open, and of whose results it has heard nothing yet."""
         if sealed := self._sealed:
             sizes = [lent_table_bytes(one.union.size, one.block.width) for one in sealed]
             context.conversation.admit(sum(sizes))
@@ -82,7 +84,13 @@ class SharedBlocks:
         return [one for one in self._exchanges if one.read_by_clients_only]
 
     def prepare(self, round_id: RoundId) -> None:
-        """Agree on the keys of a round's sums."""
+        """Begin a round at the applied rows, and agree on the keys of its sums.
+
+        All blocks go back to their last means before the first of them is committed to: what one block has been trained
+        to since must not make an input of another look new.
+        """
+        for one in self._exchanges:
+            one.rows.begin_round()
         for one in self._exchanges:
             one.prepare(round_id)
 
@@ -90,6 +98,7 @@ class SharedBlocks:
         """Add this client's blocks to the sums that were prepared."""
         for one in self._exchanges:
             one.contribute()
+            self._awaited.add(one.block.purpose)
 
     def take(self, round_id: RoundId, message: wire.Message) -> None:
         """News of the shared blocks."""
@@ -100,6 +109,20 @@ class SharedBlocks:
         if exchange is None:
             raise UnexpectedMessage(f"the server sent {type(message).__name__} of a block that is not shared")
         exchange.take(round_id, message)
+        self._awaited.discard(exchange.block.purpose)
+
+    def excuse(self, purpose: str | None = None) -> None:
+        """A sum was abandoned after this client had answered; None: this client was away, and may have missed all."""
+        self._awaited = set() if purpose is None else self._awaited - {purpose}
+
+    def require_news(self) -> None:
+        """`PeerMisbehaved` if the server goes on without having sent the result of a sum, or abandoned it.
+
+        A server that keeps tables to itself has clients begin every round at the same rows, and reads in the sums how
+        each of them is trained from there.
+        """
+        if self._awaited:
+            raise PeerMisbehaved(f"the server goes on without the result of the sum of {min(self._awaited)}")
 
     def lend(self, round_id: RoundId, to: PartyId) -> None:
         """Encrypt the shared rows for a client that has missed sums. A false table would differ in its digest."""
@@ -123,6 +146,7 @@ class SharedBlocks:
         for one, length in zip(self._sealed, lengths, strict=True):
             one.rows.take_lent(content[:length], round_id)
             content = content[length:]
+            self._awaited.discard(one.block.purpose)
 
 
 def _is_of(message: wire.Message, block: Block) -> bool:

@@ -26,6 +26,8 @@ class SharedTables:
         self._tables = [_table(block, union) for block in blocks]
         self._has: dict[str, dict[PartyId, int]] = {table.block.name: {} for table in self._tables}
         """By block: up to which round each client has its rows."""
+        self._asked: set[tuple[PartyId, PartyId, RoundId]] = set()
+        """Loans: lender, receiver and round."""
 
     def __iter__(self) -> Iterator[SharedTable]:
         return iter(self._tables)
@@ -65,7 +67,7 @@ class SharedTables:
                 sealed = [table for table in self._tables if isinstance(table, SealedTable)]
                 people.conversation.admit(sum(lent_table_bytes(one.union.size, one.block.width) for one in sealed))
             for party in sorted(far_behind):
-                self._lend_to(party, people.present - far_behind)
+                self._lend_to(party, people.present - far_behind, round_id)
 
     def _send_news(self, table: SharedTable, parties: set[PartyId]) -> set[PartyId]:
         """Bring one table up to date; returns those who lack more than is kept."""
@@ -83,10 +85,17 @@ class SharedTables:
                 self._people.tell(those, news)
         return far_behind
 
-    def _lend_to(self, party: PartyId, lenders: Collection[PartyId]) -> None:
-        """Have the tables encrypted for a client that lacks more than is kept, by one that has applied all of them."""
+    def _lend_to(self, party: PartyId, lenders: Collection[PartyId], round_id: RoundId) -> None:
+        """Have the tables encrypted for a client that lacks more than is kept, by one that has applied all of them.
+
+        A client that drops out after a loan may need another one in the same round. Nobody lends twice to the same
+        client in a round, since the key would be the same: another one is asked, or the client waits for the next.
+        """
         people = self._people
         for lender in sorted(lenders):
+            if (lender, party, round_id) in self._asked:
+                continue
+            self._asked.add((lender, party, round_id))
             people.tell({lender}, LendTable(int(party)))
             if lent := people.gather(LentTable, _STEP, among={lender}):
                 people.tell({party}, lent[lender])
