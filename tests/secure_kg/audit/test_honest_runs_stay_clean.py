@@ -133,7 +133,7 @@ def test_a_round_in_which_all_drawn_clients_are_slow(tmp_path: Path, aggregation
 
     run = run_federation(config, nations(5), tmp_path / "run", trainer_of=trainers(3, dawdle))
     assert run.outcome is not None
-    assert {(one["client"], one["round"]) for one in run.outcome.dropouts} == {(int(party), 3) for party in drawn}
+    assert {(one.client, one.round) for one in run.outcome.dropouts} == {(int(party), 3) for party in drawn}
     found = audited(tmp_path / "run")
     assert ids(found, "high") == set()
     assert len({(total.round, total.purpose) for total in found.sums.sums}) == len(found.sums.sums)
