@@ -51,7 +51,7 @@ class Turn:
 
     @property
     def seconds_in_vain(self) -> float:
-        """Spent waiting for a client that had fallen silent, and for nobody else."""
+        """Spent waiting for a client that had dropped out, and for nobody else."""
         return self.figures.get("in_vain", {}).get("seconds", 0.0)
 
     @property
@@ -97,7 +97,7 @@ class Job:
     silence: Silence | None = None
     ask: tuple[str, int] | None = None
     asleep: set[int] = field(default_factory=set)
-    """Clients that have fallen silent and are not woken with the others."""
+    """Clients that have dropped out and are not woken with the others."""
     turns: list[Turn] = field(default_factory=list)
 
     def start(self) -> None:

@@ -73,7 +73,7 @@ def insecure_config(variant: str | None, **changes: Any) -> RunConfig:
 def insecure_run(variant: str | None, path: Path, *, vanish: tuple[int, int] | None = None, **changes: Any) -> Summary:
     """Train the federation of `insecure_config` into the run folder `path`; its summary, which is written there too.
 
-    `vanish`: client and round in which it falls silent for good, once it has shared its keys: its mask keys are then
+    `vanish`: client and round in which it drops out for good, once it has shared its keys: its mask keys are then
     opened. Unless it is given, the last client of "short-mask-keys" does so in round 2, for nothing else shows these.
     """
     config = insecure_config(variant, **changes)

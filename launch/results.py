@@ -8,31 +8,33 @@ from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
 from secure_kg.runs.records.record import Figures
-from secure_kg.runs.records.summary import Summary
+from secure_kg.runs.records.summary import TITLES, Summary
 from secure_kg.runs.run_folder import RunFolder
 from secure_kg.runs.split_record import blemish_note, leak_warning
 from secure_kg.runs.summary import comparable
-
-_METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
 
 
 def show_results(summary: Summary, folder: Path) -> None:
     if warning := leak_warning(summary.leaks):  # before any figure
         say(warning)
-    settings = summary.settings
+    settings, names = summary.settings, summary.scores
+    ranked = "mrr" in names
     title = (
         f"{STRATEGIES[settings.strategy].title} on {_data(settings)}, {settings.training.model}, "
-        f"{summary.tested} clients, {settings.aggregation}: test, tail side, filtered"
+        f"{summary.tested} clients, {settings.aggregation}: test{', tail side, filtered' if ranked else ''}"
     )
     rows = [
-        [f"client {one.client}", one.test_triples, *_row(one.figures, one.bytes_up, one.bytes_down)]
+        [f"client {one.client}", one.test_triples, *_row(one.figures, names, one.bytes_up, one.bytes_down)]
         for one in summary.clients
     ]
     if summary.told:
         sizes = summary.bytes_up, summary.bytes_down
-        rows.append(["all", summary.test_triples or 0, *_row(summary.figures, *sizes)])
-    table(title, ("", "test triples", "MRR", "Hits@1", "Hits@3", "Hits@10", "kB up", "kB down"), rows)
-    if summary.told:
+        rows.append(["all", summary.test_triples or 0, *_row(summary.figures, names, *sizes)])
+    scores = [TITLES.get(name, name) for name in names]
+    table(title, ("", "test triples" if ranked else "examples", *scores, "kB up", "kB down"), rows)
+    if summary.told and not ranked:
+        say(f"rounds {summary.rounds}, best {summary.best_round}")
+    elif summary.told:
         both = summary.figures["both_sides"]
         say(
             f"rounds {summary.rounds}, best {summary.best_round} by validation MRR {summary.valid_mrr:.4f}; "
@@ -54,7 +56,7 @@ def _say_dropouts(summary: Summary) -> None:
     for dropout in summary.dropouts:
         when = f"in round {dropout.round}" if dropout.round else "during set-up"
         end = "did not come back" if dropout.returned is None else f"came back in round {dropout.returned}"
-        say(f"dropout: client {dropout.client} fell silent {when} ({dropout.step}) and {end}")
+        say(f"dropout: client {dropout.client} dropped out {when} ({dropout.step}) and {end}")
     for one in summary.abandoned_sums:
         say(f"no sum of {one.purpose} in round {one.round}: {one.reason}")
 
@@ -64,15 +66,17 @@ def _say_privacy(summary: Summary) -> None:
     strategy = STRATEGIES[settings.strategy]
     if strategy.pools and summary.number_of_clients > 1:  # one graph is nobody else's
         say(f"not private: one process read the triples of all {summary.number_of_clients} clients")
-    if strategy.shared is None:
-        return
     disclosed = Disclosed.of_summary(settings)
+    if disclosed.shared is None:
+        return
     active = settings.adversary == "active"
     trust = "even if it breaks the protocol" if active else "if it follows the protocol"
     lost = f"fixed-point error at most {summary.max_fixed_point_error:.1e}, {summary.clipped_values} values clipped"
-    say(disclosed.fill(disclosed.sums.disclosure.in_brief, trust=trust, lost=lost))
-    _say_kept_local(summary, disclosed)
-    say(disclosed.fill(disclosed.of_alignment[-1].in_brief, trust=trust, lost=lost))
+    for sums in (disclosed.sums, *disclosed.other_sums):
+        say(disclosed.fill(sums.disclosure.in_brief, trust=trust, lost=lost))
+    if disclosed.aligned:
+        _say_kept_local(summary, disclosed)
+        say(disclosed.fill(disclosed.of_alignment[-1].in_brief, trust=trust, lost=lost))
     more = disclosed.sums.disclosure.changing_clients
     if more and (settings.client_fraction < 1 or summary.dropouts):
         say(f"but {disclosed.fill(more)}")
@@ -112,18 +116,24 @@ def _compare(summary: Summary, folder: Path) -> None:
         beside = "local" if summary.settings.strategy != "local" else "fedr_secagg"
         say(f"to compare: python -m launch.{beside} with the same options and another --out beside this one")
         return
-    columns = ("run", "strategy", "sums", "clients", "rounds", "MRR", "Hits@10", "kB up")
+    scores = [TITLES.get(name, name) for name in _compared(summary)]
+    columns = ("run", "strategy", "sums", "clients", "rounds", *scores, "kB up")
     table("the same data, seed and model", columns, [*others, _comparison("this run", summary)])
 
 
 def _comparison(name: str, run: Summary) -> list[str | int]:
     settings, sent, figures = run.settings, round(run.bytes_up / 1000), run.figures
-    scores = (f"{figures['mrr']:.4f}", f"{figures['hits@10']:.4f}") if run.told else ("", "")
+    scores = [f"{figures[name]:.4f}" if run.told and name in figures else "" for name in _compared(run)]
     return [name, settings.strategy, settings.aggregation, run.tested, run.rounds, *scores, sent]
 
 
-def _row(figures: Figures, bytes_up: int, bytes_down: int) -> list[str | int]:
-    scores = [f"{figures[name]:.4f}" for name in _METRICS]
+def _compared(run: Summary) -> tuple[str, str]:
+    """The first and the last figure: MRR and Hits@10 of rankings."""
+    return run.scores[0], run.scores[-1]
+
+
+def _row(figures: Figures, names: tuple[str, ...], bytes_up: int, bytes_down: int) -> list[str | int]:
+    scores = [f"{figures[name]:.4f}" if name in figures else "" for name in names]
     return [*scores, round(bytes_up / 1000), round(bytes_down / 1000)]
 
 

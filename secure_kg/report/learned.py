@@ -32,12 +32,12 @@ def privacy(summary: Summary) -> Html:
     if STRATEGIES[settings.strategy].pools:
         everything = ["triples, rows and metrics of every client", "all of them"]
         return stacked_table(("", "whoever ran this learned"), [everything])
-    rows = []
-    for told in Disclosed.of_summary(settings).statements():
+    rows, disclosed = [], Disclosed.of_summary(settings)
+    for told in disclosed.statements():
         kept = _stayed_local(summary) if told.subject is Subject.RARE_ROWS else ""
         rows.append([told.heading + kept, told.server, told.client])
     rows.append(["triples and rows that are not shared", NOTHING, NOTHING])
-    if STRATEGIES[settings.strategy].shared is not None:
+    if disclosed.shared is not None:
         lost = f"at most {summary.max_fixed_point_error:.1e} per value; {summary.clipped_values:,} values clipped"
         rows.append(["what fixed-point encoding lost", lost, ""])
     return stacked_table(("", "the server learned", "another client learned"), rows)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from protocols.registry import AGGREGATIONS
+from secure_kg.federation.plan.disclosed import Disclosed
 from secure_kg.federation.plan.recorded import RecordedSettings
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.report.charts import line_chart
@@ -10,10 +11,8 @@ from secure_kg.report.costs import bytes_per_round, memory, times
 from secure_kg.report.html import Html, cards, details, document, figure, quiet, table, tag
 from secure_kg.report.learned import adversary, privacy
 from secure_kg.runs.records.client_result import ClientLine, Evaluation
-from secure_kg.runs.records.summary import Summary
+from secure_kg.runs.records.summary import TITLES, Summary
 from secure_kg.runs.split_record import blemish_note, leak_warning
-
-_METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
 
 
 def run_report(summary: Summary, evaluations: Sequence[Evaluation], config: str) -> str:
@@ -58,6 +57,8 @@ def _scores(summary: Summary) -> list[tuple[str, str]]:
     if not summary.told:
         return [("sealed", "results are in the clients' own folders")]
     figures = summary.figures
+    if "mrr" not in figures:
+        return [(f"{figures[name]:.4f}", f"test, {name}") for name in summary.scores[:3]]
     return [
         (f"{figures['mrr']:.4f}", "test MRR, tail side"),
         (f"{figures['both_sides']['mrr']:.4f}", "test MRR, both sides"),
@@ -68,7 +69,7 @@ def _scores(summary: Summary) -> list[tuple[str, str]]:
 def _subtitle(summary: Summary) -> str:
     settings = summary.settings
     strategy = STRATEGIES[settings.strategy]
-    alignment = f"{settings.alignment} alignment, " if strategy.shared is not None else ""
+    alignment = f"{settings.alignment} alignment, " if Disclosed.of_summary(settings).aligned else ""
     how = "all triples in one place, " if strategy.pools else f"{settings.aggregation} sums, {alignment}"
     return f"{settings.training.model}, {summary.tested} clients, {how}seed {settings.seed}"
 
@@ -81,17 +82,20 @@ def _convergence(summary: Summary, evaluations: Sequence[Evaluation]) -> list[Ht
     best = summary.best_round
     # None where clients alone can read, and are elsewhere.
     read = [(line.round, line.figures) for line in evaluations if "valid" in line.figures]
-    mrr = line_chart([(number, told["valid"]["mrr"]) for number, told in read], "round", "validation MRR", best)
-    loss = line_chart([(number, told["loss"]) for number, told in read], "round", "training loss", best)
-    charts = (
-        figure(mrr, "validation MRR of those present; dashed: the round kept"),
-        figure(loss, "training loss, mean over these clients' triples"),
-    )
+    first = summary.scores[0]
+    name = TITLES.get(first, first)
+    score = line_chart([(number, told["valid"][first]) for number, told in read], "round", f"validation {name}", best)
+    charts = [figure(score, f"validation {name} of those present; dashed: the round kept")]
+    losses = [(number, told["loss"]) for number, told in read if "loss" in told]
+    if losses or not read:
+        loss = line_chart(losses, "round", "training loss", best)
+        charts.append(figure(loss, "training loss, mean over these clients' triples"))
     return [tag("h2", "Convergence"), tag("div", *charts, class_="charts")]
 
 
 def _results(summary: Summary) -> Html:
-    head = ("", "test triples", "MRR", "Hits@1", "Hits@3", "Hits@10", "kB up", "kB down")
+    scores = [TITLES.get(name, name) for name in summary.scores]
+    head = ("", "test triples" if "mrr" in summary.scores else "examples", *scores, "kB up", "kB down")
     entries: list[tuple[str, ClientLine | Summary]] = [(f"client {one.client}", one) for one in summary.clients]
     if summary.told:
         entries.append(("all", summary))
@@ -99,7 +103,7 @@ def _results(summary: Summary) -> Html:
         [
             name,
             f"{entry.test_triples:,}",
-            *(f"{entry.figures[metric]:.4f}" for metric in _METRICS),
+            *(f"{entry.figures[metric]:.4f}" for metric in summary.scores),
             f"{entry.bytes_up / 1000:,.0f}",
             f"{entry.bytes_down / 1000:,.0f}",
         ]
@@ -131,12 +135,12 @@ def _absences(summary: Summary) -> list[Html]:
             ]
             for dropout in summary.dropouts
         ]
-        head: tuple[str, ...] = ("", "fell silent in round", "step", "came back")
+        head: tuple[str, ...] = ("", "dropped out in round", "step", "came back")
         parts += [tag("h2", "Dropouts"), table(head, body, "text")]
     if summary.abandoned_sums:
         body = [[str(one.round), one.purpose, one.reason] for one in summary.abandoned_sums]
         head = ("round", "sum of", "why")
-        parts += [tag("h2", "Sums given up"), table(head, body, "text")]
+        parts += [tag("h2", "Sums abandoned"), table(head, body, "text")]
     return parts
 
 

@@ -14,6 +14,7 @@ import msgspec
 from secure_kg.evaluation.metric_names import METRICS
 from secure_kg.evaluation.metrics import Metrics
 from secure_kg.federation.plan.learners import LEARNERS
+from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.runs.outcome import ServerOutcome
@@ -85,7 +86,9 @@ def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> S
 
 def _settings(config: RunConfig) -> dict[str, Any]:
     told = {name: value for name, value in dataclasses.asdict(config).items() if value is not None}
-    return told | {"min_holders": config.least_holders}
+    shared = RunPlan(config, config.clients or 1).blocks
+    blocks = [{"name": one.name, "aligned": one.aligned, "aggregation": one.aggregation} for one in shared]
+    return told | {"min_holders": config.least_holders, "blocks": blocks}
 
 
 def _metrics_of(config: RunConfig) -> type[Metrics]:

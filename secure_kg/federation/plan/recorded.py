@@ -14,6 +14,14 @@ class RecordedTraining(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
 
 
+class RecordedBlock(msgspec.Struct, frozen=True, kw_only=True):
+    """A block that clients shared."""
+
+    name: str
+    aligned: bool
+    aggregation: str
+
+
 class RecordedSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of a run that has ended. Names of protocols are looked up by whoever tells of them."""
 
@@ -32,6 +40,8 @@ class RecordedSettings(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     transcript: bool = False
     training: RecordedTraining = RecordedTraining()
+    blocks: list[RecordedBlock] | None = None
+    """None in summaries of earlier versions: what the strategy says."""
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Self:

@@ -89,7 +89,10 @@ class RunPlan:
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
         """The shared blocks, in the order in which a round adds them up."""
-        return self.learner.blocks(self.settings, self.strategy)
+        blocks = self.learner.blocks(self.settings, self.strategy)
+        if sum(block.aligned for block in blocks) > 1 or len({block.name for block in blocks}) < len(blocks):
+            raise ValueError(f"learner {self.learner.name}: blocks have different names, and one at most is aligned")
+        return blocks
 
     @property
     def aligned_block(self) -> Block | None:

@@ -41,7 +41,7 @@ class Attendance:
             self.dropouts.append(Dropout(int(party), int(round_id), step))
             self._untold.add(party)
             when = f"in round {round_id}" if round_id else "during set-up"
-            self._report(f"client {party} fell silent {when} ({step}): going on with {len(self.present)} clients")
+            self._report(f"client {party} dropped out {when} ({step}): going on with {len(self.present)} clients")
         self._tell(conversation, round_id)
 
     def look_for_returned(self, conversation: Conversation, round_id: RoundId) -> set[PartyId]:

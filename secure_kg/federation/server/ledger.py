@@ -67,7 +67,7 @@ class Ledger:
 
     @property
     def last_reason(self) -> str:
-        """Why the last sum was given up."""
+        """Why the last sum was abandoned."""
         return self._abandoned[-1].reason if self._abandoned else ""
 
     @property

@@ -1,6 +1,6 @@
 """`summary.json`: the result of a run as its server tells it."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import msgspec
 
@@ -82,6 +82,11 @@ class Summary(Record, kw_only=True, frozen=True):
         return RecordedSettings.of(self.config)
 
     @property
+    def scores(self) -> tuple[str, ...]:
+        """Names of the figures that tables show: those of rankings, or whatever numbers the learner names."""
+        return shown(self.figures)
+
+    @property
     def told(self) -> bool:
         """Whether the results of the federation are known here."""
         return None not in self.figures.values()
@@ -91,3 +96,15 @@ class Summary(Record, kw_only=True, frozen=True):
         """Of how many clients the results are: figures over different clients are not comparable."""
         tested, all_clients = self.test_clients, self.number_of_clients
         return str(all_clients) if tested == all_clients else f"{tested} of {all_clients}"
+
+
+_RANKING: Final = ("mrr", "hits@1", "hits@3", "hits@10")
+TITLES: Final = {"mrr": "MRR", "hits@1": "Hits@1", "hits@3": "Hits@3", "hits@10": "Hits@10"}
+"""Of figures in tables; others stand under their own names."""
+
+
+def shown(figures: Figures) -> tuple[str, ...]:
+    """Names of the figures that tables show."""
+    if not figures or _RANKING[0] in figures:
+        return _RANKING
+    return tuple(name for name, value in figures.items() if value is None or isinstance(value, int | float))

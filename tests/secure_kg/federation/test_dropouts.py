@@ -85,7 +85,7 @@ def test_a_client_that_dies_at_any_message_costs_that_client_only(tmp_path: Path
     if in_round in AFTER_BEING_COUNTED:
         (given_up,) = run.outcome.abandoned_sums
         assert (given_up.round, given_up.purpose) == (round_id, "rows")
-        assert "fell silent after holders were counted" in given_up.reason
+        assert "dropped out after holders were counted" in given_up.reason
     else:
         assert run.outcome.abandoned_sums == []
     everybody = sum(len(graph.test) for graph in nations(4))
@@ -153,7 +153,7 @@ def test_a_slow_client_comes_back(tmp_path: Path) -> None:
     assert dropout.returned is not None
     assert 3 < dropout.returned <= 16
     assert run.outcome.test.tail.count == sum(len(graph.test) for graph in nations(4))
-    assert any("client 2 fell silent in round 3" in line for line in lines)
+    assert any("client 2 dropped out in round 3" in line for line in lines)
     assert any("client 2 is back" in line for line in lines)
 
 
