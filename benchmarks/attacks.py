@@ -71,7 +71,7 @@ def _run(options: argparse.Namespace) -> int:
     ]
     report: dict[str, Any] = {
         "bits": options.bits,
-        "attacks": [{**result.record(), "expected": expected} for result, expected in attacks],
+        "attacks": [{**result.to_json(), "expected": expected} for result, expected in attacks],
         "as_expected": all(result.succeeded == expected for result, expected in attacks),
     }
     if quiet:

@@ -109,8 +109,8 @@ def _run(options: argparse.Namespace) -> int:
     told = audit(run, receipts, identities, _Progress(quiet=options.json == "-"), sums.take)
     attacked = _attacked(run, told.flow, sums, options)
     told = dataclasses.replace(told, attacks=attacked.results, not_attacked=attacked.not_tried)
-    record = told.record()
-    page = audit_page(record, _upload(told.flow), attacked.clear_side)
+    report = told.record()
+    page, record = audit_page(report, _upload(told.flow), attacked.clear_side), report.to_json()
     write_json(options.out / "audit.json", record)
     write_whole(options.out / "audit.html", page.encode())
     if options.json == "-":

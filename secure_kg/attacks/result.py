@@ -7,10 +7,12 @@ consequence is significant; size alone is one too, since of five rows a guess ma
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
+
+from secure_kg.audit.records.parts import AttackResult as AttackResult
 
 SIGNIFICANCE: Final = 1e-3
 """The largest probability of doing as well by guessing."""
@@ -20,46 +22,6 @@ MATERIAL_EXPLAINED: Final = 0.05
 """The least difference that matters between two shares of variance."""
 _NORMAL_QUANTILE: Final = 3.0902323
 """1 - SIGNIFICANCE of the normal distribution lies below it."""
-
-
-@dataclass(frozen=True, slots=True)
-class AttackResult:
-    """One attack on one view, scored."""
-
-    id: str
-    """Short and stable, for machines."""
-    title: str
-    against: str
-    """"client 2", or "aggregate"."""
-    knowledge: str
-    """What the attacker had, in words."""
-    scores: dict[str, float]
-    chance: dict[str, float]
-    """What guessing gets, under the same keys."""
-    succeeded: bool
-    """Clearly better than chance, by the rule of this module."""
-    explanation: str
-    """One or two sentences for somebody who answers for the data."""
-    sizes: dict[str, int] = field(default_factory=dict)
-    """How many elements the scores are shares of."""
-
-    def __post_init__(self) -> None:
-        if self.scores.keys() != self.chance.keys():
-            raise ValueError("every score needs what chance gets, and nothing else does")
-
-    def record(self) -> dict[str, Any]:
-        """For a JSON file."""
-        return {
-            "id": self.id,
-            "title": self.title,
-            "against": self.against,
-            "knowledge": self.knowledge,
-            "scores": dict(self.scores),
-            "chance": dict(self.chance),
-            "succeeded": self.succeeded,
-            "explanation": self.explanation,
-            "sizes": dict(self.sizes),
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from protocols.foundation.identifiers import PartyId
 from secure_kg.attacks.result import AttackResult
@@ -29,12 +29,14 @@ from secure_kg.audit.checks.uniformity import Uniformity
 from secure_kg.audit.checks.union_answers import UnionAnswers
 from secure_kg.audit.checks.verdicts import Verdicts
 from secure_kg.audit.ledger import Ledger
+from secure_kg.audit.records.parts import AuditedSettings, Verdict
+from secure_kg.audit.records.report import AuditReport
 from secure_kg.audit.sums_seen import SumsSeen
 from secure_kg.audit.view.declarations import may_learn
 from secure_kg.audit.view.evidence import Check
 from secure_kg.audit.view.findings import CheckResult, Finding, worst_first
 from secure_kg.audit.view.flow import Flow
-from secure_kg.audit.view.notes import notes_record
+from secure_kg.audit.view.notes import STANDING_NOTES
 from secure_kg.audit.view.opening import OpenedSum, Opening
 from secure_kg.audit.view.read import AuditedRun
 from secure_kg.audit.view.receipts import load_receipts
@@ -65,33 +67,33 @@ class Audit:
     def exit_code(self) -> int:
         return 3 if self.high else 0
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> AuditReport:
         """`audit.json`."""
         config = self.run.config
-        return {
-            "version": VERSION,
-            "run": self.run.path.resolve().name,
-            "settings": {
-                "strategy": config.strategy,
-                "alignment": config.alignment,
-                "aggregation": config.aggregation,
-                "adversary": config.adversary,
-                "clients": self.run.clients,
-                "min_holders": config.least_holders,
-                "client_fraction": config.client_fraction,
-                "reveal_names": config.reveal_names,
-            },
-            "verdict": {"high": self.high, "exit_code": self.exit_code},
-            "may_learn": may_learn(config),
-            "findings": [finding.record() for finding in self.findings],
-            "checks": [check.record() for check in self.checks],
-            "ledger": [entry.record() for entry in self.ledger.entries],
-            "attacks": [attack.record() for attack in self.attacks],
-            "attacks_not_tried": self.not_attacked,
-            "sums": self.sums.record(),
-            "traffic": self.flow.record(),
-            "notes": notes_record(),
-        }
+        return AuditReport(
+            version=VERSION,
+            run=self.run.path.resolve().name,
+            settings=AuditedSettings(
+                strategy=config.strategy,
+                alignment=config.alignment,
+                aggregation=config.aggregation,
+                adversary=config.adversary,
+                clients=self.run.clients,
+                min_holders=config.least_holders,
+                client_fraction=config.client_fraction,
+                reveal_names=config.reveal_names,
+            ),
+            verdict=Verdict(high=self.high, exit_code=self.exit_code),
+            may_learn=may_learn(config),
+            findings=list(self.findings),
+            checks=[check.record() for check in self.checks],
+            ledger=[entry.record() for entry in self.ledger.entries],
+            attacks=list(self.attacks),
+            attacks_not_tried=self.not_attacked,
+            sums=self.sums.record(),
+            traffic=self.flow.record(),
+            notes=list(STANDING_NOTES),
+        )
 
 
 def checks_for(run: AuditedRun, directory: Mapping[PartyId, bytes] | None) -> list[Check]:

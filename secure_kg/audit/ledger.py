@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -10,6 +9,7 @@ from protocols.alignment.psu import names as union_names
 from protocols.foundation import wire
 from protocols.foundation.disclosure import Field
 from protocols.registry import AGGREGATIONS, ALIGNMENTS
+from secure_kg.audit.records.parts import LedgerLine, Passed
 from secure_kg.audit.view.declarations import allowed_kinds, field_of
 from secure_kg.audit.view.findings import Finding
 from secure_kg.audit.view.opening import OpenedSum
@@ -49,26 +49,26 @@ class Entry:
     def bytes(self) -> int:
         return sum(size for _, size in self.rounds.values())
 
-    def record(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "field": self.name,
-            "direction": self.direction,
-            "purpose": self.purpose,
-            "class": self.declared.field_class,
-            "meaning": self.declared.meaning,
-            "declared": self.allowed and self.declared is not _UNDECLARED,
-            "messages": self.messages,
-            "bytes": self.bytes,
-            "first_round": min(self.rounds, default=0),
-            "last_round": max(self.rounds, default=0),
-            "rounds": len(self.rounds),
-            "by_round": {
-                str(number): {"messages": messages, "bytes": size}
+    def record(self) -> LedgerLine:
+        return LedgerLine(
+            message=self.kind,
+            field=self.name,
+            direction=self.direction,
+            purpose=self.purpose,
+            field_class=self.declared.field_class,
+            meaning=self.declared.meaning,
+            declared=self.allowed and self.declared is not _UNDECLARED,
+            messages=self.messages,
+            bytes=self.bytes,
+            first_round=min(self.rounds, default=0),
+            last_round=max(self.rounds, default=0),
+            rounds=len(self.rounds),
+            by_round={
+                str(number): Passed(messages=messages, bytes=size)
                 for number, (messages, size) in sorted(self.rounds.items())
             },
-            "clients": sorted(self.parties),
-        }
+            clients=sorted(self.parties),
+        )
 
 
 class Ledger:

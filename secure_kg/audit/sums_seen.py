@@ -1,9 +1,9 @@
 """The sums of a run: who was in each, whether the server could read it, and whether an auditor can compute it again."""
 
 import dataclasses
-from typing import Any
 
 from protocols.session.conversation import Abandon
+from secure_kg.audit.records.parts import SumLine
 from secure_kg.audit.view.evidence import Check
 from secure_kg.audit.view.findings import Evidence, Finding
 from secure_kg.audit.view.opening import OpenedSum
@@ -70,15 +70,15 @@ class SumsSeen(Check):
         done = sum(not total.problem for total in self.sums)
         return f"{counted(len(self.sums), 'sum')}, {done:,} computed again"
 
-    def record(self) -> list[dict[str, Any]]:
+    def record(self) -> list[SumLine]:
         return [
-            {
-                "round": total.round,
-                "purpose": total.purpose,
-                "contributors": sorted(total.contributors),
-                "threshold": total.threshold,
-                "read_by_server": total.read_by_server,
-                "problem": total.problem,
-            }
+            SumLine(
+                round=total.round,
+                purpose=total.purpose,
+                contributors=sorted(total.contributors),
+                threshold=total.threshold,
+                read_by_server=total.read_by_server,
+                problem=total.problem,
+            )
             for total in self.sums
         ]

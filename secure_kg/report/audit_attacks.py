@@ -1,10 +1,10 @@
 """Report section on attacks: every score as a bar, with a mark where guessing stands."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from secure_kg.audit.records.parts import AttackResult
 from secure_kg.report.html import Html, bullets, chip, details, prose, quiet, stacked_table, tag
 
 
@@ -13,31 +13,31 @@ class Family:
     """Attacks of one kind, on different clients and with different shares of what a colluder knows."""
 
     title: str
-    attacks: list[tuple[int | None, Mapping[str, Any]]] = field(default_factory=list)
+    attacks: list[tuple[int | None, AttackResult]] = field(default_factory=list)
     """With how many percent were leaked, where that makes a difference."""
 
     @property
     def won(self) -> int:
-        return sum(bool(attack["succeeded"]) for _, attack in self.attacks)
+        return sum(attack.succeeded for _, attack in self.attacks)
 
     @property
     def scores(self) -> list[str]:
-        return list(dict.fromkeys(name for _, attack in self.attacks for name in attack["scores"]))
+        return list(dict.fromkeys(name for _, attack in self.attacks for name in attack.scores))
 
 
-def families(attacks: Iterable[Mapping[str, Any]]) -> list[Family]:
+def families(attacks: Iterable[AttackResult]) -> list[Family]:
     """By id: a number at its end is the percentage that leaked."""
     found: dict[str, Family] = {}
     for attack in attacks:
-        name, percent = _parted(attack["id"])
-        title = re.sub(r",? \d+ ?% leaked$", "", attack["title"]) if percent is not None else attack["title"]
+        name, percent = _parted(attack.id)
+        title = re.sub(r",? \d+ ?% leaked$", "", attack.title) if percent is not None else attack.title
         found.setdefault(name, Family(title)).attacks.append((percent, attack))
     for family in found.values():
-        family.attacks.sort(key=lambda one: (one[0] or 0, _natural(one[1]["against"])))
+        family.attacks.sort(key=lambda one: (one[0] or 0, _natural(one[1].against)))
     return list(found.values())
 
 
-def attack_section(attacks: Sequence[Mapping[str, Any]], not_tried: str) -> list[Html]:
+def attack_section(attacks: Sequence[AttackResult], not_tried: str) -> list[Html]:
     if not attacks:
         return [tag("p", prose(f"No attack was tried. {not_tried}".rstrip()))]
     told = (
@@ -62,21 +62,21 @@ def _family(family: Family) -> Html:
     )
 
 
-def _in_words(percent: int | None, attack: Mapping[str, Any]) -> str:
+def _in_words(percent: int | None, attack: AttackResult) -> str:
     share = f", {percent} % leaked" if percent is not None else ""
-    return f"{attack['against']}{share}: {attack['explanation']}"
+    return f"{attack.against}{share}: {attack.explanation}"
 
 
 def _leaked(family: Family, percent: int | None) -> Html:
     """The attacks of a family that had the same share of what a colluder knows."""
     attacks, scores = [attack for share, attack in family.attacks if share == percent], family.scores
-    known = " / ".join(dict.fromkeys(attack["knowledge"] for attack in attacks))
+    known = " / ".join(dict.fromkeys(attack.knowledge for attack in attacks))
     caption = f"The attacker had: {known}"
     body = [
         [
-            attack["against"],
+            attack.against,
             *(_score(attack, name) for name in scores),
-            chip("succeeded", "no") if attack["succeeded"] else chip("failed", "yes"),
+            chip("succeeded", "no") if attack.succeeded else chip("failed", "yes"),
         ]
         for attack in attacks
     ]
@@ -84,11 +84,11 @@ def _leaked(family: Family, percent: int | None) -> Html:
     return tag("div", *title, stacked_table(("against", *scores, "attack"), body, caption))
 
 
-def _score(attack: Mapping[str, Any], name: str) -> Html | str:
-    if name not in attack["scores"]:
+def _score(attack: AttackResult, name: str) -> Html | str:
+    if name not in attack.scores:
         return ""
-    value, chance = float(attack["scores"][name]), float(attack["chance"][name])
-    style = "won" if attack["succeeded"] and value > chance else None
+    value, chance = attack.scores[name], attack.chance[name]
+    style = "won" if attack.succeeded and value > chance else None
     bar = tag(
         "span",
         tag("i", class_=style, style=f"width:{_within(value):.1f}%"),

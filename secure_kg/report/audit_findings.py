@@ -1,8 +1,9 @@
 """Findings, what the server may learn, checks and standing notes of an audit."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
+from secure_kg.audit.records.parts import CheckRecord, Finding, Note
 from secure_kg.foundation.words import counted
 from secure_kg.report.html import Html, bullets, chip, details, join, prose, quiet, stacked_table, tag
 
@@ -14,26 +15,26 @@ _STATUS: Final = {
 }
 
 
-def findings(found: Sequence[Mapping[str, Any]]) -> list[Html]:
+def findings(found: Sequence[Finding]) -> list[Html]:
     """Worst first."""
     if not found:
         return [tag("p", "Nothing was found.")]
-    ordered = sorted(found, key=lambda one: _ORDER.index(one["severity"]))
-    firsts = {one["id"]: number for number, one in reversed(list(enumerate(ordered)))}
-    return [_finding(one, first=firsts[one["id"]] == number) for number, one in enumerate(ordered)]
+    ordered = sorted(found, key=lambda one: _ORDER.index(one.severity))
+    firsts = {one.id: number for number, one in reversed(list(enumerate(ordered)))}
+    return [_finding(one, first=firsts[one.id] == number) for number, one in enumerate(ordered)]
 
 
-def _finding(one: Mapping[str, Any], first: bool) -> Html:
+def _finding(one: Finding, first: bool) -> Html:
     """Checks point at the first finding of a kind."""
-    evidence = details(f"Evidence ({counted(len(one['evidence']), 'observation')})", bullets(one["evidence"]))
+    evidence = details(f"Evidence ({counted(len(one.evidence), 'observation')})", bullets(one.evidence))
     return tag(
         "article",
-        chip(one["severity"], one["severity"]),
-        tag("h3", one["title"]),
-        tag("p", prose(one["explanation"])),
-        *([evidence] if one["evidence"] else []),
-        class_=f"finding {one['severity']}",
-        id=_anchor(one["id"]) if first else None,
+        chip(one.severity, one.severity),
+        tag("h3", one.title),
+        tag("p", prose(one.explanation)),
+        *([evidence] if one.evidence else []),
+        class_=f"finding {one.severity}",
+        id=_anchor(one.id) if first else None,
     )
 
 
@@ -43,15 +44,15 @@ def declared(may_learn: Sequence[str]) -> list[Html]:
     return [tag("p", "By the settings of this run, the protocols mean the server to learn:"), bullets(may_learn)]
 
 
-def checks(done: Sequence[Mapping[str, Any]]) -> list[Html]:
+def checks(done: Sequence[CheckRecord]) -> list[Html]:
     if not done:
         return [quiet("No check was made.")]
     body = [
         [
-            one["question"],
-            chip(*_STATUS.get(one["status"], (one["status"], ""))),
-            one["looked_at"],
-            _links(one["findings"]),
+            one.question,
+            chip(*_STATUS.get(one.status, (one.status, ""))),
+            one.looked_at,
+            _links(one.findings),
         ]
         for one in done
     ]
@@ -67,5 +68,5 @@ def _anchor(finding: str) -> str:
     return f"finding-{finding}"
 
 
-def notes(standing: Sequence[Mapping[str, str]]) -> list[Html]:
-    return [part for note in standing for part in (tag("h3", note["title"]), tag("p", prose(note["text"])))]
+def notes(standing: Sequence[Note]) -> list[Html]:
+    return [part for note in standing for part in (tag("h3", note.title), tag("p", prose(note.text)))]

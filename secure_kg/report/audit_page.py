@@ -1,7 +1,7 @@
 """`audit.html`: what the server observed, for people who answer for data."""
 
-from typing import Any
-
+from secure_kg.audit.records.parts import AuditedSettings
+from secure_kg.audit.records.report import AuditReport
 from secure_kg.report.audit_attacks import attack_section
 from secure_kg.report.audit_findings import checks, declared, findings, notes
 from secure_kg.report.audit_ledger import ledger_section, traffic_section
@@ -11,40 +11,40 @@ from secure_kg.report.audit_view import Upload, Words, view_section
 from secure_kg.report.html import Html, document, quiet, section, table, tag
 
 
-def audit_page(record: dict[str, Any], upload: Upload | None = None, clear_side: Words | None = None) -> str:
+def audit_page(report: AuditReport, upload: Upload | None = None, clear_side: Words | None = None) -> str:
     """The page for `audit.json`.
 
     `upload`: rows of one client as the server received them. `clear_side`: the same before masks were added, encoded in
     the same layout, where the auditor was given it.
     """
     sections = [
-        ("findings", "Findings", findings(record["findings"])),
-        ("declared", "What the server may learn by declaration", declared(record["may_learn"])),
-        ("checks", "Checks", checks(record["checks"])),
-        ("attacks", "Attacks", attack_section(record["attacks"], record["attacks_not_tried"])),
+        ("findings", "Findings", findings(report.findings)),
+        ("declared", "What the server may learn by declaration", declared(report.may_learn)),
+        ("checks", "Checks", checks(report.checks)),
+        ("attacks", "Attacks", attack_section(report.attacks, report.attacks_not_tried)),
         ("view", "The server's view", view_section(upload, clear_side)),
-        ("ledger", "Ledger: everything the server observed", ledger_section(record["ledger"])),
-        ("traffic", "Bytes by round", traffic_section(record["traffic"])),
-        ("sums", "Who took part in which sum", sums_section(record["sums"], record["settings"]["clients"])),
-        ("notes", "What no audit can give", notes(record["notes"])),
-        ("settings", "Appendix: settings of the run", [_settings(record)]),
+        ("ledger", "Ledger: everything the server observed", ledger_section(report.ledger)),
+        ("traffic", "Bytes by round", traffic_section(report.traffic)),
+        ("sums", "Who took part in which sum", sums_section(report.sums, report.settings.clients)),
+        ("notes", "What no audit can give", notes(report.notes)),
+        ("settings", "Appendix: settings of the run", [_settings(report)]),
     ]
-    title = f"Audit of {record['run']}"
+    title = f"Audit of {report.run}"
     return document(
         title,
         tag("h1", title),
-        quiet(_subtitle(record["settings"])),
-        verdict_box(record),
-        verdict_cards(record),
+        quiet(_subtitle(report.settings)),
+        verdict_box(report),
+        verdict_cards(report),
         _contents([(anchor, name) for anchor, name, _ in sections]),
         *(section(anchor, name, *content) for anchor, name, content in sections),
     )
 
 
-def _subtitle(settings: dict[str, Any]) -> str:
+def _subtitle(settings: AuditedSettings) -> str:
     return (
-        f"What the server observed: {settings['strategy']}, {settings['aggregation']} sums, {settings['alignment']} "
-        f"alignment, {settings['adversary']} adversary"
+        f"What the server observed: {settings.strategy}, {settings.aggregation} sums, {settings.alignment} "
+        f"alignment, {settings.adversary} adversary"
     )
 
 
@@ -53,9 +53,9 @@ def _contents(entries: list[tuple[str, str]]) -> Html:
     return tag("nav", tag("ol", *links), aria_label="Contents")
 
 
-def _settings(record: dict[str, Any]) -> Html:
-    body = [[name.replace("_", " "), _told(value)] for name, value in record["settings"].items()]
-    return table(("setting", "value"), [*body, ["version of audit.json", str(record["version"])]], "text")
+def _settings(report: AuditReport) -> Html:
+    body = [[name.replace("_", " "), _told(value)] for name, value in report.settings.to_json().items()]
+    return table(("setting", "value"), [*body, ["version of audit.json", str(report.version)]], "text")
 
 
 def _told(value: object) -> str:

@@ -1,9 +1,10 @@
 """Report section on participation: who took part in which sum, with rounds that look alike in one line."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from secure_kg.audit.records.parts import SumLine
 from secure_kg.foundation.words import counted
 from secure_kg.report.html import Html, details, quiet, table, tag
 
@@ -28,28 +29,28 @@ class Line:
         return f"{self.purpose}, {when}"
 
 
-def lines(sums: Iterable[Mapping[str, Any]]) -> list[Line]:
+def lines(sums: Iterable[SumLine]) -> list[Line]:
     """Sums of the same purpose follow each other."""
     by_purpose: dict[str, list[Line]] = {}
     for one in sums:
-        contributors, read = tuple(sorted(one["contributors"])), bool(one["read_by_server"])
-        so_far = by_purpose.setdefault(one["purpose"], [])
+        contributors, read = tuple(sorted(one.contributors)), one.read_by_server
+        so_far = by_purpose.setdefault(one.purpose, [])
         if so_far and (so_far[-1].contributors, so_far[-1].read) == (contributors, read):
             line = so_far[-1]
-            line.rounds.append(one["round"])
+            line.rounds.append(one.round)
         else:
-            line = Line(one["purpose"], [one["round"]], contributors, read, [])
+            line = Line(one.purpose, [one.round], contributors, read, [])
             so_far.append(line)
-        if one["problem"]:
-            line.problems.append(f"round {one['round']}: {one['problem']}")
+        if one.problem:
+            line.problems.append(f"round {one.round}: {one.problem}")
     return [line for several in by_purpose.values() for line in several]
 
 
-def sums_section(sums: Sequence[Mapping[str, Any]], clients: int) -> list[Html]:
+def sums_section(sums: Sequence[SumLine], clients: int) -> list[Html]:
     if not sums:
         return [quiet("No sum was made.")]
-    everybody = sorted({*range(1, clients + 1), *(party for one in sums for party in one["contributors"])})
-    read = sum(bool(one["read_by_server"]) for one in sums)
+    everybody = sorted({*range(1, clients + 1), *(party for one in sums for party in one.contributors)})
+    read = sum(one.read_by_server for one in sums)
     told = f"{counted(len(sums), 'sum')}, of which the server could read {read}."
     if len(everybody) > MOST_COLUMNS:
         return [tag("p", told), _counts(sums, everybody)]
@@ -74,12 +75,12 @@ def _read(line: Line) -> str:
     return "; ".join(line.problems) if line.problems else "yes" if line.read else "no"
 
 
-def _counts(sums: Sequence[Mapping[str, Any]], everybody: Sequence[int]) -> Html:
-    purposes = list(dict.fromkeys(one["purpose"] for one in sums))
+def _counts(sums: Sequence[SumLine], everybody: Sequence[int]) -> Html:
+    purposes = list(dict.fromkeys(one.purpose for one in sums))
     body = [
         [
             f"client {party}",
-            *(str(sum(one["purpose"] == name and party in one["contributors"] for one in sums)) for name in purposes),
+            *(str(sum(one.purpose == name and party in one.contributors for one in sums)) for name in purposes),
         ]
         for party in everybody
     ]

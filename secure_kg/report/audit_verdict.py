@@ -1,21 +1,20 @@
 """The head of an audit's page: one sentence, and the figures beside it."""
 
-from typing import Any
-
+from secure_kg.audit.records.report import AuditReport
 from secure_kg.foundation.words import counted
 from secure_kg.report.html import Html, cards, megabytes, tag
 
 
-def verdict(record: dict[str, Any]) -> tuple[str, str]:
+def verdict(report: AuditReport) -> tuple[str, str]:
     """The sentence, and how it is to be taken: good, fair or bad."""
-    high = [finding for finding in record["findings"] if finding["severity"] == "high"]
-    medium = sum(finding["severity"] == "medium" for finding in record["findings"])
-    won = attacks_won(record)
+    high = [finding for finding in report.findings if finding.severity == "high"]
+    medium = sum(finding.severity == "medium" for finding in report.findings)
+    won = attacks_won(report)
     if high:
-        read = any(finding["id"].startswith("clear-") for finding in high)
-        why = ": the server read clients' data in clear." if read else f". {high[0]['title']}."
+        read = any(finding.id.startswith("clear-") for finding in high)
+        why = ": the server read clients' data in clear." if read else f". {high[0].title}."
         return f"{counted(len(high), 'finding')} of severity high{why}" + _attacks(won), "bad"
-    if not record["traffic"]["messages"]:
+    if not report.traffic.messages:
         return "The transcript holds no message, so nothing can be said about what the server observed.", "fair"
     if won:
         return f"No finding of severity high, but an attack did better than chance.{_attacks(won)}", "bad"
@@ -25,26 +24,26 @@ def verdict(record: dict[str, Any]) -> tuple[str, str]:
     return "The server observed nothing beyond what the protocols declare.", "good"
 
 
-def attacks_won(record: dict[str, Any]) -> int:
-    return sum(bool(attack["succeeded"]) for attack in record["attacks"])
+def attacks_won(report: AuditReport) -> int:
+    return sum(bool(attack.succeeded) for attack in report.attacks)
 
 
-def verdict_box(record: dict[str, Any]) -> Html:
-    sentence, style = verdict(record)
+def verdict_box(report: AuditReport) -> Html:
+    sentence, style = verdict(report)
     return tag("p", sentence, class_=f"verdict {style}")
 
 
-def verdict_cards(record: dict[str, Any]) -> Html:
-    traffic, tried = record["traffic"], len(record["attacks"])
-    severities = [finding["severity"] for finding in record["findings"]]
+def verdict_cards(report: AuditReport) -> Html:
+    traffic, tried = report.traffic, len(report.attacks)
+    severities = [finding.severity for finding in report.findings]
     counts = [(*_card(severities.count(name), "finding"), name) for name in ("high", "medium", "low", "info")]
-    attacks = (f"{attacks_won(record)} of {tried}", "attacks succeeded") if tried else ("none", "attacks tried")
+    attacks = (f"{attacks_won(report)} of {tried}", "attacks succeeded") if tried else ("none", "attacks tried")
     return cards(
         [
-            _card(traffic["messages"], "message"),
-            (megabytes(traffic["bytes_up"]), "received by the server"),
-            _card(rounds(record), "round"),
-            _card(record["settings"]["clients"], "client"),
+            _card(traffic.messages, "message"),
+            (megabytes(traffic.bytes_up), "received by the server"),
+            _card(rounds(report), "round"),
+            _card(report.settings.clients, "client"),
             *((number, f"{noun}, {name}") for number, noun, name in counts),
             attacks,
         ]
@@ -57,10 +56,10 @@ def _card(number: int, noun: str) -> tuple[str, str]:
     return figure, counts
 
 
-def rounds(record: dict[str, Any]) -> int:
+def rounds(report: AuditReport) -> int:
     """Rounds in which rows were summed; of a run that shares none, those in which anything was sent."""
-    summed = {one["round"] for one in record["sums"] if one["purpose"] == "rows"}
-    return len(summed or {number for number in record["traffic"]["bytes_by_round"] if number != "0"})
+    summed = {one.round for one in report.sums if one.purpose == "rows"}
+    return len(summed or {number for number in report.traffic.bytes_by_round if number != "0"})
 
 
 def _attacks(won: int) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from secure_kg.audit.records.parts import BothWays
 from secure_kg.runs.records.client_result import Evaluation
 from secure_kg.runs.records.events import SetupCosts
 
@@ -11,9 +12,9 @@ Column = tuple[str, tuple[float, float]]
 MOST_COLUMNS: Final = 120
 
 
-def by_round(traffic: Mapping[str, Mapping[str, int]]) -> tuple[list[Column], int]:
+def by_round(traffic: Mapping[str, BothWays]) -> tuple[list[Column], int]:
     """Of `bytes_by_round`, and how many rounds are in one column: a run of thousands has too many for a screen."""
-    rounds = sorted((int(number), sizes["up"] / 1e6, sizes["down"] / 1e6) for number, sizes in traffic.items())
+    rounds = sorted((int(number), sizes.up / 1e6, sizes.down / 1e6) for number, sizes in traffic.items())
     width = -(-len(rounds) // MOST_COLUMNS) or 1
     columns = []
     for start in range(0, len(rounds), width):

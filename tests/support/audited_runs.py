@@ -117,7 +117,7 @@ def with_fields(message: wire.Message, **changes: Any) -> wire.Message:
 def audited(run: Path, directory: Mapping[PartyId, bytes] | None = None) -> Audit:
     opened = open_run(run)
     found = audit(opened, run / "clients", directory)
-    json.dumps(found.record(), allow_nan=False)
+    json.dumps(found.record().to_json(), allow_nan=False)
     return found
 
 

@@ -1,36 +1,17 @@
 """Findings of an audit: one statement each, with evidence and an explanation for people outside cryptography."""
 
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-Severity = Literal["high", "medium", "low", "info"]
+from secure_kg.audit.records.parts import CheckRecord, Severity
+from secure_kg.audit.records.parts import Finding as Finding
+
 SEVERITIES: Final[tuple[Severity, ...]] = ("high", "medium", "low", "info")
 """high: the server got to know something that the protocols promise to hide, or the record cannot be trusted.
 medium: something that takes effort, luck or time to exploit, or that could not be checked.
 low: a side channel that every deployment has. info: a property of the run that a reader should know."""
 _MOST_EVIDENCE: Final = 20
 Status = Literal["passed", "failed", "nothing to check"]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    id: str
-    """Of the kind of finding, e.g. `clear-names`; the same in every audit."""
-    severity: Severity
-    title: str
-    evidence: tuple[str, ...]
-    """Single observations that show it, a few of many."""
-    explanation: str
-    """What it means for a client, and what to do about it."""
-
-    def record(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "severity": self.severity,
-            "title": self.title,
-            "evidence": list(self.evidence),
-            "explanation": self.explanation,
-        }
 
 
 @dataclass(slots=True)
@@ -74,11 +55,11 @@ class CheckResult:
             return "failed"
         return "passed" if self.seen else "nothing to check"
 
-    def record(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "question": self.question,
-            "looked_at": self.looked_at,
-            "status": self.status,
-            "findings": [finding.id for finding in self.findings],
-        }
+    def record(self) -> CheckRecord:
+        return CheckRecord(
+            id=self.id,
+            question=self.question,
+            looked_at=self.looked_at,
+            status=self.status,
+            findings=[finding.id for finding in self.findings],
+        )

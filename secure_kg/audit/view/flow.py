@@ -2,13 +2,14 @@
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from protocols.sums.plain import ClearInput
 from protocols.sums.secagg.messages import MaskedInput
+from secure_kg.audit.records.parts import BothWays, Traffic
 from secure_kg.audit.view.read import Observation
 
 PICTURE_SIDE: Final = 96
@@ -42,11 +43,11 @@ class Flow:
                 self.upload = message.vector[: PICTURE_SIDE * PICTURE_SIDE].copy()
                 self.upload_of = observation.peer, observation.round, observation.kind
 
-    def record(self) -> dict[str, Any]:
-        return {
-            "messages": self.messages,
-            "bytes_up": self.bytes_up,
-            "bytes_down": self.bytes_down,
-            "bytes_by_round": {str(number): {"up": up, "down": down} for number, (up, down) in self.by_round.items()},
-            "bytes_by_kind": {kind: {"up": up, "down": down} for kind, (up, down) in self.by_kind.items()},
-        }
+    def record(self) -> Traffic:
+        return Traffic(
+            messages=self.messages,
+            bytes_up=self.bytes_up,
+            bytes_down=self.bytes_down,
+            bytes_by_round={str(number): BothWays(up=up, down=down) for number, (up, down) in self.by_round.items()},
+            bytes_by_kind={kind: BothWays(up=up, down=down) for kind, (up, down) in self.by_kind.items()},
+        )

@@ -83,7 +83,9 @@ def _written(value: Any) -> Any:
     match value:
         case Record():
             return value.to_json()
-        case list():
+        case list() | tuple():
             return [_written(item) for item in value]
+        case dict():
+            return {key: _written(item) for key, item in value.items()}
         case _:
             return value

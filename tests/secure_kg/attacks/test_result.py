@@ -49,6 +49,6 @@ def test_variance_explained_by_noise_is_not_much() -> None:
 def test_a_result_can_be_written_as_json() -> None:
     scores, chance = scores_of({"ERR": Rate(1, 2, 0.1)})
     result = AttackResult("id", "title", "client 2", "nothing", scores, chance, False, "so it is")
-    assert json.loads(json.dumps(result.record(), allow_nan=False))["scores"] == {"ERR": 0.5}
+    assert json.loads(json.dumps(result.to_json(), allow_nan=False))["scores"] == {"ERR": 0.5}
     with pytest.raises(ValueError, match="chance"):
         AttackResult("id", "title", "client 2", "nothing", scores, {}, False, "so it is")

@@ -299,7 +299,7 @@ def test_names_that_the_server_was_told_are_in_the_ledger(tmp_path: Path) -> Non
     assert ids(found, "high", "medium") == set()
     (names,) = (one for one in found.ledger.entries if one.purpose == "union names" and one.direction == "computed")
     assert names.declared.field_class == "aggregate"
-    told = {total["purpose"]: total["read_by_server"] for total in found.sums.record()}
+    told = {total.purpose: total.read_by_server for total in found.sums.record()}
     assert told["union/0"]
     assert told["union names"]
     assert not told["holders"]

@@ -72,9 +72,9 @@ def test_the_report_says_what_it_discloses(toy_run: Path) -> None:
 def test_the_audit_says_what_it_discloses(toy_run: Path) -> None:
     found: Audit = audited(toy_run)
     record = found.record()
-    assert "values of relation rows: all that was shouted" in record["may_learn"]
-    assert "participation in sums: who shouted; who took part" in record["may_learn"]
-    assert not NOT_CLAIMED.search("\n".join(record["may_learn"]))
+    assert "values of relation rows: all that was shouted" in record.may_learn
+    assert "participation in sums: who shouted; who took part" in record.may_learn
+    assert not NOT_CLAIMED.search("\n".join(record.may_learn))
     page = audit_page(record)
     assert "values of relation rows: all that was shouted" in page
     assert "megaphone sums, plain alignment" in page

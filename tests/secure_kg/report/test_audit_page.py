@@ -6,6 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from secure_kg.attacks.result import AttackResult
+from secure_kg.audit.records.parts import SumLine
+from secure_kg.audit.records.report import AuditReport
 from secure_kg.report.audit_attacks import families
 from secure_kg.report.audit_page import audit_page
 from secure_kg.report.audit_sums import MOST_LINES, lines, sums_section
@@ -16,6 +19,15 @@ from tests.support.pages import Page, a_sum, attack, empty_record, entry, findin
 HOSTILE = "<script>alert(1)</script>'\"&<img src=x onerror=alert(2)>"
 
 
+def read(record: dict[str, Any]) -> AuditReport:
+    return AuditReport.from_json(record, "audit.json")
+
+
+def page_of(record: dict[str, Any], upload: Upload | None = None) -> str:
+    """The page of a record as it stands in its file."""
+    return audit_page(read(record), upload)
+
+
 def uploaded(kind: str) -> Upload:
     return Upload(np.arange(400, dtype=np.uint32), 2, 3, kind)
 
@@ -23,7 +35,7 @@ def uploaded(kind: str) -> Upload:
 @pytest.mark.parametrize("record", [empty_record(), full_record()], ids=["empty", "full"])
 @pytest.mark.parametrize("upload", [None, uploaded("ClearInput"), uploaded("MaskedInput")])
 def test_the_page_is_well_formed_and_needs_nothing_from_outside(record: dict[str, Any], upload: Upload | None) -> None:
-    page = Page(audit_page(record, upload))
+    page = Page(page_of(record, upload))
     assert outward(page) == []
     anchors = page.values("id")
     assert len(anchors) == len(set(anchors))
@@ -35,7 +47,7 @@ def test_the_page_is_well_formed_and_needs_nothing_from_outside(record: dict[str
 
 def test_everything_in_the_record_is_told() -> None:
     record = full_record()
-    text = Page(audit_page(record)).text
+    text = Page(page_of(record)).text
     expected = [record["run"], *record["may_learn"], "1,234", "15.5 MB", "4 of 5"]
     for one in record["findings"]:
         expected += [one["title"], one["explanation"], *one["evidence"]]
@@ -53,7 +65,7 @@ def test_everything_in_the_record_is_told() -> None:
 
 def test_hostile_words_stay_words() -> None:
     record = poisoned(full_record())
-    page = Page(audit_page(record, uploaded("MaskedInput")))
+    page = Page(page_of(record, uploaded("MaskedInput")))
     assert not {"script"} & {tag for tag, _ in page.tags}
     assert not [attributes for _, attributes in page.tags if any(name.startswith("on") for name in attributes)]
     assert HOSTILE in page.text
@@ -88,14 +100,14 @@ def poisoned(value: Any, key: str = "") -> Any:
 )
 def test_the_verdict_says_the_worst(changes: dict[str, Any], expected: str, style: str) -> None:
     record = full_record() | changes
-    sentence, taken = verdict(record)
+    sentence, taken = verdict(read(record))
     assert expected in sentence
     assert taken == style
-    assert sentence in Page(audit_page(record)).text
+    assert sentence in Page(page_of(record)).text
 
 
 def test_findings_come_worst_first() -> None:
-    text = Page(audit_page(full_record())).text
+    text = Page(page_of(full_record())).text
     assert text.index("title of clear-rows") < text.index("title of odd-times") < text.index("title of note")
 
 
@@ -103,43 +115,43 @@ def test_checks_point_at_their_findings() -> None:
     record = full_record()
     record["checks"][1]["findings"] = ["odd-times", "odd-times"]
     record["findings"].append(finding("odd-times", "info"))
-    page = Page(audit_page(record))
+    page = Page(page_of(record))
     assert page.values("href").count("#finding-odd-times") == 1
     assert page.values("id").count("finding-odd-times") == 1
 
 
 def test_reconstructions_are_grouped_by_what_leaked() -> None:
-    reconstruction, seed = families(full_record()["attacks"])
-    assert [(share, one["against"]) for share, one in reconstruction.attacks] == [
+    reconstruction, seed = families(read(full_record()).attacks)
+    assert [(share, one.against) for share, one in reconstruction.attacks] == [
         (30, "client 2"), (30, "client 10"), (100, "client 2"), (100, "client 10"),
     ]  # fmt: skip
     assert (reconstruction.won, seed.won) == (4, 0)
-    text = Page(audit_page(full_record())).text
+    text = Page(page_of(full_record())).text
     assert text.index("30 % leaked") < text.index("100 % leaked")
     titled = attack("reconstruct-fedr-30", "client 2", title="Reconstruction of triples, 30% leaked")
-    assert families([titled])[0].title == "Reconstruction of triples"
+    assert families([AttackResult.from_json(titled, "")])[0].title == "Reconstruction of triples"
 
 
 def test_bars_stay_inside_their_frames() -> None:
     record = full_record()
     record["attacks"][0]["scores"] = {"ERR": 1.7, "TRR": -3.0}
-    widths = [value for value in Page(audit_page(record)).values("style") if value.startswith("width:")]
+    widths = [value for value in Page(page_of(record)).values("style") if value.startswith("width:")]
     assert "width:100.0%" in widths
     assert all(0 <= float(width.removeprefix("width:").rstrip("%")) <= 100 for width in widths)
 
 
 def test_undeclared_entries_are_counted_and_marked() -> None:
     record = full_record()
-    assert "Every field of every message was declared." in Page(audit_page(record)).text
+    assert "Every field of every message was declared." in Page(page_of(record)).text
     record["ledger"] += [entry("clear", kind="Odd", declared=False), entry("unheard-of", kind="Odder", field="")]
-    text = Page(audit_page(record)).text
+    text = Page(page_of(record)).text
     assert "Every field" not in text
     assert "1 entry" in text
     assert "unheard-of" in text
 
 
 def test_why_no_attack_was_tried_is_a_sentence() -> None:
-    text = Page(audit_page({**empty_record(), "attacks_not_tried": "Without --truth there is nothing."})).text
+    text = Page(page_of({**empty_record(), "attacks_not_tried": "Without --truth there is nothing."})).text
     assert "No attack was tried. Without --truth there is nothing." in text
     assert ".." not in text
 
@@ -148,7 +160,7 @@ def test_one_of_a_kind_is_told_as_one() -> None:
     record = full_record()
     record["findings"] = [finding("odd", "high")]
     record["settings"] = {**record["settings"], "clients": 1}
-    text = Page(audit_page(record)).text
+    text = Page(page_of(record)).text
     assert "1finding, high" in text
     assert "0findings, low" in text
     assert "1client" in text.replace("1clients", "")
@@ -161,20 +173,20 @@ def test_shares_of_received_bytes_leave_out_what_was_sent() -> None:
         entry("public", bytes=750),
         entry("masked", bytes=9000, direction="sent"),
     ]
-    text = Page(audit_page(record)).text
+    text = Page(page_of(record)).text
     assert "clear: 250 B (25.0%)" in text
     assert "masked: 0 B (0.0%)" in text
 
 
 def test_alike_rounds_share_a_line() -> None:
-    shown = lines(full_record()["sums"])
+    shown = lines(read(full_record()).sums)
     assert [line.name for line in shown] == ["rows, rounds 1–2", "rows, round 3"]
     assert shown[1].problems == ["round 3: a share is missing"]
-    assert rounds(full_record()) == 3
+    assert rounds(read(full_record())) == 3
 
 
 def test_the_matrix_has_a_cell_for_each_client_and_long_ones_fold() -> None:
-    sums = [a_sum("rows", number, [1 + number % 3]) for number in range(1, MOST_LINES + 6)]
+    sums = [SumLine.from_json(a_sum("rows", number, [1 + number % 3]), "") for number in range(1, MOST_LINES + 6)]
     page = Page(f"<main><style></style>{''.join(sums_section(sums, 3))}</main>")
     cells = [attributes["class"] for attributes in page.all("span") if attributes.get("class") in ("in", "out")]
     assert len(cells) == 3 * len(sums)
@@ -188,5 +200,5 @@ def test_the_matrix_has_a_cell_for_each_client_and_long_ones_fold() -> None:
 def test_the_record_is_not_changed() -> None:
     record = full_record()
     before = copy.deepcopy(record)
-    audit_page(record)
+    page_of(record)
     assert record == before

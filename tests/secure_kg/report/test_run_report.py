@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from secure_kg.audit.records.parts import BothWays
 from secure_kg.report.charts import _ticks, bar_chart, column_chart, line_chart
 from secure_kg.report.html import megabytes, prose, tag
 from secure_kg.report.page import run_report
@@ -168,7 +169,7 @@ def test_thousands_of_rounds_fit_on_a_page() -> None:
     columns = between_evaluations(lines_of(*lines), SetupCosts())
     assert len(columns) <= MOST_COLUMNS
     assert columns[-1] == ("1000", (1.0, 0.0))
-    columns, width = by_round({str(number): {"up": 10**6, "down": 0} for number in range(1000)})
+    columns, width = by_round({str(number): BothWays(up=10**6, down=0) for number in range(1000)})
     assert len(columns) <= MOST_COLUMNS
     assert columns[0] == (f"0–{width - 1}", (float(width), 0.0))
     assert sum(up for _, (up, _) in columns) == pytest.approx(1000)

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from secure_kg.audit.records.report import AuditReport
 from secure_kg.foundation.errors import UserError
 from secure_kg.runs.records.client_result import ClientResult, Evaluation, FederationResult
 from secure_kg.runs.records.record import Record, WrongRecord
 from secure_kg.runs.records.summary import PeakMemory, Summary
 from secure_kg.runs.run_folder import RunFolder, read_record, write_json
 from secure_kg.runs.summary import comparable
+from tests.support.pages import attack, full_record
 
 RECORDED = Path(__file__).parents[2] / "vectors/run-0.1.0.tar.gz"
 
@@ -136,3 +138,14 @@ def test_wrong_inner_parts_are_wrong_records(recorded: Path) -> None:
     for name, value in wrong.items():
         with pytest.raises(UserError, match=r"not a (summary of a run|line of a client) \("):
             summary_of(whole(recorded) | {name: value})
+
+
+def test_the_report_of_an_audit_is_a_record_too() -> None:
+    value = full_record()
+    value["ledger"] = [one | {"by_round": {"1": {"messages": 2, "bytes": 3}}} for one in value["ledger"]]
+    report = AuditReport.from_json(value, "audit.json")
+    assert report.to_json() == value
+    assert report.ledger[0].by_round["1"].bytes == 3
+    assert list(report.to_json()["ledger"][0])[:5] == ["kind", "field", "direction", "purpose", "class"]
+    with pytest.raises(WrongRecord, match=r"^audit.json: not a report of an audit \(Expected `bool`, got `str`"):
+        AuditReport.from_json(value | {"attacks": [attack("seed", "client 1", succeeded="no")]}, "audit.json")
