@@ -20,6 +20,8 @@ from secure_kg.runs.run_folder import RunFolder
 from tests.support import toy_learner
 from tests.support.federation_in_threads import Run, nations, run_federation, small_config
 
+pytestmark = pytest.mark.long
+
 CLIENTS = 3
 
 
