@@ -41,7 +41,9 @@ class Refusals(Check):
 
     def __init__(self, config: RunConfig, clients: int) -> None:
         super().__init__(config, clients)
-        self._session = self._refusals = 0
+        self._session = self._lists = 0
+        self.refusals = 0
+        """Of sums that were opened before."""
         self._told, self._given = set[_Part](), set[_Part]()
         """Who was sent the survivors of a sum, and who has given an input to it, in the sessions so far."""
         self._told_now, self._given_now = set[_Part](), set[_Part]()
@@ -59,6 +61,7 @@ class Refusals(Check):
             case MaskedInput():
                 self._given_now.add(part)
             case Survivors():
+                self._lists += 1
                 self._told_now.add(part)
             case Abandon() as said if observation.direction == "received":
                 # Survivors that it has refused are no opening that it could have written down.
@@ -69,7 +72,7 @@ class Refusals(Check):
 
     def _look_for(self, observation: Observation, named: Key) -> None:
         """The opening that a client has `named` in a refusal."""
-        self._refusals += 1
+        self.refusals += 1
         part = observation.peer, named
         if part in self._told | self._told_now:
             return
@@ -103,7 +106,7 @@ class Refusals(Check):
 
     @property
     def seen(self) -> int:
-        return self._refusals
+        return self._lists
 
     def looked_at(self) -> str:
-        return f"{counted(self._refusals, 'refusal')} of sums opened before"
+        return f"{counted(self.refusals, 'refusal')} of sums opened before, {counted(self._lists, 'list')} of survivors"

@@ -67,7 +67,7 @@ def test_what_an_earlier_session_shows_is_no_news() -> None:
     again = [masked(1), masked(2), survivors(1), survivors(2), refused(1), refused(2)]
     check = looked_at(whole, again, again)
     assert check.findings() == []
-    assert check.seen == 4
+    assert check.refusals == 4
     assert evidence([survivors(1, 3, "valid")], [refused(1, 5, "valid", named=3)]) == []
     assert evidence([survivors(1, 3, "valid"), refused(1, 5, "valid", named=3)]) == []  # in the same session
 
@@ -99,7 +99,7 @@ def test_refusals_for_another_run_or_for_other_reasons_say_nothing() -> None:
     relayed = Observation(0, 0, "sent", 1, 4, "", refused(2).message, 0, b"")
     check = looked_at([refused(1, run="another"), other, relayed])
     assert check.findings() == []
-    assert check.seen == 0
+    assert check.refusals == 0
 
 
 def test_sums_of_the_set_up_are_left_to_other_checks() -> None:
@@ -151,4 +151,4 @@ def test_an_honest_job_that_is_resumed_without_a_client_is_not_accused(tmp_path:
     found = audited(run)
     assert ids(found, "high") == set()
     (check,) = (one for one in found.checks if one.id == Refusals.id)
-    assert check.seen > 0
+    assert not check.looked_at.startswith("0 refusals")
