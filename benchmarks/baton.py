@@ -23,6 +23,8 @@ from typing import Any, Final, TypeVar
 from launch.hosts import supervisor
 from secure_kg.federation.server.pacing import MAX_LINE_BYTES, VARIABLE
 from secure_kg.foundation.errors import UserError
+from secure_kg.runs.records.summary import Summary
+from secure_kg.runs.run_folder import read_record
 
 _SECONDS_TO_START: Final = 600.0
 _SECONDS_TO_END: Final = 60.0
@@ -49,7 +51,7 @@ class Turn:
 
     @property
     def seconds_in_vain(self) -> float:
-        """Spent waiting for a client that had fallen silent, and for nobody else."""
+        """Spent waiting for a client that had dropped out, and for nobody else."""
         return self.figures.get("in_vain", {}).get("seconds", 0.0)
 
     @property
@@ -95,7 +97,7 @@ class Job:
     silence: Silence | None = None
     ask: tuple[str, int] | None = None
     asleep: set[int] = field(default_factory=set)
-    """Clients that have fallen silent and are not woken with the others."""
+    """Clients that have dropped out and are not woken with the others."""
     turns: list[Turn] = field(default_factory=list)
 
     def start(self) -> None:
@@ -159,9 +161,8 @@ class Job:
             self._signal_clients(signal.SIGSTOP)
         return turn
 
-    def summary(self) -> dict[str, Any]:
-        summary: dict[str, Any] = json.loads((self.folder / "summary.json").read_text(encoding="utf-8"))
-        return summary
+    def summary(self) -> Summary:
+        return read_record(self.folder / "summary.json", Summary)
 
     def kill(self) -> None:
         """Whatever it is doing. Idempotent."""

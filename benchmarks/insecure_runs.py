@@ -29,6 +29,7 @@ from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.server.server import FederationServer
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.kge import KgeLearner
+from secure_kg.runs.records.summary import Summary
 from secure_kg.runs.run_folder import RunFolder
 from secure_kg.runs.summary import summarise
 
@@ -69,12 +70,10 @@ def insecure_config(variant: str | None, **changes: Any) -> RunConfig:
     return RunConfig(**{**settings, "transcript": True, "training": SMALL, **changes})
 
 
-def insecure_run(
-    variant: str | None, path: Path, *, vanish: tuple[int, int] | None = None, **changes: Any
-) -> dict[str, Any]:
+def insecure_run(variant: str | None, path: Path, *, vanish: tuple[int, int] | None = None, **changes: Any) -> Summary:
     """Train the federation of `insecure_config` into the run folder `path`; its summary, which is written there too.
 
-    `vanish`: client and round in which it falls silent for good, once it has shared its keys: its mask keys are then
+    `vanish`: client and round in which it drops out for good, once it has shared its keys: its mask keys are then
     opened. Unless it is given, the last client of "short-mask-keys" does so in round 2, for nothing else shows these.
     """
     config = insecure_config(variant, **changes)
@@ -103,19 +102,19 @@ class _VanishingTransport(InProcessTransport):
         super()._post(to, frame)
 
 
-def run_in_process(config: RunConfig, path: Path, vanish: tuple[int, int] | None = None) -> dict[str, Any]:
+def run_in_process(config: RunConfig, path: Path, vanish: tuple[int, int] | None = None) -> Summary:
     """A whole run in one process: the real server, clients and trainers as threads. Raises what the parties raise."""
     torch.set_num_threads(1)
     graphs = partition(load_source(config.dataset), config.clients or 0, config.by, config.seed)
     network, folder = InProcessNetwork(len(graphs)), RunFolder.create(path, config)
-    summary: dict[str, Any] = {}
+    summaries: list[Summary] = []
     problems: list[Exception] = []
 
     def serve() -> None:
         try:
             with network.endpoint(SERVER) as transport:
                 outcome = FederationServer(config, transport, folder, lambda line: None).run()
-                summary.update(summarise(config, outcome, folder))
+                summaries.append(summarise(config, outcome, folder))
         except Exception as problem:
             problems.append(problem)
 
@@ -146,5 +145,5 @@ def run_in_process(config: RunConfig, path: Path, vanish: tuple[int, int] | None
             problems.append(TimeoutError("a party hangs"))
     if problems:
         raise ExceptionGroup("parties failed", problems)
-    folder.write_summary(summary)
-    return summary
+    folder.write_summary(summaries[0])
+    return summaries[0]

@@ -5,7 +5,7 @@ The same training job runs under mpirun once per setting, with the same seed and
     plain           names aligned in clear, sums in clear
     secagg          private set union, sums under pairwise masks
     secret          private set union, sums that the server cannot read either
-    secagg_dropout  as secagg, and a client falls silent in some rounds (it is stopped while it trains)
+    secagg_dropout  as secagg, and a client drops out in some rounds (it is stopped while it trains)
     secret_dropout  as secret, likewise
 
 All jobs are there at once and take turns, round by round, in changing order, so that only one of them works at any time
@@ -13,7 +13,7 @@ and the machine's noise hits all alike. A round is timed by its server, from the
 sum; evaluation is left out, and so are the first two rounds: in the first one nobody trains, in the second one the
 trainers' inner loops are compiled. The ratio of a round is to the plain
 round of the same number; reported are the median and an interval for it. What was spent waiting for a client that had
-fallen silent is told apart and not part of any ratio. In a round with a dropout one client less trains to the end.
+dropped out is told apart and not part of any ratio. In a round with a dropout one client less trains to the end.
 
 In the JSON, bytes_up of a setting is what all clients together send in one training round, the median of the rounds
 counted, and bytes_ratio is exactly that over plain's bytes_up. run_bytes_up is of the whole run, with set-up and
@@ -113,7 +113,7 @@ examples:
         "--dropouts",
         type=int,
         metavar="N",
-        help="how often a client falls silent in the settings with dropouts; 0: leave these out [1 where there are "
+        help="how often a client drops out in the settings with dropouts; 0: leave these out [1 where there are "
         f"{_LEAST_CLIENTS_FOR_DROPOUTS} clients and rounds enough]",
     )
     parser.add_argument(
@@ -121,7 +121,7 @@ examples:
         type=float,
         default=5.0,
         metavar="S",
-        help="wait at least so many seconds for a silent client, and 5 times as long as it usually takes [5]",
+        help="wait at least so many seconds for a dropout, and 5 times as long as it usually takes [5]",
     )
     parser.add_argument(
         "--memory-gb", type=float, metavar="GB", help="how much memory all jobs together may take [what is free]"
@@ -250,7 +250,7 @@ def _job(options: argparse.Namespace, setting: str, scratch: Path) -> Job:
 
 
 def silent_rounds(dropouts: int, rounds: int) -> frozenset[int]:
-    """In which rounds a client falls silent: spread over the run, each time with room to come back."""
+    """In which rounds a client drops out: spread over the run, each time with room to come back."""
     if not dropouts:
         return frozenset()
     apart = max(_ROUNDS_PER_SILENCE, (rounds - _FIRST_SILENCE + 1) // dropouts)

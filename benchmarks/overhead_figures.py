@@ -6,10 +6,11 @@ from typing import Any, Final
 
 from benchmarks.baton import WARM_UP, Job, Turn
 from benchmarks.estimates import median_with_interval
+from secure_kg.runs.records.client_result import ClientLine
+from secure_kg.runs.records.summary import PeakMemory, Summary
 from secure_kg.runs.stopwatch import PHASES
 
 PLAIN: Final = "plain"
-_CLOCKS: Final = ("seconds", "cpu_seconds")
 _TRAFFIC: Final = ("bytes_up", "bytes_down", "messages_up", "messages_down")
 
 
@@ -48,17 +49,17 @@ def setting_figures(job: Job, plain: Job) -> dict[str, Any]:
         "bytes_down": _bytes(turns, "bytes_down"),
         "bytes_ratio": bytes_up / plain_bytes_up if bytes_up is not None and plain_bytes_up else None,
         "client_bytes_ratio": _median(_most_up(turn) / _most_up(twin) for turn, twin in pairs),
-        "run_bytes_up": int(summary["bytes_up"]),
-        "run_bytes_down": int(summary["bytes_down"]),
+        "run_bytes_up": summary.bytes_up,
+        "run_bytes_down": summary.bytes_down,
         "setup_seconds": by_work["set-up"].seconds,
         "setup_bytes_up": int(by_work["set-up"].total("bytes_up")),
         "setup_bytes_down": int(by_work["set-up"].total("bytes_down")),
         "waited_in_vain_seconds": sum(turn.seconds_in_vain for turn in job.turns),
-        "dropouts": summary["dropouts"],
-        "abandoned_sums": summary["abandoned_sums"],
-        "mrr": summary["mrr"],
-        "seconds": summary["seconds"],
-        "cpu_seconds": summary["cpu_seconds"],
+        "dropouts": [dropout.to_json() for dropout in summary.dropouts],
+        "abandoned_sums": [one.to_json() for one in summary.abandoned_sums],
+        "mrr": summary.figures["mrr"],
+        "seconds": summary.seconds,
+        "cpu_seconds": summary.cpu_seconds,
         "round_traffic": _round_traffic(turns),
         "parties": _parties(job, summary, list(rounds_of(job.turns).values())),
         "rounds": [_round_record(turn) for turn in job.turns if turn.work == "round"],
@@ -123,20 +124,20 @@ def _round_traffic(turns: Sequence[Turn]) -> dict[str, dict[str, float]]:
     }
 
 
-def _parties(job: Job, summary: Mapping[str, Any], rounds: Sequence[Turn]) -> dict[str, Any]:
+def _parties(job: Job, summary: Summary, rounds: Sequence[Turn]) -> dict[str, Any]:
     """Server, mean client and most burdened client. Phases of clients are over the whole run, with its two sums of
     metrics; `round_cpu_seconds`, the whole process, is of a training round.
     """
-    clients = summary["clients"]
+    clients, peak = summary.clients, summary.peak_memory_mb
     server = {
-        "seconds": summary["seconds_server"],
-        "cpu_seconds": summary["cpu_seconds_server"],
+        "seconds": summary.seconds_server,
+        "cpu_seconds": summary.cpu_seconds_server,
         "round_cpu_seconds": _median(turn.server_cpu_seconds for turn in rounds),
-        "run_bytes_up": sum(client["bytes_up"] for client in clients),
-        "run_bytes_down": sum(client["bytes_down"] for client in clients),
+        "run_bytes_up": sum(client.bytes_up for client in clients),
+        "run_bytes_down": sum(client.bytes_down for client in clients),
         "run_messages_up": sum(turn.total("messages_up") for turn in job.turns),
         "run_messages_down": sum(turn.total("messages_down") for turn in job.turns),
-        "peak_memory_mb": summary["peak_memory_mb"]["server"],
+        "peak_memory_mb": peak.server if isinstance(peak, PeakMemory) else peak,
     }
     return {
         "server": server,
@@ -146,18 +147,19 @@ def _parties(job: Job, summary: Mapping[str, Any], rounds: Sequence[Turn]) -> di
 
 
 def _of_clients(
-    clients: Sequence[Mapping[str, Any]], rounds: Sequence[Turn], of: Callable[[Sequence[float]], float]
+    clients: Sequence[ClientLine], rounds: Sequence[Turn], of: Callable[[Sequence[float]], float]
 ) -> dict[str, Any]:
     numbers = sorted({number for turn in rounds for number in turn.client_cpu_seconds})
     per_client = [statistics.median(turn.client_cpu_seconds.get(number, 0.0) for turn in rounds) for number in numbers]
     return {
-        **{clock: {phase: of([client[clock][phase] for client in clients]) for phase in PHASES} for clock in _CLOCKS},
+        "seconds": {phase: of([client.seconds[phase] for client in clients]) for phase in PHASES},
+        "cpu_seconds": {phase: of([(client.cpu_seconds or {})[phase] for client in clients]) for phase in PHASES},
         "round_cpu_seconds": of(per_client) if per_client else None,
-        "run_bytes_up": of([client["bytes_up"] for client in clients]),
-        "run_bytes_down": of([client["bytes_down"] for client in clients]),
-        "run_messages_up": of([client["messages_sent"] for client in clients]),
-        "run_messages_down": of([client["messages_received"] for client in clients]),
-        "peak_memory_mb": of([client["peak_memory_mb"] for client in clients]),
+        "run_bytes_up": of([client.bytes_up for client in clients]),
+        "run_bytes_down": of([client.bytes_down for client in clients]),
+        "run_messages_up": of([client.messages_sent for client in clients]),
+        "run_messages_down": of([client.messages_received for client in clients]),
+        "peak_memory_mb": of([client.peak_memory_mb or 0.0 for client in clients]),
     }
 
 

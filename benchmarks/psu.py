@@ -129,7 +129,7 @@ def _parser() -> argparse.ArgumentParser:
         type=int,
         default=0,
         metavar="K",
-        help="so many clients may fall silent, and do, once they have shared their keys: the most costly moment. The "
+        help="so many clients may drop out, and do, once they have shared their keys: the most costly moment. The "
         "union is then that of the others [0]",
     )
     parser.add_argument("--json", metavar="FILE", help="write the figures to FILE; - for standard output")

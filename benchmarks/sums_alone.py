@@ -142,4 +142,4 @@ class _Held:
 
 
 def _nobody(parties: object, step: str) -> None:
-    raise RuntimeError(f"{parties} fell silent in '{step}'")
+    raise RuntimeError(f"{parties} dropped out in '{step}'")

@@ -3,6 +3,7 @@
 from launch.hosts.job import Plan
 from launch.results import show_results
 from secure_kg.foundation.console import say
+from secure_kg.runs.records.record import WrongRecord
 from secure_kg.runs.run_folder import RunFolder
 
 
@@ -10,10 +11,12 @@ def finished_before(plan: Plan) -> bool:
     """Whether `--resume` names a run that has nothing left to do."""
     if not plan.resume or plan.out is None:
         return False
-    summary = RunFolder(plan.out).summary()
-    settings = summary.get("config") if summary is not None else None
+    try:
+        summary = RunFolder(plan.out).summary()
+    except WrongRecord:  # it is written anew
+        return False
     asked = plan.config.rounds, plan.config.patience
-    return isinstance(settings, dict) and asked == (settings.get("rounds"), settings.get("patience"))
+    return summary is not None and asked == (summary.config.get("rounds"), summary.config.get("patience"))
 
 
 def show_again(plan: Plan) -> None:

@@ -54,7 +54,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "adversary": "semi-honest: the server follows the protocol; active: it may not, so clients sign keys and "
         "survivors with identities they know of each other (--keys)",
         "max_corrupt": "share of all clients that may be on the server's side; sets the threshold of the sums",
-        "max_dropout": "share of the clients that may fall silent in one sum [0.4, active 0.25]; more end it without "
+        "max_dropout": "share of the clients that may drop out in one sum [0.4, active 0.25]; more end it without "
         "a result",
         "keys": "folder with the client's own private key and the key directory (python -m launch.keygen makes both)",
     },
@@ -79,7 +79,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "checkpoint_every": "write a checkpoint every so many rounds; 0: never",
         "transcript": "record every message the server receives and sends in the run folder",
         "device": "auto: the rank's share of the GPUs, else the CPU with one thread",
-        "deadline": "seconds after which a silent client is left out in any case (starting up is allowed 600)",
+        "deadline": "seconds after which a dropout is left out in any case (starting up is allowed 600)",
         "grace": "a client is left out earlier if it takes 5 times as long as it usually does or as the others do (30 "
         "times in a first answer), but never before so many seconds",
     },

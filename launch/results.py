@@ -1,43 +1,50 @@
 """Closing lines of a job: one table, then a few lines."""
 
 from pathlib import Path
-from typing import Any
 
 from secure_kg.federation.plan.disclosed import Disclosed
+from secure_kg.federation.plan.recorded import RecordedSettings
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
+from secure_kg.runs.records.record import Figures
+from secure_kg.runs.records.summary import TITLES, Summary
 from secure_kg.runs.run_folder import RunFolder
 from secure_kg.runs.split_record import blemish_note, leak_warning
-from secure_kg.runs.summary import clients_tested, comparable
-
-_METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
+from secure_kg.runs.summary import comparable
 
 
-def show_results(summary: dict[str, Any], folder: Path) -> None:
-    if warning := leak_warning(summary):  # before any figure
+def show_results(summary: Summary, folder: Path) -> None:
+    if warning := leak_warning(summary.leaks):  # before any figure
         say(warning)
-    config = summary["config"]
-    training = config["training"]
+    settings, names = summary.settings, summary.scores
+    ranked = "mrr" in names
     title = (
-        f"{STRATEGIES[config['strategy']].title} on {_data(config)}, {training['model']}, "
-        f"{clients_tested(summary)} clients, {config['aggregation']}: test, tail side, filtered"
+        f"{STRATEGIES[settings.strategy].title} on {_data(settings)}, {settings.training.model}, "
+        f"{summary.tested} clients, {settings.aggregation}: test{', tail side, filtered' if ranked else ''}"
     )
-    rows = [[f"client {client['client']}", *_row(client, client["test_triples"])] for client in summary["clients"]]
-    if summary["mrr"] is not None:
-        rows.append(["all", *_row(summary, summary["test_triples"])])
-    table(title, ("", "test triples", "MRR", "Hits@1", "Hits@3", "Hits@10", "kB up", "kB down"), rows)
-    if summary["mrr"] is not None:
-        both = summary["both_sides"]
+    rows = [
+        [f"client {one.client}", one.test_triples, *_row(one.figures, names, one.bytes_up, one.bytes_down)]
+        for one in summary.clients
+    ]
+    if summary.told:
+        sizes = summary.bytes_up, summary.bytes_down
+        rows.append(["all", summary.test_triples or 0, *_row(summary.figures, names, *sizes)])
+    scores = [TITLES.get(name, name) for name in names]
+    table(title, ("", "test triples" if ranked else "examples", *scores, "kB up", "kB down"), rows)
+    if summary.told and not ranked:
+        say(f"rounds {summary.rounds}, best {summary.best_round}")
+    elif summary.told:
+        both = summary.figures["both_sides"]
         say(
-            f"rounds {summary['rounds']}, best {summary['best_round']} by validation MRR {summary['valid_mrr']:.4f}; "
+            f"rounds {summary.rounds}, best {summary.best_round} by validation MRR {summary.valid_mrr:.4f}; "
             f"both sides: MRR {both['mrr']:.4f}, Hits@10 {both['hits@10']:.4f}"
         )
     else:
-        say(f"rounds {summary['rounds']}, best {summary['best_round']}; the results are in the clients' own folders")
-    phases = ", ".join(f"{phase} {seconds:.2f}" for phase, seconds in summary["seconds"].items())
-    say(f"seconds per client: {phases}; with start-up {summary['seconds_total']:.1f} in all")
-    if note := blemish_note(summary):
+        say(f"rounds {summary.rounds}, best {summary.best_round}; the results are in the clients' own folders")
+    phases = ", ".join(f"{phase} {seconds:.2f}" for phase, seconds in summary.seconds.items())
+    say(f"seconds per client: {phases}; with start-up {summary.seconds_total:.1f} in all")
+    if note := blemish_note(summary.split_blemishes):
         say(note)
     _say_dropouts(summary)
     _say_privacy(summary)
@@ -45,45 +52,45 @@ def show_results(summary: dict[str, Any], folder: Path) -> None:
     say(f"run folder: {folder}  (report: {folder / 'report.html'})")
 
 
-def _say_dropouts(summary: dict[str, Any]) -> None:
-    for dropout in summary["dropouts"]:
-        when = f"in round {dropout['round']}" if dropout["round"] else "during set-up"
-        end = f"came back in round {dropout['returned']}" if "returned" in dropout else "did not come back"
-        say(f"dropout: client {dropout['client']} fell silent {when} ({dropout['step']}) and {end}")
-    for given_up in summary["abandoned_sums"]:
-        say(f"no sum of {given_up['purpose']} in round {given_up['round']}: {given_up['reason']}")
+def _say_dropouts(summary: Summary) -> None:
+    for dropout in summary.dropouts:
+        when = f"in round {dropout.round}" if dropout.round else "during set-up"
+        end = "did not come back" if dropout.returned is None else f"came back in round {dropout.returned}"
+        say(f"dropout: client {dropout.client} dropped out {when} ({dropout.step}) and {end}")
+    for one in summary.abandoned_sums:
+        say(f"no sum of {one.purpose} in round {one.round}: {one.reason}")
 
 
-def _say_privacy(summary: dict[str, Any]) -> None:
-    config = summary["config"]
-    strategy = STRATEGIES[config["strategy"]]
-    if strategy.pools and summary["number_of_clients"] > 1:  # one graph is nobody else's
-        say(f"not private: one process read the triples of all {summary['number_of_clients']} clients")
-    if strategy.shared is None:
+def _say_privacy(summary: Summary) -> None:
+    settings = summary.settings
+    strategy = STRATEGIES[settings.strategy]
+    if strategy.pools and summary.number_of_clients > 1:  # one graph is nobody else's
+        say(f"not private: one process read the triples of all {summary.number_of_clients} clients")
+    disclosed = Disclosed.of_summary(settings)
+    if disclosed.shared is None:
         return
-    disclosed = Disclosed.of_summary(config)
-    active = config["adversary"] == "active"
+    active = settings.adversary == "active"
     trust = "even if it breaks the protocol" if active else "if it follows the protocol"
-    lost = (
-        f"fixed-point error at most {summary['max_fixed_point_error']:.1e}, {summary['clipped_values']} values clipped"
-    )
-    say(disclosed.fill(disclosed.sums.disclosure.in_brief, trust=trust, lost=lost))
-    _say_kept_local(summary, disclosed)
-    say(disclosed.fill(disclosed.of_alignment[-1].in_brief, trust=trust, lost=lost))
+    lost = f"fixed-point error at most {summary.max_fixed_point_error:.1e}, {summary.clipped_values} values clipped"
+    for sums in (disclosed.sums, *disclosed.other_sums):
+        say(disclosed.fill(sums.disclosure.in_brief, trust=trust, lost=lost))
+    if disclosed.aligned:
+        _say_kept_local(summary, disclosed)
+        say(disclosed.fill(disclosed.of_alignment[-1].in_brief, trust=trust, lost=lost))
     more = disclosed.sums.disclosure.changing_clients
-    if more and (config["client_fraction"] < 1 or summary["dropouts"]):
+    if more and (settings.client_fraction < 1 or summary.dropouts):
         say(f"but {disclosed.fill(more)}")
 
 
-def _say_kept_local(summary: dict[str, Any], disclosed: Disclosed) -> None:
-    kept, least = summary["rows_kept_local"], disclosed.least_holders
+def _say_kept_local(summary: Summary, disclosed: Disclosed) -> None:
+    kept, least = summary.rows_kept_local, disclosed.least_holders
     if least < 2:
         say("rows of single holders were added up too (--min-holders 1): the sum of one is that client's own row")
     elif kept is None:
         say(f"kept local: rows held by fewer than {least} clients")
     else:
-        say(f"kept local: {kept} of {summary['shared_rows']} rows, held by fewer than {least} clients in every round")
-    safe = summary.get("corrupt_clients", 0) + 2  # summaries of earlier versions do not say
+        say(f"kept local: {kept} of {summary.shared_rows} rows, held by fewer than {least} clients in every round")
+    safe = summary.corrupt_clients + 2
     if disclosed.sums.hides_contributions and 2 <= least < safe:
         say(
             f"but a row of {least} holders may open to the server together with corrupt clients, of whom --max-corrupt "
@@ -91,7 +98,7 @@ def _say_kept_local(summary: dict[str, Any], disclosed: Disclosed) -> None:
         )
 
 
-def _compare(summary: dict[str, Any], folder: Path) -> None:
+def _compare(summary: Summary, folder: Path) -> None:
     """Runs beside this one on the same data, seed and model, e.g. under another strategy."""
     others = []
     for path in sorted(folder.resolve().parent.glob("*/summary.json")):
@@ -99,31 +106,36 @@ def _compare(summary: dict[str, Any], folder: Path) -> None:
             continue
         try:
             other = RunFolder(path.parent).summary()
+            if other is not None and comparable(summary, other):
+                others.append(_comparison(path.parent.name, other))
         except UserError:  # somebody else's broken file is not this run's failure
             continue
-        if other is not None and comparable(summary, other):
-            others.append((path.parent.name, other))
-    if not others and summary["number_of_clients"] == 1:
+    if not others and summary.number_of_clients == 1:
         return
     if not others:
-        beside = "local" if summary["config"]["strategy"] != "local" else "fedr_secagg"
+        beside = "local" if summary.settings.strategy != "local" else "fedr_secagg"
         say(f"to compare: python -m launch.{beside} with the same options and another --out beside this one")
         return
-    rows = [_comparison(name, run) for name, run in [*others, ("this run", summary)]]
-    columns = ("run", "strategy", "sums", "clients", "rounds", "MRR", "Hits@10", "kB up")
-    table("the same data, seed and model", columns, rows)
+    scores = [TITLES.get(name, name) for name in _compared(summary)]
+    columns = ("run", "strategy", "sums", "clients", "rounds", *scores, "kB up")
+    table("the same data, seed and model", columns, [*others, _comparison("this run", summary)])
 
 
-def _comparison(name: str, run: dict[str, Any]) -> list[str | int]:
-    config, sent = run["config"], round(run["bytes_up"] / 1000)
-    scores = ("", "") if run["mrr"] is None else (f"{run['mrr']:.4f}", f"{run['hits@10']:.4f}")
-    return [name, config["strategy"], config["aggregation"], clients_tested(run), run["rounds"], *scores, sent]
+def _comparison(name: str, run: Summary) -> list[str | int]:
+    settings, sent, figures = run.settings, round(run.bytes_up / 1000), run.figures
+    scores = [f"{figures[name]:.4f}" if run.told and name in figures else "" for name in _compared(run)]
+    return [name, settings.strategy, settings.aggregation, run.tested, run.rounds, *scores, sent]
 
 
-def _row(values: dict[str, Any], count: int) -> list[str | int]:
-    scores = [f"{values[name]:.4f}" for name in _METRICS]
-    return [count, *scores, round(values["bytes_up"] / 1000), round(values["bytes_down"] / 1000)]
+def _compared(run: Summary) -> tuple[str, str]:
+    """The first and the last figure: MRR and Hits@10 of rankings."""
+    return run.scores[0], run.scores[-1]
 
 
-def _data(config: dict[str, Any]) -> str:
-    return "own folders" if config.get("client_data") else f"{Path(config['dataset']).name} by {config['by']}"
+def _row(figures: Figures, names: tuple[str, ...], bytes_up: int, bytes_down: int) -> list[str | int]:
+    scores = [f"{figures[name]:.4f}" if name in figures else "" for name in names]
+    return [*scores, round(bytes_up / 1000), round(bytes_down / 1000)]
+
+
+def _data(settings: RecordedSettings) -> str:
+    return "own folders" if settings.client_data else f"{Path(settings.dataset).name} by {settings.by}"

@@ -39,7 +39,7 @@ class HolderCount:
 
     client: Callable[[ClientKeys | None], HolderClient]
     server: Callable[[ServerKeys | None, int], HolderServer]
-    """The number: of how few contributors a count is given up."""
+    """The number: of how few contributors a count is abandoned."""
     masked_terms: Callable[[CountTask], SumTerms[Layout]] | None
     """The count as a masked sum; None: it is made in clear."""
     disclosure: Disclosure
@@ -52,7 +52,7 @@ class Aggregation:
     name: str
     client: Callable[[ClientKeys | None], SumClient]
     server: Callable[[ServerKeys | None, int], SumServer[Result]]
-    """The number: of how few contributors a sum in clear is given up."""
+    """The number: of how few contributors a sum in clear is abandoned."""
     count: HolderCount
     server_reads: ServerReads
     needs_keys: bool

@@ -36,7 +36,7 @@ def alone(round_id: int) -> bool:
 
 
 class _GivesUp(FederationServer):
-    """Agrees on the keys of a sum, after which clients train, and gives it up."""
+    """Agrees on the keys of a sum, after which clients train, and abandons it."""
 
     def _add_up_blocks(self, round_id: RoundId) -> dict[str, twins.Result]:
         if not alone(round_id):
@@ -56,7 +56,7 @@ class _GivesUp(FederationServer):
 
 
 class TrainedAlone(Cheat):
-    """The sum goes on for the victim, which trains for it. All others are told that it was given up."""
+    """The sum goes on for the victim, which trains for it. All others are told that it was abandoned."""
 
     server = _GivesUp
 
@@ -70,7 +70,7 @@ class TrainedAlone(Cheat):
 
 
 class _SavedByOne(_GivesUp):
-    """All train for sums that are given up; then the others are called too slow for the checkpoint, and it dies."""
+    """All train for sums that are abandoned; then the others are called too slow for the checkpoint, and it dies."""
 
     def _checkpoint_due(self, done: int) -> bool:
         return done in (LAST_COMMON, LAST_ALONE)
@@ -88,7 +88,7 @@ class SavedByOne(Cheat):
 
 
 def trained_alone(path: Path) -> Played:
-    # A client bears more sums given up in a row, the rarer its checkpoints are.
+    # A client bears more sums abandoned in a row, the rarer its checkpoints are.
     stage = Stage(path, stage_config(rounds=LAST_ALONE + 1, eval_every=LAST_ALONE + 1, checkpoint_every=LAST_ALONE + 1))
     session = stage.perform(TrainedAlone())
     return _played(stage, session, session)

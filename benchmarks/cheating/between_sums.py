@@ -3,14 +3,14 @@
 from benchmarks.cheating import again, apart, beginnings, claims, results
 from benchmarks.cheating.entry import Entry
 
-_NO_FURTHER = "Whatever a client trains for a sum that is given up, it begins the next round at the applied table."
+_NO_FURTHER = "Whatever a client trains for a sum that is abandoned, it begins the next round at the applied table."
 
 
 def of_training() -> tuple[Entry, ...]:
     return (
         Entry(
             "trained-alone",
-            "the victim's rows: it trains round after round for sums that the others are told to be given up",
+            "the victim's rows: it trains round after round for sums that the others are told to be abandoned",
             claims.APPLIED + claims.SUM,
             "stopped",
             ("trained-apart",),
@@ -19,7 +19,7 @@ def of_training() -> tuple[Entry, ...]:
         ),
         Entry(
             "past-for-one",
-            "the victim's rows: of rounds whose sums were given up, only the victim is asked for a checkpoint",
+            "the victim's rows: of rounds whose sums were abandoned, only the victim is asked for a checkpoint",
             claims.APPLIED + claims.SUM,
             "stopped",
             ("given-up-at-will",),

@@ -57,7 +57,7 @@ def _rewrite(stage: Stage, cheat: SameLie) -> set[str]:
     seal = tap.seal()
     summary = stage.run / "summary.json"
     if summary.exists():
-        write_json(summary, {**read_json(summary), "transcript": seal_record(tap, seal)})
+        write_json(summary, {**read_json(summary), "transcript": seal_record(tap, seal).to_json()})
     return removed
 
 

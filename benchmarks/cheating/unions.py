@@ -27,7 +27,8 @@ from protocols.foundation import wire
 from protocols.foundation.identifiers import PartyId
 from protocols.primitives.group import FieldArray, GroupVector, PrimeField
 from protocols.sums.secagg.messages import AdvertiseKeys, MaskedInput
-from secure_kg.runs.run_folder import read_json
+from secure_kg.runs.records.client_result import ClientResult
+from secure_kg.runs.run_folder import read_record
 
 UNION: Final = "union/"
 MOST_TABLES: Final = 3
@@ -201,7 +202,7 @@ def guessed_names(path: Path) -> Played:
         stage.perform(Cheat())
         result = stage.run / "clients" / str(COLLUDER) / "result.json"
         answers["held" if guess == right else "invented"] = (
-            int(read_json(result)["rows_averaged"]) if result.exists() else -1
+            read_record(result, ClientResult).rows_averaged if result.exists() else -1
         )
     return Played(stage, answers == {"held": 1, "invented": 0}, {"rows_averaged": answers})
 

@@ -18,7 +18,7 @@ class PeerMisbehaved(ProtocolError):
 
 
 class DeadlineExpired(ProtocolError):
-    """A peer stayed silent past the deadline."""
+    """A peer missed a deadline past the deadline."""
 
 
 class PeerLost(ProtocolError):

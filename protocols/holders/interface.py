@@ -70,7 +70,7 @@ class Holders:
         """
         if gone := missing & self.contributors:
             raise SumAbandoned(
-                f"{len(gone)} clients fell silent after holders were counted: a row may have too few of them left"
+                f"{len(gone)} clients dropped out after holders were counted: a row may have too few of them left"
             )
 
 

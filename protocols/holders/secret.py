@@ -41,10 +41,10 @@ random factors f_i that only clients know, each client adds the sum of f_i times
 is accepted if d = sum of f_i t_i. Whatever else the server sends is accepted with probability 1/p at most: the factors
 are uniform and unknown to it, and all it was sent is under masks.
 
-Dropouts. A client that has contributed here and then falls silent before its rows are added may leave a row with fewer
+Dropouts. A client that has contributed here and then drops out before its rows are added may leave a row with fewer
 holders. The others therefore do not help to open such a sum (`Holders.may_open`). So the bound holds whatever dropouts
 do, at the price of a round's sum. All clients that contribute here must be participants of the sum of rows: others are
-not missed. One that has shared no keys for it is missed like one that fell silent later. In a sparse graph, where a
+not missed. One that has shared no keys for it is missed like one that dropped out later. In a sparse graph, where a
 client hears of its neighbours only, their refusal is enough: too few are left to recover what belongs to the missing.
 """
 

@@ -6,10 +6,10 @@ somebody who knows all inputs. These modules are the simulators. A view is the s
 in both directions, with headers, purposes and sizes (`views`). `real` makes the real views to compare with, `opened`
 reads from a view of either kind all that the server can compute from it.
 
-    masked sums        given who fell silent in which step, and each sum                      `masked_sum`
+    masked sums        given who dropped out in which step, and each sum                      `masked_sum`
     group key          given who was there                                                   `group_key`
-    secret sums        given who fell silent in which step                                   `secret_sum`
-    counts of holders  given who fell silent in which step                                   `count`
+    secret sums        given who dropped out in which step                                   `secret_sum`
+    counts of holders  given who dropped out in which step                                   `count`
     private union      given that, and the size of the union; for `psu.names` the names      `union`
     cheated sums       given the server's lie, and the sum if the others open it             `cheated`
 

@@ -70,7 +70,7 @@ def signed_parties(count: int, model: ThreatModel) -> Parties:
 
 
 class _Cheating(Conversation):
-    """The server's side of a sum in which it cheats. A client that fails counts as one that fell silent."""
+    """The server's side of a sum in which it cheats. A client that fails counts as one that dropped out."""
 
     def __init__(self, straight: Conversation, cheat: Cheat) -> None:
         super().__init__(straight.transport, straight.session)

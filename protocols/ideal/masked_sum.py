@@ -1,6 +1,6 @@
 """The server's view of masked sums (`protocols.sums.secagg`), written from the sums alone.
 
-Given are the public figures (clients, threat model, terms), for each sum who fell silent in which step, and the total
+Given are the public figures (clients, threat model, terms), for each sum who dropped out in which step, and the total
 over the survivors. What the simulator does in place of honest clients, and why nobody notices (each point is a step
 between two hybrids, in this order):
 
@@ -8,8 +8,8 @@ between two hybrids, in this order):
    nothing else: computational Diffie-Hellman on Curve25519, with HKDF-SHA256 as a random oracle.
 2. What is encrypted are zeros, not shares: AES-256-GCM hides its plaintext. From here on the only shares in the view
    are those that survivors send in the unmasking step, which hold one secret of each client: of a survivor its seed, of
-   one that fell silent its mask key. The simulator draws both secrets itself and shares that one out as a client does.
-   All that is ever shown of the other secret is, for a survivor, its public mask key, and for a silent client the
+   one that dropped out its mask key. The simulator draws both secrets itself and shares that one out as a client does.
+   All that is ever shown of the other secret is, for a survivor, its public mask key, and for a dropout the
    commitment to its seed, which hides 256 random bits (SHA-256 as a random oracle). No share of the other secret is
    in the view, let alone a threshold of them: Shamir's sharing is used below its threshold, with nothing.
 3. The masks that two survivors share become uniform vectors: their mask keys are opened by nobody, so what they agree
@@ -19,7 +19,7 @@ between two hybrids, in this order):
    w_u = x_u + (masks shared with survivors) are therefore uniform among all vectors with the same total (Bonawitz et
    al., lemma 6.1): the simulator draws such w_u for the total it was given, and no longer needs any input. On top of
    w_u it puts what the server removes later, and consistently with the secrets that are opened: the self mask of the
-   seed, and the masks shared with clients that fell silent after sharing.
+   seed, and the masks shared with clients that dropped out after sharing.
 
 The server's own messages are computed by the honest server's code from what it has received.
 """
@@ -57,7 +57,7 @@ from protocols.sums.secagg.vectors import VectorTotal, parameters_for
 from protocols.sums.terms import Layout, SumTerms
 
 Silences: TypeAlias = Mapping[PartyId, Step]
-"""Who falls silent in a sum, and in which step: it gives no answer to that one nor to any later one."""
+"""Who drops out in a sum, and in which step: it gives no answer to that one nor to any later one."""
 
 _SHARES_BYTES: Final = 2 * SHARE_BYTES
 
@@ -104,7 +104,7 @@ class SimulatedSums:
     ) -> None:
         self.clients, self.session = tuple(sorted(clients)), session
         self.present = set(self.clients)
-        """Those who have not fallen silent."""
+        """Those who have not dropped out."""
         self._model, self._min_survivors, self._credentials = model, min_survivors, credentials
         self._transcript: bytes | None = None
         self._recorder = ViewRecorder()

@@ -42,7 +42,7 @@ class OpenedSum:
     seeds: dict[PartyId, bytes] = field(repr=False)
     """Of the survivors."""
     mask_keys: dict[PartyId, bytes] = field(repr=False)
-    """Of those who fell silent after sharing."""
+    """Of those who dropped out after sharing."""
 
 
 def centred(vector: GroupVector, group: Group) -> npt.NDArray[np.float64]:

@@ -1,8 +1,8 @@
 """Real sessions in one process, and what their server saw: the other half of every comparison with a simulator.
 
-The parties are the ones of a real job, as threads over the in-process transport; only who falls silent, and when, is
-arranged. A client that is to fall silent stops in place of the first message of that step, and the server does not wait
-for it: whether somebody counts as silent never depends on how fast the machine is.
+The parties are the ones of a real job, as threads over the in-process transport; only who drops out, and when, is
+arranged. A client that is to drop out stops in place of the first message of that step, and the server does not wait
+for it: whether somebody counts as a dropout never depends on how fast the machine is.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ def at_once(conversation: Conversation) -> ClientSession:
 
 
 class _Stopped(Exception):
-    """A client has fallen silent for good."""
+    """A client has dropped out for good."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class ServerSide:
         return cls(ServerSession(conversation, set(clients), patience, lambda parties, step: None), patience)
 
     def expect(self, purpose: str, silences: Silences) -> None:
-        """Who will fall silent in the sum that comes next."""
+        """Who will drop out in the sum that comes next."""
         self.patience.expected = {(f"{step.value}/{purpose}", party) for party, step in silences.items()}
 
 
@@ -74,7 +74,7 @@ class _Foreseen(Patience):
 
 @dataclass(frozen=True)
 class Falls:
-    """Who falls silent in the sums of a session, by round and purpose."""
+    """Who drops out in the sums of a session, by round and purpose."""
 
     of: Mapping[tuple[RoundId, str], Silences] = field(default_factory=dict)
 
@@ -83,7 +83,7 @@ class Falls:
 
 
 class _Falling(Conversation):
-    """A client's conversation that ends where the client is to fall silent."""
+    """A client's conversation that ends where the client is to drop out."""
 
     def __init__(self, straight: Conversation, falls: Falls) -> None:
         super().__init__(straight.transport, straight.session)

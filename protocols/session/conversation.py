@@ -6,7 +6,7 @@ Rules that hold for every protocol on top of it:
 - A message of a later round, of a kind that is not awaited, or that does not decode ends the conversation.
 - Either side may say that it cannot go on: a client with `Failed`, the server with `Abort`.
 - A frame larger than the tasks of this session have called for so far (`admit`) is refused unread.
-- Either side may give up one sum (`Abandon`). The server may go on without a client that is too slow (`LeaveOut`); the
+- Either side may abandon one sum (`Abandon`). The server may go on without a client that is too slow (`LeaveOut`); the
   client says when it is back (`Back`), and until then the server sends it nothing more and reads nothing else from it.
 
 Not covered here: authenticity. A party that can forge frames of a session can also end it.
@@ -233,7 +233,7 @@ class Conversation:
     def gather_all(
         self, senders: Collection[PartyId], expected: type[M], round_id: RoundId, deadline: Deadline
     ) -> dict[PartyId, M]:
-        """Like `gather`, but a silent party raises `DeadlineExpired` naming it."""
+        """Like `gather`, but a dropout raises `DeadlineExpired` naming it."""
         answers = self.gather(senders, expected, round_id, deadline)
         missing = set(senders) - answers.keys()
         if missing:
@@ -276,7 +276,7 @@ class Conversation:
         raise DeadlineExpired(f"no message from {party_names(senders)} in time")
 
     def _is_left_over(self, message: wire.Message, round_id: RoundId, purpose: str | None) -> bool:
-        """Whether a message of this round belongs to a sum given up, or gives up another one than is awaited."""
+        """Whether a message of this round belongs to a sum abandoned, or gives up another one than is awaited."""
         about = getattr(message, "purpose", None)
         if about is None or about == purpose:
             return False

@@ -5,7 +5,7 @@ protected: whoever runs this reads all clients' data.
 """
 
 import dataclasses
-from typing import Any, Final
+from typing import Final
 
 from protocols.foundation.errors import Aborted, PeerLost
 from protocols.foundation.identifiers import PartyId
@@ -21,7 +21,8 @@ from secure_kg.foundation.errors import InternalError
 from secure_kg.learning.pooled import PooledTrainer
 from secure_kg.runs import checkpoint
 from secure_kg.runs.outcome import ServerOutcome
-from secure_kg.runs.run_folder import RunFolder, read_json, write_json
+from secure_kg.runs.records.client_result import ClientResult
+from secure_kg.runs.run_folder import RunFolder, read_record, write_json
 
 _NEVER: Final = 1e9  # seconds
 
@@ -52,8 +53,7 @@ def run_pooled(config: RunConfig, trainer: PooledTrainer, folder: RunFolder, rep
 
 def _write_members(trainer: PooledTrainer, folder: RunFolder) -> None:
     """For each client of the pool what it would have had in a federation: its result, and its rows of the model."""
-    pool = read_json(folder.pool / "result.json")
-    times = {name: pool[name] for name in ("seconds", "cpu_seconds", "peak_memory_mb")}  # they cannot be told apart
+    pool = read_record(folder.pool / "result.json", ClientResult)
     held, pooled = sum(len(member.graph.train) for member in trainer.pool.members), trainer.graph
     sizes = {"entities": len(pooled.entities), "relations": len(pooled.relations), "train_triples": len(pooled.train)}
     repeated = {"repeated_train_triples": held - len(pooled.train)}
@@ -65,22 +65,24 @@ def _write_members(trainer: PooledTrainer, folder: RunFolder) -> None:
         rows = {name: p.detach().cpu().numpy() for name, p in trainer.view(member).named_parameters()}
         checkpoint.save_arrays(own / "model.safetensors", rows, {})
         figures = {**tail.metrics(), "both_sides": (tail + head).metrics()}
-        result: dict[str, Any] = {
-            "client": number,
-            **figures,
-            "metrics": named_metrics(figures),
+        about = {
             "split_faults": faults(graph).counts(),
             "entities": len(graph.entities),
             "relations": len(graph.relations),
             "train_triples": len(graph.train),
             "valid_triples": len(graph.valid),
             "test_triples": len(graph.test),
-            **dict.fromkeys(("rows_averaged", "rows_kept_local", "clipped_values", "late_messages"), 0),
-            "max_fixed_point_error": 0.0,
-            **times,
-            **dict.fromkeys(("messages_sent", "messages_received"), 0),
         }
-        write_json(own / "result.json", result)
+        result = ClientResult(
+            client=number,
+            figures=figures,
+            metrics=named_metrics(figures),
+            about=about,
+            seconds=pool.seconds,  # times and memory of single clients cannot be told apart
+            cpu_seconds=pool.cpu_seconds,
+            peak_memory_mb=pool.peak_memory_mb,
+        )
+        write_json(own / "result.json", result.to_json())
 
 
 def _of_members(outcome: ServerOutcome, members: int) -> ServerOutcome:

@@ -5,7 +5,7 @@ candidates that score higher than, or the same as, the answer; the answer itself
 do not count. What it returns says whether all answers' scores are finite;
 otherwise the counts mean nothing.
 
-A distance only grows as coordinates are added to it, in floating point too. So a candidate is given up as soon as its
+A distance only grows as coordinates are added to it, in floating point too. So a candidate is abandoned as soon as its
 partial sum exceeds the answer's whole distance: the count is exact, and most candidates of a trained model cost a
 fraction of their coordinates. All distances of a query, the answer's own included, are added up by one function in one
 order: rows that are equal are exact ties.

@@ -1,26 +1,27 @@
 """Report section on costs: seconds by phase and client, processor seconds, memory, bytes by round."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from secure_kg.report.charts import SERIES_COLOURS, bar_chart, column_chart, legend, stacked_bars
 from secure_kg.report.html import Html, details, figure, table, tag
 from secure_kg.report.rounds import between_evaluations
+from secure_kg.runs.records.client_result import ClientLine, Evaluation
+from secure_kg.runs.records.summary import PeakMemory, Summary
 
 
-def times(summary: dict[str, Any]) -> list[Html]:
+def times(summary: Summary) -> list[Html]:
     """Seconds by phase, of the processor too where they were measured, and by client."""
-    wall = figure(bar_chart(list(summary["seconds"].items()), "s"), "seconds per client; unmask: server")
+    wall = figure(bar_chart(list(summary.seconds.items()), "s"), "seconds per client; unmask: server")
     charts = [wall]
-    if summary.get("cpu_seconds"):
-        processor = bar_chart(list(summary["cpu_seconds"].items()), "s")
+    if summary.cpu_seconds:
+        processor = bar_chart(list(summary.cpu_seconds.items()), "s")
         charts.append(figure(processor, "the same in seconds of the processor: waiting costs none"))
-    return [tag("div", *charts, class_="charts"), *_by_client(summary["clients"])]
+    return [tag("div", *charts, class_="charts"), *_by_client(summary.clients)]
 
 
-def _by_client(clients: Sequence[Mapping[str, Any]]) -> list[Html]:
+def _by_client(clients: Sequence[ClientLine]) -> list[Html]:
     """Nothing where clients have told nothing, or only one has."""
-    told = [(f"client {client['client']}", client["seconds"]) for client in clients if client.get("seconds")]
+    told = [(f"client {client.client}", client.seconds) for client in clients if client.seconds]
     phases = [phase for phase in dict.fromkeys(name for _, seconds in told for name in seconds) if _any(told, phase)]
     if len(told) < 2 or not phases:
         return []
@@ -36,17 +37,17 @@ def _any(told: Sequence[tuple[str, Mapping[str, float]]], phase: str) -> bool:
     return any(seconds.get(phase, 0.0) >= 0.005 for _, seconds in told)
 
 
-def memory(summary: dict[str, Any]) -> list[tuple[str, str]]:
+def memory(summary: Summary) -> list[tuple[str, str]]:
     """Cards; none where it was not measured."""
-    peak = summary.get("peak_memory_mb")
-    if isinstance(peak, int | float):
-        return [(f"{peak:,.0f} MB", "peak memory")]
-    names = {"server": "peak memory, server", "client_max": "peak memory, largest client"}
-    return [(f"{peak[key]:,.0f} MB", label) for key, label in names.items() if peak and peak.get(key) is not None]
+    peak = summary.peak_memory_mb
+    if not isinstance(peak, PeakMemory):
+        return [] if peak is None else [(f"{peak:,.0f} MB", "peak memory")]
+    told = (peak.server, "peak memory, server"), (peak.client_max, "peak memory, largest client")
+    return [(f"{size:,.0f} MB", label) for size, label in told if size is not None]
 
 
-def bytes_per_round(summary: dict[str, Any], evaluations: Sequence[dict[str, Any]]) -> list[Html]:
-    columns = between_evaluations(evaluations, summary.get("setup") or {})
+def bytes_per_round(summary: Summary, evaluations: Sequence[Evaluation]) -> list[Html]:
+    columns = between_evaluations(evaluations, summary.setup)
     if not any(up or down for _, (up, down) in columns):
         return []
     chart = column_chart(columns, ("to the server", "from the server"), "MB", "round")

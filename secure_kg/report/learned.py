@@ -1,48 +1,48 @@
 """Report section on disclosures: who learned what in a run."""
 
-from typing import Any
-
 from protocols.foundation.disclosure import NOTHING, Subject
 from secure_kg.federation.plan.disclosed import Disclosed
+from secure_kg.federation.plan.recorded import RecordedSettings
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.report.html import Html, stacked_table
+from secure_kg.runs.records.summary import Summary
 
 
-def adversary(config: dict[str, Any]) -> str:
+def adversary(settings: RecordedSettings) -> str:
     """Against whom the protocols of a run stand, and what a client on the server's side changes."""
-    if STRATEGIES[config["strategy"]].pools:
+    if STRATEGIES[settings.strategy].pools:
         return "All triples in one place violate the privacy of every client; this run is there to be compared with."
-    disclosed = Disclosed.of_summary(config)
+    disclosed = Disclosed.of_summary(settings)
     if not disclosed.sums.hides_contributions:
         return f"Against {disclosed.sums.disclosure.against}."
     server = (
         "a server that may break the protocol (clients signed keys and survivors)"
-        if config["adversary"] == "active"
+        if settings.adversary == "active"
         else "a server that follows the protocol but is curious"
     )
     together = "; ".join(disclosed.with_a_client())
     return (
-        f"Against {server}, together with up to {config['max_corrupt']:.0%} of all clients. What one client on its "
+        f"Against {server}, together with up to {settings.max_corrupt:.0%} of all clients. What one client on its "
         f"side opens to the server: {together}."
     )
 
 
-def privacy(summary: dict[str, Any]) -> Html:
-    config = summary["config"]
-    if STRATEGIES[config["strategy"]].pools:
+def privacy(summary: Summary) -> Html:
+    settings = summary.settings
+    if STRATEGIES[settings.strategy].pools:
         everything = ["triples, rows and metrics of every client", "all of them"]
         return stacked_table(("", "whoever ran this learned"), [everything])
-    rows = []
-    for told in Disclosed.of_summary(config).statements():
+    rows, disclosed = [], Disclosed.of_summary(settings)
+    for told in disclosed.statements():
         kept = _stayed_local(summary) if told.subject is Subject.RARE_ROWS else ""
         rows.append([told.heading + kept, told.server, told.client])
     rows.append(["triples and rows that are not shared", NOTHING, NOTHING])
-    if STRATEGIES[config["strategy"]].shared is not None:
-        lost = f"at most {summary['max_fixed_point_error']:.1e} per value; {summary['clipped_values']:,} values clipped"
+    if disclosed.shared is not None:
+        lost = f"at most {summary.max_fixed_point_error:.1e} per value; {summary.clipped_values:,} values clipped"
         rows.append(["what fixed-point encoding lost", lost, ""])
     return stacked_table(("", "the server learned", "another client learned"), rows)
 
 
-def _stayed_local(summary: dict[str, Any]) -> str:
-    kept = summary["rows_kept_local"]
-    return "" if kept is None else f": {kept} of {summary['shared_rows']} stayed local"
+def _stayed_local(summary: Summary) -> str:
+    kept = summary.rows_kept_local
+    return "" if kept is None else f": {kept} of {summary.shared_rows} stayed local"

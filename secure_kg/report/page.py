@@ -1,27 +1,27 @@
 """`report.html`: the result of a run, how it got there, what it cost, and who learned what."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from protocols.registry import AGGREGATIONS
+from secure_kg.federation.plan.disclosed import Disclosed
+from secure_kg.federation.plan.recorded import RecordedSettings
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.report.charts import line_chart
 from secure_kg.report.costs import bytes_per_round, memory, times
 from secure_kg.report.html import Html, cards, details, document, figure, quiet, table, tag
 from secure_kg.report.learned import adversary, privacy
+from secure_kg.runs.records.client_result import ClientLine, Evaluation
+from secure_kg.runs.records.summary import TITLES, Summary
 from secure_kg.runs.split_record import blemish_note, leak_warning
-from secure_kg.runs.summary import clients_tested
-
-_METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
 
 
-def run_report(summary: dict[str, Any], evaluations: Sequence[dict[str, Any]], settings: str) -> str:
+def run_report(summary: Summary, evaluations: Sequence[Evaluation], config: str) -> str:
     """The page for `summary.json`, the lines of `metrics.jsonl` and the text of `config.toml`."""
-    config = summary["config"]
-    title = f"{STRATEGIES[config['strategy']].title} on {_data_name(config)}"
+    settings = summary.settings
+    title = f"{STRATEGIES[settings.strategy].title} on {_data_name(settings)}"
     return document(
         title,
-        *_line("warning", leak_warning(summary)),
+        *_line("warning", leak_warning(summary.leaks)),
         tag("h1", title),
         quiet(_subtitle(summary)),
         cards(_figures(summary)),
@@ -31,74 +31,81 @@ def run_report(summary: dict[str, Any], evaluations: Sequence[dict[str, Any]], s
         *bytes_per_round(summary, evaluations),
         tag("h2", "Results"),
         _results(summary),
-        *_source(config),
-        *_line("quiet", blemish_note(summary)),
+        *_source(settings),
+        *_line("quiet", blemish_note(summary.split_blemishes)),
         *_absences(summary),
         tag("h2", "Who learned what in this run"),
         privacy(summary),
-        quiet(adversary(config)),
+        quiet(adversary(settings)),
         *_audit(summary),
-        details("All settings", tag("pre", settings)),
+        details("All settings", tag("pre", config)),
     )
 
 
-def _figures(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    megabytes = (summary["bytes_up"] + summary["bytes_down"]) / 1e6
+def _figures(summary: Summary) -> list[tuple[str, str]]:
+    megabytes = (summary.bytes_up + summary.bytes_down) / 1e6
     return [
         *_scores(summary),
-        (f"{summary['rounds']} ({summary['best_round']})", "rounds (best)"),
-        (f"{summary['seconds_total']:.1f} s", "in all"),
+        (f"{summary.rounds} ({summary.best_round})", "rounds (best)"),
+        (f"{summary.seconds_total:.1f} s", "in all"),
         (f"{megabytes:.1f} MB", "sent and received"),
         *memory(summary),
     ]
 
 
-def _scores(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    if summary["mrr"] is None:
+def _scores(summary: Summary) -> list[tuple[str, str]]:
+    if not summary.told:
         return [("sealed", "results are in the clients' own folders")]
+    figures = summary.figures
+    if "mrr" not in figures:
+        return [(f"{figures[name]:.4f}", f"test, {name}") for name in summary.scores[:3]]
     return [
-        (f"{summary['mrr']:.4f}", "test MRR, tail side"),
-        (f"{summary['both_sides']['mrr']:.4f}", "test MRR, both sides"),
-        (f"{summary['hits@10']:.3f}", "Hits@10, tail side"),
+        (f"{figures['mrr']:.4f}", "test MRR, tail side"),
+        (f"{figures['both_sides']['mrr']:.4f}", "test MRR, both sides"),
+        (f"{figures['hits@10']:.3f}", "Hits@10, tail side"),
     ]
 
 
-def _subtitle(summary: dict[str, Any]) -> str:
-    config = summary["config"]
-    strategy = STRATEGIES[config["strategy"]]
-    alignment = f"{config['alignment']} alignment, " if strategy.shared is not None else ""
-    how = "all triples in one place, " if strategy.pools else f"{config['aggregation']} sums, {alignment}"
-    return f"{config['training']['model']}, {clients_tested(summary)} clients, {how}seed {config['seed']}"
+def _subtitle(summary: Summary) -> str:
+    settings = summary.settings
+    strategy = STRATEGIES[settings.strategy]
+    alignment = f"{settings.alignment} alignment, " if Disclosed.of_summary(settings).aligned else ""
+    how = "all triples in one place, " if strategy.pools else f"{settings.aggregation} sums, {alignment}"
+    return f"{settings.training.model}, {summary.tested} clients, {how}seed {settings.seed}"
 
 
-def _data_name(config: dict[str, Any]) -> str:
-    return "the clients' own folders" if config.get("client_data") else f"{config['dataset']}, by {config['by']}"
+def _data_name(settings: RecordedSettings) -> str:
+    return "the clients' own folders" if settings.client_data else f"{settings.dataset}, by {settings.by}"
 
 
-def _convergence(summary: dict[str, Any], evaluations: Sequence[dict[str, Any]]) -> list[Html]:
-    best = summary["best_round"]
-    read = [line for line in evaluations if "valid" in line]  # none where clients alone can read, and are elsewhere
-    mrr = line_chart([(line["round"], line["valid"]["mrr"]) for line in read], "round", "validation MRR", best)
-    loss = line_chart([(line["round"], line["loss"]) for line in read], "round", "training loss", best)
-    charts = (
-        figure(mrr, "validation MRR of those present; dashed: the round kept"),
-        figure(loss, "training loss, mean over these clients' triples"),
-    )
+def _convergence(summary: Summary, evaluations: Sequence[Evaluation]) -> list[Html]:
+    best = summary.best_round
+    # None where clients alone can read, and are elsewhere.
+    read = [(line.round, line.figures) for line in evaluations if "valid" in line.figures]
+    first = summary.scores[0]
+    name = TITLES.get(first, first)
+    score = line_chart([(number, told["valid"][first]) for number, told in read], "round", f"validation {name}", best)
+    charts = [figure(score, f"validation {name} of those present; dashed: the round kept")]
+    losses = [(number, told["loss"]) for number, told in read if "loss" in told]
+    if losses or not read:
+        loss = line_chart(losses, "round", "training loss", best)
+        charts.append(figure(loss, "training loss, mean over these clients' triples"))
     return [tag("h2", "Convergence"), tag("div", *charts, class_="charts")]
 
 
-def _results(summary: dict[str, Any]) -> Html:
-    head = ("", "test triples", "MRR", "Hits@1", "Hits@3", "Hits@10", "kB up", "kB down")
-    entries = [(f"client {client['client']}", client) for client in summary["clients"]]
-    if summary["mrr"] is not None:
+def _results(summary: Summary) -> Html:
+    scores = [TITLES.get(name, name) for name in summary.scores]
+    head = ("", "test triples" if "mrr" in summary.scores else "examples", *scores, "kB up", "kB down")
+    entries: list[tuple[str, ClientLine | Summary]] = [(f"client {one.client}", one) for one in summary.clients]
+    if summary.told:
         entries.append(("all", summary))
     body = [
         [
             name,
-            f"{entry['test_triples']:,}",
-            *(f"{entry[metric]:.4f}" for metric in _METRICS),
-            f"{entry['bytes_up'] / 1000:,.0f}",
-            f"{entry['bytes_down'] / 1000:,.0f}",
+            f"{entry.test_triples:,}",
+            *(f"{entry.figures[metric]:.4f}" for metric in summary.scores),
+            f"{entry.bytes_up / 1000:,.0f}",
+            f"{entry.bytes_down / 1000:,.0f}",
         ]
         for name, entry in entries
     ]
@@ -109,37 +116,37 @@ def _line(style: str, text: str | None) -> list[Html]:
     return [] if text is None else [tag("p", text, class_=style)]
 
 
-def _source(config: dict[str, Any]) -> list[Html]:
-    if not AGGREGATIONS[config["aggregation"]].sealed:
+def _source(settings: RecordedSettings) -> list[Html]:
+    if not AGGREGATIONS[settings.aggregation].sealed:
         return []
     return [quiet("The server could not read these; they are from the clients' folders on this machine.")]
 
 
-def _absences(summary: dict[str, Any]) -> list[Html]:
+def _absences(summary: Summary) -> list[Html]:
     """Nothing, if nobody was missing and every sum succeeded."""
     parts = []
-    if summary["dropouts"]:
+    if summary.dropouts:
         body = [
             [
-                f"client {dropout['client']}",
-                str(dropout["round"]) if dropout["round"] else "set-up",
-                dropout["step"],
-                f"round {dropout['returned']}" if "returned" in dropout else "no",
+                f"client {dropout.client}",
+                str(dropout.round) if dropout.round else "set-up",
+                dropout.step,
+                "no" if dropout.returned is None else f"round {dropout.returned}",
             ]
-            for dropout in summary["dropouts"]
+            for dropout in summary.dropouts
         ]
-        head: tuple[str, ...] = ("", "fell silent in round", "step", "came back")
+        head: tuple[str, ...] = ("", "dropped out in round", "step", "came back")
         parts += [tag("h2", "Dropouts"), table(head, body, "text")]
-    if summary["abandoned_sums"]:
-        body = [[str(one["round"]), one["purpose"], one["reason"]] for one in summary["abandoned_sums"]]
+    if summary.abandoned_sums:
+        body = [[str(one.round), one.purpose, one.reason] for one in summary.abandoned_sums]
         head = ("round", "sum of", "why")
-        parts += [tag("h2", "Sums given up"), table(head, body, "text")]
+        parts += [tag("h2", "Sums abandoned"), table(head, body, "text")]
     return parts
 
 
-def _audit(summary: dict[str, Any]) -> list[Html]:
+def _audit(summary: Summary) -> list[Html]:
     """How to see what the server observed, if it was written down."""
-    if not (summary.get("transcript") or summary["config"].get("transcript")):
+    if summary.transcript is None and not summary.settings.transcript:
         return []
     command = tag("code", "python -m launch.audit RUN --out DIR")
     told = "The server's transcript of this run was kept. What it really observed is told by "

@@ -1,7 +1,10 @@
 """Bytes over rounds, as columns of a chart: what was received and sent, in megabytes."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
+
+from secure_kg.runs.records.client_result import Evaluation
+from secure_kg.runs.records.events import SetupCosts
 
 Column = tuple[str, tuple[float, float]]
 """Which rounds, and their megabytes up and down."""
@@ -20,22 +23,21 @@ def by_round(traffic: Mapping[str, Mapping[str, int]]) -> tuple[list[Column], in
     return columns, width
 
 
-def between_evaluations(evaluations: Sequence[dict[str, Any]], setup: Mapping[str, Any]) -> list[Column]:
+def between_evaluations(evaluations: Sequence[Evaluation], setup: SetupCosts) -> list[Column]:
     """Of lines of `metrics.jsonl`, which count from the start: the mean per round since the evaluation before.
 
     `setup`: bytes before the first round, which belong to none.
     """
     columns: list[Column] = []
-    last, up, down = 0, setup.get("bytes_up", 0), setup.get("bytes_down", 0)
+    last, up, down = 0, setup.bytes_up, setup.bytes_down
     for line in evaluations:
-        if "bytes_up" not in line or "bytes_down" not in line or line["round"] <= last:
+        if line.bytes_up is None or line.bytes_down is None or line.round <= last:
             continue
-        rounds = line["round"] - last
-        sizes = [
-            max(line[name] - before, 0) / rounds / 1e6 for name, before in (("bytes_up", up), ("bytes_down", down))
-        ]
-        columns.append((str(line["round"]), (sizes[0], sizes[1])))
-        last, up, down = line["round"], line["bytes_up"], line["bytes_down"]
+        rounds = line.round - last
+        both = (line.bytes_up, up), (line.bytes_down, down)
+        sizes = [max(size - before, 0) / rounds / 1e6 for size, before in both]
+        columns.append((str(line.round), (sizes[0], sizes[1])))
+        last, up, down = line.round, line.bytes_up, line.bytes_down
     return columns if len(columns) <= MOST_COLUMNS else _thinned(columns)
 
 

@@ -1,9 +1,9 @@
 """Outcome of a run as the server knows it: the part of the summary that the protocols let it see."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from secure_kg.evaluation.metrics import Metrics
+from secure_kg.runs.records.events import AbandonedSum, Dropout, SetupCosts, TranscriptEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +21,13 @@ class ServerOutcome:
     union_size: int
     rows_kept_local: int | None
     """Rows of the union that were averaged in no round, because too few clients hold them."""
-    dropouts: list[dict[str, Any]]
-    abandoned_sums: list[dict[str, Any]]
+    dropouts: list[Dropout]
+    abandoned_sums: list[AbandonedSum]
     elapsed: float
-    setup: dict[str, Any]
-    """Seconds and bytes before the first round."""
+    setup: SetupCosts
     seconds: dict[str, float]
     cpu_seconds: dict[str, float]
     bytes_up: dict[int, int]
     bytes_down: dict[int, int]
-    transcript: dict[str, Any] | None = None
-    """The end of the server's record, where one was kept: file, number of frames, last link."""
+    transcript: TranscriptEnd | None = None
+    """The end of the server's record, where one was kept."""

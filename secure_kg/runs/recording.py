@@ -12,12 +12,13 @@ perhaps the last seconds.
 import contextlib
 import os
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from protocols.foundation.identifiers import RoundId, SessionId
 from protocols.session.receipts import Head, Receipt, Sign
 from protocols.transport.tap import Seal, Tap
 from secure_kg.foundation.errors import UserError
+from secure_kg.runs.records.events import TranscriptEnd
 
 RECEIPTS: Final = "receipt-*.jsonl"
 _GREETING: Final = 2
@@ -41,9 +42,9 @@ def start_transcript(run: Path, session: SessionId) -> Tap:
     return Tap(transcript_path(run, session))
 
 
-def seal_record(tap: Tap, seal: Seal) -> dict[str, Any]:
+def seal_record(tap: Tap, seal: Seal) -> TranscriptEnd:
     """For the summary: by this a transcript that was written anew is told from the one of the run."""
-    return {"file": tap.path.name, "frames": seal.records, "last_link": seal.link.hex()}
+    return TranscriptEnd(file=tap.path.name, frames=seal.records, last_link=seal.link.hex())
 
 
 class ReceiptKeeper(Receipt):

@@ -22,16 +22,22 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from protocols.foundation.identifiers import PartyId
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
+from secure_kg.runs.records.client_result import ClientResult, Evaluation, FederationResult
+from secure_kg.runs.records.record import Record
+from secure_kg.runs.records.summary import Summary
+
+R = TypeVar("R", bound=Record)
 
 LOCK: Final = "lock"
+_METRICS: Final = "metrics.jsonl"
 _OWN: Final = ("clients/*", "pool")
 
 
@@ -117,41 +123,36 @@ class RunFolder:
             raise UserError(f"{path}: names no clients")
         return {PartyId(client) for client in clients}
 
-    def client_results(self) -> list[dict[str, Any]]:
+    def client_results(self) -> list[ClientResult]:
         """The results that clients on this machine have left; none from clients elsewhere."""
-        found = [read_json(path) for path in self.path.glob("clients/*/result.json")]
-        return sorted(found, key=lambda result: int(result["client"]))
+        found = [read_record(path, ClientResult) for path in self.path.glob("clients/*/result.json")]
+        return sorted(found, key=lambda result: result.client)
 
-    def read_by_clients(self) -> dict[str, Any] | None:
+    def read_by_clients(self) -> FederationResult | None:
         """The result of the federation where only clients can read it, from the one here that has seen most of it."""
         found = sorted(self.path.glob("clients/*/federation.json"), key=lambda path: int(path.parent.name))
-        return max(map(read_json, found), key=lambda result: int(result["evaluations"]), default=None)
+        read = [read_record(path, FederationResult) for path in found]
+        return max(read, key=lambda result: result.evaluations, default=None)
 
-    def append_metrics(self, record: dict[str, Any]) -> None:
-        with (self.path / "metrics.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+    def append_metrics(self, line: Evaluation) -> None:
+        append_line(self.path / _METRICS, line)
 
-    def metrics(self) -> list[dict[str, Any]]:
-        path = self.path / "metrics.jsonl"
-        if not path.exists():
-            return []
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
+    def metrics(self) -> list[Evaluation]:
+        return read_lines(self.path / _METRICS, Evaluation)
 
-    def all_metrics(self) -> list[dict[str, Any]]:
+    def all_metrics(self) -> list[Evaluation]:
         """As `metrics`, with what only clients could read, from any one on this machine."""
-        read: dict[int, dict[str, Any]] = {}
+        read: dict[int, Evaluation] = {}
         for path in self.path.glob("clients/*/federation.jsonl"):
-            lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
-            read |= {record["round"]: record for record in map(json.loads, lines)}
-        return [record | read.get(record["round"], {}) for record in self.metrics()]
+            read |= {line.round: line for line in read_lines(path, Evaluation)}
+        return [line.read_as(read[line.round]) if line.round in read else line for line in self.metrics()]
 
     def forget_metrics_after(self, round_id: int) -> None:
         """Drop the lines of rounds that a resumed run will do again."""
-        kept = [record for record in self.metrics() if record["round"] <= round_id]
-        write_whole(self.path / "metrics.jsonl", "".join(json.dumps(record) + "\n" for record in kept).encode())
+        write_lines(self.path / _METRICS, [line for line in self.metrics() if line.round <= round_id])
 
-    def write_summary(self, summary: dict[str, Any]) -> None:
-        write_json(self.path / "summary.json", summary)
+    def write_summary(self, summary: Summary) -> None:
+        write_json(self.path / "summary.json", summary.to_json())
 
     def write_report(self, page: str) -> None:
         write_whole(self.path / "report.html", page.encode())
@@ -159,9 +160,10 @@ class RunFolder:
     def settings(self) -> str:
         return (self.path / "config.toml").read_text(encoding="utf-8")
 
-    def summary(self) -> dict[str, Any] | None:
+    def summary(self) -> Summary | None:
+        """None if the run has not come to its end."""
         path = self.path / "summary.json"
-        return read_json(path) if path.exists() else None
+        return read_record(path, Summary) if path.exists() else None
 
 
 def read_config(path: Path) -> RunConfig:
@@ -201,3 +203,32 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UserError(f"{path}: not a JSON object")
     return value
+
+
+def read_record(path: Path, kind: type[R]) -> R:
+    """`UserError` if the file has no such record."""
+    return kind.from_json(read_json(path), path)
+
+
+def append_line(path: Path, record: Record) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(_line(record))
+
+
+def read_lines(path: Path, kind: type[R]) -> list[R]:
+    """The records in a file with one in each line; none if it does not exist. A line without an end is left out."""
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8").splitlines()
+    try:
+        return [kind.from_json(json.loads(line), path) for line in lines if line.endswith("}")]
+    except ValueError:
+        raise UserError(f"{path}: cannot be read as JSON") from None
+
+
+def write_lines(path: Path, records: Iterable[Record]) -> None:
+    write_whole(path, "".join(map(_line, records)).encode())
+
+
+def _line(record: Record) -> str:
+    return json.dumps(record.to_json()) + "\n"

@@ -5,15 +5,16 @@ lie on its machine and opens no triple file itself.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from secure_kg.data.soundness import Faults
+from secure_kg.runs.records.client_result import ClientResult
 
 _BLEMISHES: Final = ("untrained_entities", "untrained_relations", "valid_with_untrained", "test_with_untrained")
 _WARNING: Final = "these figures are not comparable with those of a sound split"
 
 
-def leaky_split(results: Sequence[dict[str, Any]], clients: int, *, allowed: bool) -> dict[str, Any] | None:
+def leaky_split(results: Sequence[ClientResult], clients: int, *, allowed: bool) -> dict[str, int] | None:
     """Counts of damage over the clients whose results are here; None if the split is known to be sound.
 
     Without leave (`allowed`) a client refuses to train on a damaged split, so a client that is elsewhere had a sound
@@ -31,7 +32,7 @@ def leaky_split(results: Sequence[dict[str, Any]], clients: int, *, allowed: boo
     }
 
 
-def blemishes(results: Sequence[dict[str, Any]]) -> dict[str, int] | None:
+def blemishes(results: Sequence[ClientResult]) -> dict[str, int] | None:
     """Held-out names without a training triple, over the clients whose results are here; None if none are."""
     found, counted = _added(results)
     if not counted:
@@ -41,9 +42,8 @@ def blemishes(results: Sequence[dict[str, Any]]) -> dict[str, int] | None:
     return {name: counts[name] for name in told} | {"clients_counted": counted}
 
 
-def leak_warning(summary: dict[str, Any]) -> str | None:
+def leak_warning(leaky: dict[str, int] | None) -> str | None:
     """The line that comes before every figure of a run on a leaky split. Older summaries say nothing of it."""
-    leaky = summary.get("leaky_split")
     if leaky is None:
         return None
     counts = {name: count for name, count in leaky.items() if name in Faults().counts()}
@@ -63,9 +63,8 @@ def leak_warning(summary: dict[str, Any]) -> str | None:
     return f"LEAKY SPLIT: {what}{of}; {_WARNING}"
 
 
-def blemish_note(summary: dict[str, Any]) -> str | None:
+def blemish_note(counts: dict[str, int] | None) -> str | None:
     """One line, if there is anything to tell."""
-    counts = summary.get("split_blemishes")
     if counts is None:
         return None
     notes = []
@@ -80,7 +79,7 @@ def blemish_note(summary: dict[str, Any]) -> str | None:
     return "; ".join(notes) or None
 
 
-def _added(results: Sequence[dict[str, Any]]) -> tuple[Faults, int]:
+def _added(results: Sequence[ClientResult]) -> tuple[Faults, int]:
     """The faults of those clients that tell theirs, and how many do."""
-    told = [Faults(**result["split_faults"]) for result in results if "split_faults" in result]
+    told = [Faults(**result.split_faults) for result in results if result.split_faults is not None]
     return sum(told, start=Faults()), len(told)

@@ -181,10 +181,10 @@ def test_the_documented_formula_is_the_count(clients: int, rows: int, dim: int) 
 @pytest.mark.parametrize("clients", [2, 5, 15])
 def test_the_documented_sizes_of_an_evaluation_are_the_counts(clients: int) -> None:
     text = " ".join((ROOT / "docs" / "overhead.md").read_text(encoding="utf-8").split())
-    assert "149 bytes in clear and 450 + 154 k masked" in text
-    assert "771 + 154 k in all, and 35 for a verdict" in text
+    assert "181 bytes in clear and 482 + 154 k masked" in text
+    assert "803 + 154 k in all, and 35 for a verdict" in text
     k = clients - 1
-    sizes = {"plain": 149, "secagg": 450 + 154 * k, "secret": 771 + 154 * k + 35}
+    sizes = {"plain": 181, "secagg": 482 + 154 * k, "secret": 803 + 154 * k + 35}
     for aggregation, size in sizes.items():
         uploads = Uploads(aggregation, clients, 1, 100, 8)  # type: ignore[arg-type]
         assert sum(uploads.evaluation(1).values()) == size

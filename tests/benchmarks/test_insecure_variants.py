@@ -48,7 +48,7 @@ def test_a_whole_run_of_a_variant_comes_to_its_end(tmp_path: Path, variant: str)
     if variant == "reused-masks":
         assert max(mask_keys(seen).values()) > 1
     if variant == "short-mask-keys":
-        assert [dropout["client"] for dropout in summary["dropouts"]] == [4]
+        assert [dropout.client for dropout in summary.dropouts] == [4]
     assert any(isinstance(one.message, ShareKeys) for one in seen) == (variant != "plain-twin")
 
 

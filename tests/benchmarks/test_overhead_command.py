@@ -54,7 +54,7 @@ def test_a_client_falls_silent_and_comes_back(capsys: pytest.CaptureFixture[str]
     figures = report["secagg_dropout"]
     assert [dropout["client"] for dropout in figures["dropouts"]] == [4]
     assert figures["waited_in_vain_seconds"] > 0
-    assert len(figures["ratios"]) == figures["rounds_counted"] <= 1  # none if it fell silent between count and sum
+    assert len(figures["ratios"]) == figures["rounds_counted"] <= 1  # none if it dropped out between count and sum
     if figures["rounds_counted"]:
         assert (
             figures["bytes_ratio"] == figures["bytes_up"] / report["plain"]["bytes_up"] < figures["client_bytes_ratio"]

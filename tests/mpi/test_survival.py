@@ -76,7 +76,7 @@ def test_a_killed_client_costs_that_client_only(tmp_path: Path, ranks: int | Non
     (dropout,) = result["dropouts"]
     assert dropout["client"] == VICTIM
     assert "returned" not in dropout
-    assert f"dropout: client {VICTIM} fell silent in round {dropout['round']}" in out
+    assert f"dropout: client {VICTIM} dropped out in round {dropout['round']}" in out
     assert 0 < dropout["round"] < result["rounds"] == 60
     assert [client["client"] for client in result["clients"]] == [1, 3]
     wait_until(lambda: all(gone(pid) for pid in workers), 10)
@@ -104,7 +104,7 @@ def test_a_continued_client_takes_part_again(tmp_path: Path) -> None:
         os.kill(worker, signal.SIGSTOP)
         assert job.stdout is not None
         lines = iter(job.stdout.readline, "")
-        assert any("fell silent" in line for line in lines)
+        assert any("dropped out" in line for line in lines)
         os.kill(worker, signal.SIGCONT)
         assert any(f"client {VICTIM} is back" in line for line in lines)
         assert job.poll() is None  # and it goes on

@@ -216,7 +216,7 @@ def contribution(client: PartyId) -> Contribution:
 
 
 def unheard(parties: Collection[PartyId], step: str) -> None:
-    raise AssertionError(f"{parties} are silent in {step}")
+    raise AssertionError(f"{parties} drop out in {step}")
 
 
 def masked_sum(transport: MpiTransport) -> Any:
@@ -239,7 +239,7 @@ def masked_sum(transport: MpiTransport) -> Any:
 
 
 def left_out(transport: MpiTransport) -> Any:
-    """Client 2 is silent in one sum, hears that it was left out, sends its stale input, and is in the next sum."""
+    """Client 2 drops out in one sum, hears that it was left out, sends its stale input, and is in the next sum."""
     conversation, tasks = Conversation(transport, SESSION), [sum_of_all(1), sum_of_all(2)]
     if transport.party != SERVER:
         client = PlainSumClient()

@@ -1,4 +1,4 @@
-"""Whole masked sums in one thread and without a transport, with whoever falls silent at whichever step."""
+"""Whole masked sums in one thread and without a transport, with whoever drops out at whichever step."""
 
 import gc
 import types

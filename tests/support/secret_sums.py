@@ -69,7 +69,7 @@ def run(
     stop: tuple[PartyId, type[wire.Message]] | None = None,
     watch: Callable[[Conversation], Conversation] = lambda conversation: conversation,
 ) -> Run:
-    """Each sum of `tasks` in turn; whoever has an input contributes. `stop`: who falls silent, before saying what."""
+    """Each sum of `tasks` in turn; whoever has an input contributes. `stop`: who drops out, before saying what."""
     made, waiting = Run([], {}), patience or Foreseen()
 
     def take_part(conversation: Conversation) -> None:

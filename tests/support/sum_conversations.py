@@ -31,7 +31,7 @@ PURPOSE = "rows"
 FIRST, SECOND = RoundId(1), RoundId(2)
 SEMI_HONEST = ThreatModel(0.25, 0.4)
 ACTIVE = ThreatModel(0.25, 0.25, "active")
-"""Of four clients both bear one that falls silent and give up with two."""
+"""Of four clients both bear one that drops out and give up with two."""
 
 
 def everyone(count: int) -> list[PartyId]:
@@ -88,7 +88,7 @@ SIGNED = Twin(
 )
 TWINS = {"plain": PLAIN, "secagg": SECAGG, "signed": SIGNED}
 EVERY_STEP = [(name, step) for name, twin in TWINS.items() for step in twin.says]
-"""Every step of every twin in which a client can misbehave or fall silent."""
+"""Every step of every twin in which a client can misbehave or drop out."""
 
 Inputs = Mapping[PartyId, Contribution]
 
@@ -129,7 +129,7 @@ def is_sum_of(collected: Collected, layout: SumLayout, inputs: Inputs, parties: 
 
 class Foreseen(Patience):
     """Does not wait at all for those of whom it is known that they will not answer, and for the others as long as a
-    test may take: who counts as silent never depends on how fast the machine is."""
+    test may take: who counts as a dropout never depends on how fast the machine is."""
 
     def __init__(self, *silent: tuple[str, PartyId]) -> None:
         super().__init__(PATIENCE, PATIENCE)
@@ -150,7 +150,7 @@ class Silences:
 
 
 class Stopped(Exception):
-    """A client has fallen silent for good."""
+    """A client has dropped out for good."""
 
 
 Bend: TypeAlias = Callable[[wire.Message, RoundId], wire.Message | wire.Frame]

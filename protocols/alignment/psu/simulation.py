@@ -2,7 +2,7 @@
 
 Parties:     the functions and objects of a real job, one thread, no network; the masked sum is that of
              `protocols.sums.secagg.simulation`, with every message as a frame.
-Adversary:   none: everybody is honest, and clients fall silent where they are told to.
+Adversary:   none: everybody is honest, and clients drop out where they are told to.
 Not covered: the network; agreeing on the clients' key (`protocols.session.group_key`), once per session; the vote on
              the places (`protocols.alignment.psu.vote`), a sum of two entries.
 Cost:        the sum of all parties' work. Memory is O(1) tables and the tags of all clients: a table is written,

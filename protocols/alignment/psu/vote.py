@@ -29,7 +29,7 @@ cases all that receive it stop alike. To make an objection vanish the server wou
 several clients that object cancel with probability 1/(p - 1) at most; they themselves stop even then.
 
 Clients that are missing. The vote is that of the clients that are left, with the threshold of every masked sum. What is
-opened of a client that fell silent, or that the server says did, is the masks it shares with others, never its self
+opened of a client that dropped out, or that the server says did, is the masks it shares with others, never its self
 mask and never its group mask: its vote stays uniform. It has no part in what follows, and what it says of it (that it
 was left out, or, if it is sent a total without its vote, the words of a refusal) does not depend on its vote. Each
 client answers for one set of survivors in a sum, so a server cannot have votes of two sets opened and compare them.

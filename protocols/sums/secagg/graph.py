@@ -4,7 +4,7 @@ Parties:     the participants of one sum. Each computes the graph from its own r
              nobody has to believe the server who is whose neighbour.
 Adversary:   a semi-honest server with some of the participants.
 Reveals:     nothing: the graph is a function of public values.
-Assumes:     SHA-256 as a random oracle, and a label that was not chosen in view of who is corrupt or falls silent. Then
+Assumes:     SHA-256 as a random oracle, and a label that was not chosen in view of who is corrupt or drops out. Then
              the ring order is a uniform one and `params` says how many neighbours are enough.
 Not covered: a server that tries labels until the order suits it; it is met by the complete graph, which has no order.
 Reference:   Bell et al., CCS 2020, section 3 (the randomly relabelled Harary graph of even degree).

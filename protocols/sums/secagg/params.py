@@ -2,9 +2,9 @@
 
 Parties:     n clients of one sum, 1 server. Every client reckons the parameters from its own copy of the declaration.
 Adversary:   the server (semi-honest or active) with at most c = floor(corrupt n) clients; at most d = floor(dropout n)
-             clients fall silent at any point of the sum, before or after their input.
+             clients drop out at any point of the sum, before or after their input.
 Reveals:     nothing: parameters are functions of public figures.
-Assumes:     who is corrupt and who falls silent does not depend on the ring order of a sparse graph (see `graph`).
+Assumes:     who is corrupt and who drops out does not depend on the ring order of a sparse graph (see `graph`).
              Against an active server: a client answers one unmask request per sum, and those who answer have first
              agreed on one set of survivors. Without that agreement 2t > n + c keeps both secrets of one client from
              opening, and no more: the server may tell everyone a different set of survivors and open only what few of
@@ -22,7 +22,7 @@ silent gives neither, so that either of its secrets must come from its k neighbo
 The complete graph, k = n - 1:
     privacy      t >= c + 1: the corrupt shares alone open nothing.
     two honest   n - d >= c + 2: a sum over one honest client is that client's input.
-    correctness  t <= n - d: enough shares are left, of survivors and of silent clients alike.
+    correctness  t <= n - d: enough shares are left, of survivors and of dropouts alike.
     active       2t > n + c: the server tells some honest clients that u survived (a shares of u's seed) and the
                  others that it did not (b shares of its mask key). a + b <= n - c, and both secrets open if
                  a + c >= t and b + c >= t, which can be had if and only if 2t <= n + c.
@@ -37,7 +37,7 @@ clients among k drawn without replacement from n - 1 of which m are marked:
                         of n places. (To cut the ring takes two such rows, so the bound is generous.)
     (iii) correctness   n max(P[X >= k + 2 - M], P[Y >= k + 1 - t]) <= 2^-correctness, X ~ Hyp(d), Y ~ Hyp(d - 1) and
                         M = `min_survivors`. A survivor answers if itself and its k - X neighbours left are M; then its
-                        secret opens too, because M >= t. A silent client's secrets need k - Y >= t. There is none if
+                        secret opens too, because M >= t. A dropout's secrets need k - Y >= t. There is none if
                         d = 0, and then Y's term is missing.
     two honest          n - d >= c + 2, as above.
 The smallest k for which some t >= 2 satisfies all of them is taken, and the largest t that satisfies (iii) for this k.
@@ -78,7 +78,7 @@ class ThreatModel:
     corrupt: float
     """At most floor(corrupt n) clients are on the server's side."""
     dropout: float
-    """At most floor(dropout n) clients fall silent in one sum."""
+    """At most floor(dropout n) clients drop out in one sum."""
     server: Server = "semi-honest"
     security_bits: int = 40
     """Statistical: each way in which a sparse graph can fail to hide has probability at most 2^-this."""
@@ -132,7 +132,7 @@ class SumParameters:
     min_survivors: int
     """How many members of a client's closed neighbourhood must survive before it answers an unmask request."""
     least_present: int = 0
-    """How many participants must be left in all: the server gives a sum up that loses more than declared."""
+    """How many participants must be left in all: the server abandons a sum that loses more than declared."""
 
     @property
     def complete(self) -> bool:

@@ -129,7 +129,7 @@ class Withheld:
 def withheld(terms: BoundTerms, recorded: RecordedSum) -> Iterator[Withheld]:
     """Keys and shares that were not passed on to everybody for whom they were.
 
-    By the public graph of the sum, and among those whom the server went on with: one that fell silent before a step was
+    By the public graph of the sum, and among those whom the server went on with: one that dropped out before a step was
     over is shown to nobody, and one that can no longer be reached is shown to the others all the same.
     """
     graph = terms.graph

@@ -2,7 +2,7 @@
 
 Parties:     the very objects of a real job (`SecAggSession`, `SecAggClient`, `SecAggServer`), one thread, no network.
              Every message becomes a frame of `protocols.foundation.wire` and is decoded again by its receiver.
-Adversary:   none: everybody is honest, and clients fall silent where they are told to.
+Adversary:   none: everybody is honest, and clients drop out where they are told to.
 Not covered: the network. Times are those of computing alone; (de)serialisation is measured apart from it.
 Cost:        the sum of all parties' work. Memory is O(n k) for keys and shares and O(1) vectors: an input is made,
              masked, added by the server and dropped before the next client's.

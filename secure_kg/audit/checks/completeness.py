@@ -1,7 +1,5 @@
 """Is the conversation whole? Every round, evaluation and result that the run had must stand in the record."""
 
-from typing import Any
-
 from protocols.holders.interface import PURPOSE as HOLDERS
 from protocols.session.conversation import Abandon, Back, LeaveOut
 from protocols.sums.plain import ClearInput
@@ -13,13 +11,14 @@ from secure_kg.federation.plan.messages import Goodbye, TrainRound, Welcome
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.words import counted
+from secure_kg.runs.records.summary import Summary
 
 
 class Completeness(Check):
     id = "whole-conversation"
     question = "Does the record lack rounds, evaluations or results, or have messages of strangers?"
 
-    def __init__(self, config: RunConfig, clients: int, summary: dict[str, Any] | None) -> None:
+    def __init__(self, config: RunConfig, clients: int, summary: Summary | None) -> None:
         """`summary`: of a run that came to its end."""
         super().__init__(config, clients)
         self._summary = summary
@@ -34,9 +33,9 @@ class Completeness(Check):
         self._since: dict[int, int] = {}
         """By client that is left out: since which round."""
         self._away = {
-            (number, int(one["client"]))
-            for one in (summary or {}).get("dropouts", ())
-            for number in range(one["round"], one.get("returned", config.rounds) + 1)
+            (number, one.client)
+            for one in (summary.dropouts if summary is not None else ())
+            for number in range(one.round, (config.rounds if one.returned is None else one.returned) + 1)
         }
         """Rounds that went on without a client, by the record and by what the run says of itself."""
 
@@ -82,7 +81,7 @@ class Completeness(Check):
         """By what the run says of itself; of a run without an end, by the rounds that come after."""
         self._return(*self._since)
         missing, complete = Evidence(), self._summary is not None
-        last = int(self._summary["rounds"]) if self._summary is not None else max(self._trained, default=0)
+        last = self._summary.rounds if self._summary is not None else max(self._trained, default=0)
         for number in range(1, last + 1):
             if self._nobody_there(number):
                 continue

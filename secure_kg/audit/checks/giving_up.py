@@ -1,8 +1,8 @@
-"""A step of a sum ends for all clients alike, and a sum is given up for a reason only.
+"""A step of a sum ends for all clients alike, and a sum is abandoned for a reason only.
 
 A client trains between two steps of the sum of rows. A server that lets one client go on and tells the others that the
 sum is over has that client train alone; one that gives sum after sum up has all clients train without ever reading what
-they give. An honest server answers everybody who has answered it, and gives a sum up if a client refuses, or if too
+they give. An honest server answers everybody who has answered it, and abandons a sum if a client refuses, or if too
 few answer. It goes on without those who do not, and tells only those who did.
 """
 

@@ -39,13 +39,15 @@ class Integrity:
         self._receipts.end_run()
 
     def _compare_with_summary(self, recording: Recording, last: bool) -> None:
-        said = (self._run.summary or {}).get("transcript")
-        if not isinstance(said, dict) or said.get("file") != recording.path.name:
-            if last and self._run.summary is not None and isinstance(said, dict):
-                self._differs.add(f"summary.json speaks of {said.get('file')}, which is not the last transcript")
+        said = self._run.summary.transcript if self._run.summary is not None else None
+        if said is None:
+            return
+        if said.file != recording.path.name:
+            if last:
+                self._differs.add(f"summary.json speaks of {said.file}, which is not the last transcript")
             return
         seal = recording.seal
-        if recording.damage is None and (seal is None or seal.link.hex() != said.get("last_link")):
+        if recording.damage is None and (seal is None or seal.link.hex() != said.last_link):
             self._differs.add(f"{recording.path.name} does not end as summary.json says it did")
 
     def findings(self) -> list[Finding]:

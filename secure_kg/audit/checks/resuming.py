@@ -12,9 +12,8 @@ from secure_kg.audit.view.findings import Evidence, Finding
 from secure_kg.audit.view.read import Observation
 from secure_kg.audit.view.snapshots import Snapshots
 from secure_kg.federation.plan.messages import Finish, SaveCheckpoint, Saved, TrainRound, Welcome
-from secure_kg.federation.plan.run_plan import UNION
+from secure_kg.federation.plan.run_plan import UNION, RunPlan
 from secure_kg.federation.plan.settings import RunConfig
-from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.words import counted
 
 
@@ -74,7 +73,7 @@ class Resuming(Check):
 
     def _go_on(self, welcome: Welcome) -> None:
         number, where = welcome.rounds_done, f"session {self._session} goes on after round {welcome.rounds_done}"
-        if number and not welcome.aligned and STRATEGIES[self.config.strategy].shared is not None:
+        if number and not welcome.aligned and RunPlan(self.config, self.clients).aligned_block is not None:
             self._accused = self._session
             self._again.add(f"{where}, and is said to have no alignment")
         if number < self._complete:

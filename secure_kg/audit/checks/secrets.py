@@ -149,7 +149,7 @@ def _weights_of(total: OpenedSum) -> Words | None:
     vector = total.vector.astype(np.uint64, copy=False)
     if total.purpose == union_names.PURPOSE:
         weights: Words = vector.reshape(union_names.POSITION_ENTRIES, -1)[0]
-        there: Words = weights[weights != 0]  # not so where all holders have fallen silent since the union
+        there: Words = weights[weights != 0]  # not so where all holders have dropped out since the union
         return there
     if total.attempt is None:
         return None

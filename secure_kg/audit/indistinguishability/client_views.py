@@ -1,7 +1,7 @@
 """Real and simulated views of a client, on fixed inputs: what it sees of rows when holders are counted.
 
 The counterpart of `experiments` for the other side of the table. Client 1 takes part in three counts, with bounds of 3,
-4 and 3 again; in the last one a client falls silent before its input and another one after it. The rows cover every
+4 and 3 again; in the last one a client drops out before its input and another one after it. The rows cover every
 number of other holders, among those that client 1 holds itself as among those that it does not. The distinguisher knows
 these numbers exactly; the simulator is told them up to the bound only (`protocols.ideal.client_count`).
 """

@@ -2,7 +2,7 @@
 
 The definition lets the distinguisher choose the inputs, so they are fixed, known to it, and picked to be easy to
 recognise: a client whose values are all zero, one whose values are all as large as they may be, values that hardly
-change between two rounds. In the last sum of each session one client falls silent before its input and another one
+change between two rounds. In the last sum of each session one client drops out before its input and another one
 after it, so that mask keys are opened as well as seeds. What is not fixed is what clients draw at random.
 """
 

@@ -65,7 +65,7 @@ _OF_A_RUN: Final[Fields] = {
     talk.Abort: {"reason": Field("public", "why the job ended, in words")},
     talk.LeaveOut: {},
     talk.Back: {},
-    talk.Abandon: {"purpose": PURPOSE, "reason": Field("public", "why a sum was given up, in words")},
+    talk.Abandon: {"purpose": PURPOSE, "reason": Field("public", "why a sum was abandoned, in words")},
 }
 """Messages of every run, whatever its protocols."""
 

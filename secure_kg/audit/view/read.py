@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from protocols.alignment import plain as plain_union
 from protocols.alignment.psu import attempts
@@ -26,7 +25,8 @@ from secure_kg.federation.plan import messages as federation_messages
 from secure_kg.federation.plan.messages import Hello, Welcome
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
-from secure_kg.runs.run_folder import read_json
+from secure_kg.runs.records.summary import Summary
+from secure_kg.runs.run_folder import RunFolder
 
 # Imported for their message types: a frame of an unknown kind cannot be read.
 _MESSAGE_MODULES = (
@@ -138,7 +138,7 @@ class AuditedRun:
     path: Path
     config: RunConfig
     recordings: tuple[Recording, ...]
-    summary: dict[str, Any] | None
+    summary: Summary | None
     """None if the run did not come to its end."""
 
     @property
@@ -160,7 +160,7 @@ def open_run(path: Path) -> AuditedRun:
     transcripts = sorted(path.glob("transcript-*.bin"), key=_start)
     if not transcripts:
         raise UserError(f"{path}: has no transcript; run the job again with --transcript")
-    summary = read_json(path / "summary.json") if (path / "summary.json").exists() else None
+    summary = RunFolder(path).summary()
     return AuditedRun(path, config, tuple(Recording(transcript) for transcript in transcripts), summary)
 
 

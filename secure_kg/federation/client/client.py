@@ -229,7 +229,7 @@ class FederationClient:
             self._train_locally(round_id)
             return
         if self._in_vain >= MOST_IN_VAIN + 2 * self._plan.settings.checkpoint_every:
-            raise PeerMisbehaved(f"this client has trained for {self._in_vain} sums in a row that were given up")
+            raise PeerMisbehaved(f"this client has trained for {self._in_vain} sums in a row that were abandoned")
         self._in_vain += 1
         self._blocks.prepare(round_id)
         if self._plan.trains(round_id):

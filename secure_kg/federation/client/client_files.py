@@ -15,6 +15,7 @@ from secure_kg.foundation.errors import UserError
 from secure_kg.learning.learner import TrainStats
 from secure_kg.runs import checkpoint
 from secure_kg.runs.peak_memory import peak_memory_mb
+from secure_kg.runs.records.client_result import ClientResult
 from secure_kg.runs.run_folder import write_json
 from secure_kg.runs.stopwatch import Stopwatch
 
@@ -70,30 +71,30 @@ def write_result(context: ClientContext, count: OwnCount, metrics: Metrics) -> N
     """Write the client's own model and result."""
     model = _numpy(context.learner.parameters_state())
     checkpoint.save_arrays(context.folder / "model.safetensors", model, {})
-    write_json(context.folder / "result.json", _result(context, count, metrics))
+    write_json(context.folder / "result.json", _result(context, count, metrics).to_json())
 
 
-def _result(context: ClientContext, count: OwnCount, metrics: Metrics) -> dict[str, Any]:
+def _result(context: ClientContext, count: OwnCount, metrics: Metrics) -> ClientResult:
     traffic, times, figures = context.conversation.transport.traffic, _times(context), metrics.figures()
     held = sum(len(rows.positions.own) for rows in context.shared)
     averaged = sum(rows.averaged_of_own for rows in context.shared)
-    return {
-        "client": context.party,
-        **figures,
-        "metrics": metrics.described(figures),
-        **context.learner.about(),
-        "rows_averaged": averaged,
-        "rows_kept_local": held - averaged,
-        "refused_evaluations": count.refused,
-        "clipped_values": context.losses.clipped,
-        "max_fixed_point_error": context.losses.max_error,
-        "seconds": times.seconds,
-        "cpu_seconds": times.cpu_seconds,
-        "peak_memory_mb": peak_memory_mb(),
-        "late_messages": context.conversation.late_messages,
-        "messages_sent": traffic.total("sent").messages,
-        "messages_received": traffic.total("received").messages,
-    }
+    return ClientResult(
+        client=context.party,
+        figures=figures,
+        metrics=metrics.described(figures),
+        about=context.learner.about(),
+        rows_averaged=averaged,
+        rows_kept_local=held - averaged,
+        refused_evaluations=count.refused,
+        clipped_values=context.losses.clipped,
+        max_fixed_point_error=context.losses.max_error,
+        seconds=times.seconds,
+        cpu_seconds=times.cpu_seconds,
+        peak_memory_mb=peak_memory_mb(),
+        late_messages=context.conversation.late_messages,
+        messages_sent=traffic.total("sent").messages,
+        messages_received=traffic.total("received").messages,
+    )
 
 
 def _times(context: ClientContext) -> Stopwatch:

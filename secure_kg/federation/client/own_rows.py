@@ -111,7 +111,7 @@ class OwnRows:
     def begin_round(self) -> None:
         """Go back to the last mean of every row that has one, whatever this client has trained since.
 
-        A sum that was given up leaves a client with rows of its own. If it went on from them, a server could have one
+        A sum that was abandoned leaves a client with rows of its own. If it went on from them, a server could have one
         client train alone, round after round, and then read in a sum with the others how far it has come.
         """
         self._put(self._applied.averaged[self.positions.own] > 0)

@@ -1,16 +1,17 @@
 """Disclosures of one run: those of the protocols that it uses, with its own figures filled in."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from protocols.bundles import Aggregation, Alignment
 from protocols.foundation.disclosure import Disclosure, Learned, Subject, learned
 from protocols.registry import AGGREGATIONS, ALIGNMENTS
 from protocols.session.disclosure import GROUP_KEY
+from secure_kg.federation.plan.blocks import Block
+from secure_kg.federation.plan.recorded import RecordedBlock, RecordedSettings
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
-from secure_kg.federation.plan.strategies import STRATEGIES, Shared
+from secure_kg.federation.plan.strategies import STRATEGIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,51 +28,60 @@ class Statement:
 class Disclosed:
     """What the protocols of a run tell whom."""
 
-    shared: Shared | None
+    shared: str | None
+    """What is shared, in a word; None: nothing."""
     sums: Aggregation
     alignment: Alignment
     reveal_names: bool
     least_holders: int
+    aligned: bool
+    """Whether names are aligned."""
     other_sums: tuple[Aggregation, ...] = ()
     """Of blocks that have an aggregation of their own."""
 
     @classmethod
     def of(cls, config: RunConfig) -> "Disclosed":
         blocks = RunPlan(config, config.clients or 1).blocks
-        names = dict.fromkeys(block.aggregation for block in blocks if block.aggregation != config.aggregation)
         return cls(
-            STRATEGIES[config.strategy].shared,
+            _in_a_word(blocks),
             config.sum_protocol,
             config.alignment_protocol,
             config.reveal_names,
             config.least_holders,
-            tuple(AGGREGATIONS[name] for name in names),
+            any(block.aligned for block in blocks),
+            _others(config.aggregation, blocks),
         )
 
     @classmethod
-    def of_summary(cls, config: Mapping[str, Any]) -> "Disclosed":
-        """`config`: the settings in a summary, among which the least number of holders is filled in."""
+    def of_summary(cls, settings: RecordedSettings) -> "Disclosed":
+        """`settings`: those in a summary."""
+        blocks: Sequence[Block | RecordedBlock] = settings.blocks or ()
+        shared = STRATEGIES[settings.strategy].shared
+        if settings.blocks is None and shared is not None:
+            blocks = [RecordedBlock(name=shared, aligned=True, aggregation=settings.aggregation)]
         return cls(
-            STRATEGIES[config["strategy"]].shared,
-            AGGREGATIONS[config["aggregation"]],
-            ALIGNMENTS[config["alignment"]],
-            config["reveal_names"],
-            config["min_holders"],
+            _in_a_word(blocks),
+            AGGREGATIONS[settings.aggregation],
+            ALIGNMENTS[settings.alignment],
+            settings.reveal_names,
+            settings.min_holders,
+            any(block.aligned for block in blocks),
+            _others(settings.aggregation, blocks),
         )
 
     @property
     def of_alignment(self) -> tuple[Disclosure, ...]:
-        """Nothing where no rows are shared."""
-        return self.alignment.disclosures(self.reveal_names) if self.shared is not None else ()
+        """Nothing where no names are aligned."""
+        return self.alignment.disclosures(self.reveal_names) if self.aligned else ()
 
     @property
     def of_count(self) -> tuple[Disclosure, ...]:
         """Nothing where rows of any number of holders are added up."""
-        return (self.sums.count.disclosure,) if self.shared is not None and self.least_holders > 1 else ()
+        return (self.sums.count.disclosure,) if self.aligned and self.least_holders > 1 else ()
 
     @property
     def has_keys(self) -> bool:
-        aligned = self.alignment.needs_keys and self.shared is not None
+        aligned = self.alignment.needs_keys and self.aligned
         return aligned or any(one.needs_keys for one in (self.sums, *self.other_sums))
 
     @property
@@ -101,3 +111,14 @@ class Disclosed:
     def with_a_client(self) -> list[str]:
         """Per protocol: what a client on the server's side opens to it."""
         return [f"{one.title}: {one.with_a_client}" for one in self.all]
+
+
+def _in_a_word(blocks: Sequence[Block | RecordedBlock]) -> str | None:
+    """The aligned block by its name, or all of them."""
+    aligned = [block.name for block in blocks if block.aligned]
+    return " and ".join(aligned or [block.name for block in blocks]) or None
+
+
+def _others(aggregation: str, blocks: Sequence[Block | RecordedBlock]) -> tuple[Aggregation, ...]:
+    names = dict.fromkeys(block.aggregation for block in blocks if block.aggregation != aggregation)
+    return tuple(AGGREGATIONS[name] for name in names)

@@ -34,7 +34,7 @@ _LOCAL_FIELDS: Final = frozenset(
 FORMAT: Final = 2
 """2: results hold Hits@5 and ranks. 1: they do not; config files of that time do not say so."""
 _LEAST: Final = {"rounds": 1, "eval_every": 1, "patience": 1, "min_participants": 2, "min_holders": 1}
-# The share of clients that may fall silent in a sum unless told otherwise; an active server leaves room for fewer.
+# The share of clients that may drop out in a sum unless told otherwise; an active server leaves room for fewer.
 _USUAL_DROPOUT: Final = {"semi-honest": 0.4, "active": 0.25}
 
 

@@ -2,28 +2,12 @@
 
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from typing import Any
 
 from protocols.foundation.errors import PeerLost
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.session.conversation import Conversation, LeaveOut
 from protocols.session.patience import Patience
-
-
-@dataclass(slots=True)
-class Dropout:
-    """One absence, as the summary tells it."""
-
-    client: int
-    round: int
-    step: str
-    returned: int | None = None
-    """The round from which the client took part again."""
-
-    def record(self) -> dict[str, Any]:
-        back = {} if self.returned is None else {"returned": self.returned}
-        return {"client": self.client, "round": self.round, "step": self.step, **back}
+from secure_kg.runs.records.events import Dropout
 
 
 class Attendance:
@@ -34,7 +18,8 @@ class Attendance:
         self.dropouts: list[Dropout] = []
         self._clients = tuple(sorted(clients))
         self._patience, self._report = patience, report
-        self._absent: dict[PartyId, Dropout] = {}
+        self._absent: dict[PartyId, int] = {}
+        """By client that is absent: the place of its dropout."""
         self._untold: set[PartyId] = set()
         """Left out, but with an earlier message not taken yet, so that they could not be told."""
 
@@ -52,12 +37,11 @@ class Attendance:
         """Go on without `parties`. They are told once; after that nothing is sent until they answer."""
         for party in sorted(set(parties) & self.present):
             self.present.discard(party)
-            dropout = Dropout(int(party), int(round_id), step)
-            self.dropouts.append(dropout)
-            self._absent[party] = dropout
+            self._absent[party] = len(self.dropouts)
+            self.dropouts.append(Dropout(int(party), int(round_id), step))
             self._untold.add(party)
             when = f"in round {round_id}" if round_id else "during set-up"
-            self._report(f"client {party} fell silent {when} ({step}): going on with {len(self.present)} clients")
+            self._report(f"client {party} dropped out {when} ({step}): going on with {len(self.present)} clients")
         self._tell(conversation, round_id)
 
     def look_for_returned(self, conversation: Conversation, round_id: RoundId) -> set[PartyId]:
@@ -65,11 +49,12 @@ class Attendance:
         self._tell(conversation, round_id)
         returned = {
             party
-            for party, dropout in sorted(self._absent.items())
-            if party not in self._untold and dropout.round and conversation.came_back(party)
+            for party, place in sorted(self._absent.items())
+            if party not in self._untold and self.dropouts[place].round and conversation.came_back(party)
         }
         for party in sorted(returned):
-            self._absent.pop(party).returned = int(round_id)
+            place = self._absent.pop(party)
+            self.dropouts[place] = self.dropouts[place].back(int(round_id))
             self.present.add(party)
             self._patience.returned(party)
             self._report(f"client {party} is back in round {round_id}")

@@ -10,7 +10,7 @@ Free of torch and of MPI.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from protocols.foundation.errors import ProtocolError
 from protocols.transport.base import Transport
@@ -21,10 +21,11 @@ from secure_kg.federation.server.server import FederationServer, Report
 from secure_kg.foundation.errors import InternalError, UserError
 from secure_kg.report.page import run_report
 from secure_kg.runs.outcome import ServerOutcome
+from secure_kg.runs.records.summary import Summary
 from secure_kg.runs.run_folder import RunFolder, locked
 from secure_kg.runs.summary import summarise
 
-Show: TypeAlias = Callable[[dict[str, Any], Path], None]
+Show: TypeAlias = Callable[[Summary, Path], None]
 """Tells the user the summary of the run in a folder."""
 
 
@@ -33,7 +34,7 @@ class Served:
     """The outcome of a job at its server."""
 
     path: Path
-    summary: dict[str, Any] = field(repr=False)
+    summary: Summary = field(repr=False)
     complete: bool
     """Whether every client is there at the end."""
 
@@ -62,7 +63,7 @@ def serve(
 
 def run_in_folder(
     config: RunConfig, path: Path, *, resume: bool, work: Callable[[RunFolder], ServerOutcome]
-) -> dict[str, Any]:
+) -> Summary:
     """Hold the folder of a run while `work` is done in it, and write its report and summary. Returns the summary.
 
     A folder in which nothing has happened does not outlast a mistake.

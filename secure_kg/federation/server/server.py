@@ -4,7 +4,7 @@ It sees what the chosen protocols reveal to it and nothing else: it opens no tri
 aggregation reads only sums, of rows as well as of metrics, and under secret aggregation not even those. It may decide
 when to stop; what a client sends is decided by the client.
 
-A client that falls silent in any step, because it is slow, stopped or dead, costs that client only: the sum is that of
+A client that drops out in any step, because it is slow, stopped or dead, costs that client only: the sum is that of
 the others, the federation goes on, and a client that comes back is taken in again. A sum that too few are left for is
 given up and the shared rows stay as they are.
 """

@@ -19,7 +19,7 @@ from secure_kg.federation.server.ledger import Ledger
 from secure_kg.foundation.errors import UserError
 
 _MOST_ABANDONED: Final = 10
-"""So many sums given up one after the other end the job: it would run on without learning anything."""
+"""So many sums abandoned one after the other end the job: it would run on without learning anything."""
 
 
 class RoundSum(NamedTuple):
@@ -48,7 +48,7 @@ class Summing:
         ledger.sums = list(self._sums.values())
         self._holders = twins.holder_server(config, keys)
         self.refused = False
-        """Whether a client did not help to open the last sum that was given up."""
+        """Whether a client did not help to open the last sum that was abandoned."""
 
     def add_up(
         self, sums: Sequence[RoundSum], patience: Patience | None = None, among: Collection[PartyId] | None = None
@@ -87,10 +87,10 @@ class Summing:
         """`rest`: other sums of the same round, for which clients may be waiting already."""
         self.refused = isinstance(problem, SumRefused)
         self._ledger.abandon(int(terms.round), purpose, str(problem))
-        self._report(f"round {terms.round}: the sum of {purpose} was given up: {problem}")
+        self._report(f"round {terms.round}: the sum of {purpose} was abandoned: {problem}")
         for ended in (purpose, *rest):
             self._people.tell(terms.participants, Abandon(ended, str(problem)[:MAX_REASON]))
         # A resumed job may have to give up the sums it repeats, those of training and of evaluation.
         given_up = self._ledger.abandoned_in_a_row
         if given_up >= _MOST_ABANDONED + 2 * self._config.checkpoint_every:
-            raise UserError(f"{given_up} sums in a row were given up, the last one: {problem}") from None
+            raise UserError(f"{given_up} sums in a row were abandoned, the last one: {problem}") from None

@@ -56,7 +56,7 @@ def test_a_sum_is_refused_if_any_counted_client_is_missing(
     found = holders_among(contributors, answers)
     if gone := missing & contributors:
         with pytest.raises(
-            SumAbandoned, match=f"^{len(gone)} clients fell silent after holders were counted: a row may"
+            SumAbandoned, match=f"^{len(gone)} clients dropped out after holders were counted: a row may"
         ):
             found.may_open(frozenset(missing))
     else:
@@ -96,7 +96,7 @@ class Rows:
     def __init__(
         self, kind: Kind, step: str, *, secret_rows: bool, late: bool, counted: Collection[PartyId] = CLIENTS
     ) -> None:
-        """`step`: in which step of the rows client 4 falls silent, or of the count, if it is not `counted`.
+        """`step`: in which step of the rows client 4 drops out, or of the count, if it is not `counted`.
 
         `late`: rows are prepared after the count.
         """
@@ -181,7 +181,7 @@ def test_rows_are_not_opened_if_a_counted_client_is_gone(kind: Kind, step: str, 
     """Whether client 4 goes before it has shared keys for the rows or after; no client gives a share away."""
     a_round = Rows(kind, step, secret_rows=secret_rows, late=late)
     a_round.run()
-    reason = "1 clients fell silent after holders were counted: a row may have too few of them left"
+    reason = "1 clients dropped out after holders were counted: a row may have too few of them left"
     assert reason in a_round.problems[SERVER]
     assert a_round.problems.keys() == {SERVER, ONE, TWO, THREE}
     assert any(a_round.problems[party] == reason for party in CLIENTS[:3])
@@ -197,7 +197,7 @@ def test_rows_are_not_opened_if_a_counted_client_is_gone(kind: Kind, step: str, 
 def test_rows_are_added_up_without_a_participant_that_was_not_counted(
     kind: Kind, late: bool, secret_rows: bool
 ) -> None:
-    """Client 4 falls silent before the count, whether or not it has shared keys for the rows by then."""
+    """Client 4 drops out before the count, whether or not it has shared keys for the rows by then."""
     a_round = Rows(kind, "masked input", secret_rows=secret_rows, late=late, counted=CLIENTS[:3])
     a_round.run()
     assert a_round.problems == {}
@@ -235,7 +235,7 @@ def test_in_a_sparse_graph_one_that_is_gone_ends_the_sum_however_many_hold_its_r
         server = VectorServer(24, SPARSE)
         server.setup(at_server(conversation, clients, Foreseen(), Silences()))
         server.prepare(at_server(conversation, clients, Foreseen(), Silences()), task)
-        with pytest.raises(SumAbandoned, match="1 clients fell silent after holders were counted"):
+        with pytest.raises(SumAbandoned, match="1 clients dropped out after holders were counted"):
             server.collect(at_server(conversation, set(clients) - {gone}, Foreseen(), Silences()), task)
 
     converse({SERVER: serve} | dict.fromkeys(clients, noting))

@@ -88,7 +88,7 @@ def test_answers_come_in_the_order_in_which_rows_are_named(counting: Counting) -
 
 @pytest.mark.parametrize(("name", "step", "message"), EVERY_STEP)
 def test_the_answers_are_those_over_the_survivors(name: str, step: str, message: type[wire.Message]) -> None:
-    """Client 4 falls silent in one step. The next count has everybody else."""
+    """Client 4 drops out in one step. The next count has everybody else."""
     counting, silent, later = TWINS[name], Silences(), task_of(UNION, CLIENTS, 2)
     patience = Foreseen((f"{step}/{PURPOSE}", FOUR))
     honest = counting_in(counting, HELD, TASK, later)
@@ -113,7 +113,7 @@ def test_the_answers_are_those_over_the_survivors(name: str, step: str, message:
 
 @both
 def test_a_total_is_not_sent_to_one_that_is_in_it_and_gone(counting: Counting) -> None:
-    """Client 4 falls silent after its input. Whoever hears of it takes it out of those present."""
+    """Client 4 drops out after its input. Whoever hears of it takes it out of those present."""
     present = set(CLIENTS)
     patience, honest = Foreseen((f"unmasking/{PURPOSE}", FOUR)), counting_in(counting, HELD, TASK)
 

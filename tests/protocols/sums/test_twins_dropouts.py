@@ -35,7 +35,7 @@ from tests.support.sum_conversations import (
 )
 from tests.support.twin_sums import CLIENTS, FOUR, INPUTS, LAYOUT, ONE, TASK, THREE, TWO, every_step, every_twin
 
-# --- who falls silent -----------------------------------------------------------------------------------------------
+# --- who drops out -----------------------------------------------------------------------------------------------
 
 
 GONE_WITHOUT_ITS_INPUT = {"advertise keys", "share keys", "masked input", "input"}
@@ -54,7 +54,7 @@ def test_the_sum_goes_on_exactly_without_a_client_that_falls_silent(name: str, s
         parts |= dict.fromkeys(CLIENTS, honest) | {gone: bent(honest, stopping_at(twin.says[step]))}
         (collected,) = converse(parts)[SERVER]
         assert silent.seen == [({gone}, step_of(step))]
-        # Whoever has sent its input before it fell silent is in the sum.
+        # Whoever has sent its input before it dropped out is in the sum.
         missing = {gone} if step in GONE_WITHOUT_ITS_INPUT else set()
         assert is_sum_of(collected, layout, inputs, set(CLIENTS) - missing)
 
@@ -120,7 +120,7 @@ def test_a_sum_of_too_few_is_abandoned_and_whoever_waits_for_it_is_told(name: st
 
 @every_twin
 def test_the_next_sum_is_exact_after_one_that_was_abandoned(twin: Twin) -> None:
-    """Two of four fall silent in round 1, one of them for good: the other is back in round 2."""
+    """Two of four drop out in round 1, one of them for good: the other is back in round 2."""
     second = task_of(LAYOUT, CLIENTS, SECOND)
     inputs = random_inputs(LAYOUT, CLIENTS, seed=5)
 

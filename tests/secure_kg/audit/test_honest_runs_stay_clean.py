@@ -1,4 +1,4 @@
-"""Dropouts, draws, sums given up and resumed jobs are no cheating: no check of the server calls them that."""
+"""Dropouts, draws, sums abandoned and resumed jobs are no cheating: no check of the server calls them that."""
 
 import time
 from collections.abc import Callable
@@ -83,7 +83,7 @@ def test_a_run_that_was_resumed_for_more_rounds(two_sessions: Path) -> None:
 
 @pytest.mark.parametrize("aggregation", ["secagg", "secret", "plain"])
 def test_a_run_that_broke_off_and_went_on_without_one_client(tmp_path: Path, aggregation: str) -> None:
-    """Round 3 is done again, but not over other clients than before: its sum is given up."""
+    """Round 3 is done again, but not over other clients than before: its sum is abandoned."""
     config = audited_config(4, rounds=5, eval_every=2, checkpoint_every=2, grace=GRACE, aggregation=aggregation)
     broken = run_federation(config, nations(4), tmp_path / "run", trainer_of=trainers(4, stop))
     assert broken.outcome is None
@@ -96,7 +96,7 @@ def test_a_run_that_broke_off_and_went_on_without_one_client(tmp_path: Path, agg
 
 @pytest.mark.parametrize("aggregation", ["secagg", "secret"])
 def test_clients_that_are_slow_and_come_back(tmp_path: Path, aggregation: str) -> None:
-    """Two in four in round 2: the sum is given up. Both miss an evaluation at least, and are evaluated later."""
+    """Two in four in round 2: the sum is abandoned. Both miss an evaluation at least, and are evaluated later."""
 
     def dawdle(number: int) -> None:
         time.sleep(3 * GRACE if number <= 2 else 0)
@@ -123,7 +123,7 @@ def test_a_client_that_dies(tmp_path: Path, aggregation: str, messages: int) -> 
 
 @pytest.mark.parametrize("aggregation", ["secagg", "secret"])
 def test_a_round_in_which_all_drawn_clients_are_slow(tmp_path: Path, aggregation: str) -> None:
-    """Nobody is left who could be told that its sums were given up, and what comes late begins no new sum."""
+    """Nobody is left who could be told that its sums were abandoned, and what comes late begins no new sum."""
     changes: dict[str, Any] = {"client_fraction": 0.4, "max_corrupt": 0.0, "max_dropout": 0.4, "patience": 9}
     config = audited_config(5, rounds=4, eval_every=2, deadline=2 * GRACE, aggregation=aggregation, **changes)
     drawn = participants([PartyId(number) for number in range(1, 6)], 0.4, 2, config.seed, RoundId(3))

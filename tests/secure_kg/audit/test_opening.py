@@ -119,7 +119,7 @@ def test_an_active_setting_is_computed_again_with_its_signatures(tmp_path: Path)
 def test_a_run_in_which_a_client_dies_is_audited(
     tmp_path: Path, messages: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever falls silent in the middle of a sum has its mask key opened, and nothing else."""
+    """Whoever drops out in the middle of a sum has its mask key opened, and nothing else."""
     monkeypatch.setattr(server, "_SETUP_GRACE", 3.0)
     config = audited_config(4, rounds=2, eval_every=2, grace=1.0)
     run_federation(config, nations(4), tmp_path / "run", transport_of=dying_after(messages))

@@ -147,7 +147,7 @@ def test_an_honest_job_that_is_resumed_without_a_client_is_not_accused(tmp_path:
         audited_config(4, rounds=5, **changes), nations(4), run, resume=True, trainer_of=acting(3, vanish)
     )
     assert resumed.outcome is not None
-    assert any("opened before over other clients" in one["reason"] for one in resumed.outcome.abandoned_sums)
+    assert any("opened before over other clients" in one.reason for one in resumed.outcome.abandoned_sums)
     found = audited(run)
     assert ids(found, "high") == set()
     (check,) = (one for one in found.checks if one.id == Refusals.id)

@@ -75,17 +75,17 @@ def test_a_client_that_dies_at_any_message_costs_that_client_only(tmp_path: Path
     assert run.gone == {VICTIM}
     assert run.outcome is not None
     (dropout,) = run.outcome.dropouts
-    assert dropout["client"] == VICTIM
-    assert "returned" not in dropout
+    assert dropout.client == VICTIM
+    assert dropout.returned is None
     round_id = next(number for number, end in enumerate(ENDS) if messages < end)
-    assert dropout["round"] == round_id
+    assert dropout.round == round_id
     assert run.outcome.rounds == 2
     assert run.outcome.test is not None
     in_round = messages - ENDS[round_id - 1] if round_id in (1, 2) else None
     if in_round in AFTER_BEING_COUNTED:
         (given_up,) = run.outcome.abandoned_sums
-        assert (given_up["round"], given_up["purpose"]) == (round_id, "rows")
-        assert "fell silent after holders were counted" in given_up["reason"]
+        assert (given_up.round, given_up.purpose) == (round_id, "rows")
+        assert "dropped out after holders were counted" in given_up.reason
     else:
         assert run.outcome.abandoned_sums == []
     everybody = sum(len(graph.test) for graph in nations(4))
@@ -113,7 +113,7 @@ def test_the_first_client_is_replaced_if_it_draws_no_group_key(tmp_path: Path, a
     assert run.gone == {leader}
     assert run.outcome is not None
     (dropout,) = run.outcome.dropouts
-    assert (dropout["client"], dropout["step"]) == (leader, "group key")
+    assert (dropout.client, dropout.step) == (leader, "group key")
     assert run.outcome.rounds == 3
 
 
@@ -149,10 +149,11 @@ def test_a_slow_client_comes_back(tmp_path: Path) -> None:
     assert run.gone == set()
     assert run.outcome is not None
     (dropout,) = run.outcome.dropouts
-    assert (dropout["client"], dropout["round"], dropout["step"]) == (VICTIM, 3, "masked input/holders")
-    assert 3 < dropout["returned"] <= 16
+    assert (dropout.client, dropout.round, dropout.step) == (VICTIM, 3, "masked input/holders")
+    assert dropout.returned is not None
+    assert 3 < dropout.returned <= 16
     assert run.outcome.test.tail.count == sum(len(graph.test) for graph in nations(4))
-    assert any("client 2 fell silent in round 3" in line for line in lines)
+    assert any("client 2 dropped out in round 3" in line for line in lines)
     assert any("client 2 is back" in line for line in lines)
 
 
@@ -181,10 +182,10 @@ def test_a_sum_with_too_few_survivors_is_given_up_and_nothing_else(tmp_path: Pat
     survivors_agree(run)
     assert run.outcome is not None
     (given_up,) = run.outcome.abandoned_sums
-    assert (given_up["round"], given_up["purpose"]) == (2, "holders")
-    assert "2 clients have sent their input, 3 are needed" in given_up["reason"]
-    assert {dropout["client"] for dropout in run.outcome.dropouts} == {1, 2}
-    assert all("returned" in dropout for dropout in run.outcome.dropouts)
+    assert (given_up.round, given_up.purpose) == (2, "holders")
+    assert "2 clients have sent their input, 3 are needed" in given_up.reason
+    assert {dropout.client for dropout in run.outcome.dropouts} == {1, 2}
+    assert all(dropout.returned is not None for dropout in run.outcome.dropouts)
 
 
 def test_a_client_absent_at_the_checkpoint_can_resume(tmp_path: Path) -> None:
@@ -195,7 +196,7 @@ def test_a_client_absent_at_the_checkpoint_can_resume(tmp_path: Path) -> None:
     assert checkpoint.last_complete(tmp_path / "run") == checkpoint.Complete(4, (1, 3, 4))
     resumed = run_federation(quick(rounds=6), nations(4), tmp_path / "run", resume=True)
     assert resumed.done().rounds == 6
-    assert resumed.done().dropouts[0]["client"] == VICTIM  # that of the first part of the run
+    assert resumed.done().dropouts[0].client == VICTIM  # that of the first part of the run
     for part in (tmp_path / "run/clients/1").glob("checkpoint-*"):
         part.unlink()
     broken = run_federation(quick(rounds=8), nations(4), tmp_path / "run", resume=True)
@@ -223,8 +224,8 @@ def test_a_resumed_round_is_not_summed_over_other_clients(tmp_path: Path) -> Non
     survivors_agree(resumed)
     assert resumed.outcome is not None
     (given_up,) = resumed.outcome.abandoned_sums
-    assert (given_up["round"], given_up["purpose"]) == (3, "holders")
-    assert "opened before over other clients" in given_up["reason"]
+    assert (given_up.round, given_up.purpose) == (3, "holders")
+    assert "opened before over other clients" in given_up.reason
     assert resumed.outcome.rounds == 6
     assert _opened(tmp_path / "run/clients/1")[4, "rows"] == {1, 3, 4}
 

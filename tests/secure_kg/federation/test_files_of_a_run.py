@@ -13,6 +13,7 @@ from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.runs import checkpoint
 from secure_kg.runs.client_folder import append_opening, open_folder, read_openings, state_key
+from secure_kg.runs.records.client_result import Evaluation
 from secure_kg.runs.run_folder import RunFolder, locked, read_config, read_json, write_json, write_whole
 
 
@@ -80,7 +81,7 @@ def test_an_unused_folder_is_given_back_and_a_used_one_kept(tmp_path: Path) -> N
     unused.discard_if_unused()
     assert not unused.path.exists()
     used = RunFolder.create(tmp_path / "used", RunConfig())
-    used.append_metrics({"round": 1})
+    used.append_metrics(Evaluation(round=1))
     used.discard_if_unused()
     assert used.path.exists()
 
@@ -88,11 +89,11 @@ def test_an_unused_folder_is_given_back_and_a_used_one_kept(tmp_path: Path) -> N
 def test_metrics_of_undone_rounds_are_forgotten(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path / "run", RunConfig())
     for number in (2, 4, 6):
-        folder.append_metrics({"round": number})
+        folder.append_metrics(Evaluation(round=number))
     with (tmp_path / "run/metrics.jsonl").open("a") as file:
         file.write('{"round": 8, "cut sho')  # a crash in the middle of a line
     folder.forget_metrics_after(4)
-    assert [record["round"] for record in folder.metrics()] == [2, 4]
+    assert [record.round for record in folder.metrics()] == [2, 4]
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:

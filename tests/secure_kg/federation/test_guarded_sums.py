@@ -118,10 +118,10 @@ def test_test_results_of_the_same_models_are_not_opened_over_other_clients(tmp_p
     assert outcome is not None
     assert outcome.test is None
     assert outcome.test_clients == 0
-    assert any("opened before over other clients" in one["reason"] for one in outcome.abandoned_sums)
+    assert any("opened before over other clients" in one.reason for one in outcome.abandoned_sums)
     folder = RunFolder(tmp_path / "run")
     assert (folder.client(1) / "model.safetensors").exists()
-    assert summarise(more, outcome, folder)["mrr"] is None
+    assert summarise(more, outcome, folder).figures["mrr"] is None
 
 
 def test_an_evaluation_without_training_is_refused_and_costs_that_sum_only(
@@ -139,11 +139,11 @@ def test_an_evaluation_without_training_is_refused_and_costs_that_sum_only(
     monkeypatch.setattr(FederationServer, "_round", lazy)
     run = run_federation(quick(rounds=8), nations(4), tmp_path / "run")
     (lost,) = run.done().abandoned_sums
-    assert (lost["round"], lost["purpose"]) == (4, "valid")
-    assert "has not trained since its last evaluation" in lost["reason"]
+    assert (lost.round, lost.purpose) == (4, "valid")
+    assert "has not trained since its last evaluation" in lost.reason
     folder = RunFolder(tmp_path / "run")
-    assert [line["round"] for line in folder.metrics()] == [2, 6, 8]
-    assert all(result["refused_evaluations"] == 1 for result in folder.client_results())
+    assert [line.round for line in folder.metrics()] == [2, 6, 8]
+    assert all(result.refused_evaluations == 1 for result in folder.client_results())
 
 
 def test_after_a_dropout_at_an_evaluation_the_next_trained_round_is_evaluated_again(
@@ -160,8 +160,8 @@ def test_after_a_dropout_at_an_evaluation_the_next_trained_round_is_evaluated_ag
     monkeypatch.setattr(ClientContext, "contribute", refusing)
     run = run_federation(quick(), nations(4), tmp_path / "run")
     (lost,) = run.done().abandoned_sums
-    assert (lost["round"], lost["purpose"]) == (2, "valid")
-    assert [line["round"] for line in RunFolder(tmp_path / "run").metrics()] == [4]
+    assert (lost.round, lost.purpose) == (2, "valid")
+    assert [line.round for line in RunFolder(tmp_path / "run").metrics()] == [4]
     assert run.done().best_round == 4
 
 

@@ -119,7 +119,7 @@ def test_a_client_that_missed_the_alignment_stays_out_after_a_resumption(
     assert again.gone == {3}
     assert again.outcome is not None
     assert again.outcome.rounds == 4
-    assert {dropout["client"] for dropout in again.outcome.dropouts} == {3}
+    assert {dropout.client for dropout in again.outcome.dropouts} == {3}
 
 
 def _dying(victim: int, after: int) -> Callable[[InProcessNetwork, int], Transport]:

@@ -11,8 +11,10 @@ from launch.results import show_results
 from secure_kg.data.client_data import load_graph
 from secure_kg.evaluation.metric_names import METRICS
 from secure_kg.federation.plan.settings import RunConfig
-from secure_kg.foundation.errors import DataError
+from secure_kg.foundation.errors import DataError, UserError
 from secure_kg.report.page import run_report
+from secure_kg.runs.records.client_result import ClientResult
+from secure_kg.runs.records.summary import Summary
 from secure_kg.runs.run_folder import RunFolder
 from secure_kg.runs.split_record import blemish_note, blemishes, leak_warning, leaky_split
 from secure_kg.runs.summary import comparable, summarise
@@ -24,7 +26,11 @@ def settings(path: Path, **changes: Any) -> RunConfig:
     return small_config(dataset=str(path), rounds=2, clients=3, **changes)
 
 
-def first_line(summary: dict[str, Any], folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
+def read(summary: dict[str, Any]) -> Summary:
+    return Summary.from_json(summary, "summary.json")
+
+
+def first_line(summary: Summary, folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
     capsys.readouterr()
     show_results(summary, folder)
     return capsys.readouterr().out.split("\n")[0]
@@ -67,15 +73,16 @@ def test_an_allowed_leak_comes_first_everywhere(tmp_path: Path, capsys: pytest.C
         f"LEAKY SPLIT: 8 of {total} test triples were trained on, 3 of them by other clients only; these figures are "
         "not comparable with those of a sound split"
     )
-    assert first_line(summary, folder.path, capsys) == warning
-    page = run_report(summary, folder.all_metrics(), folder.settings())
+    record = read(summary)
+    assert first_line(record, folder.path, capsys) == warning
+    page = run_report(record, folder.all_metrics(), folder.settings())
     assert page.index(f"<p class='warning'>{warning}</p>") < page.index("<h1>")
 
     results = [json.loads((folder.client(number) / "result.json").read_text()) for number in (1, 2, 3)]
     assert [result["split_faults"]["test_in_train"] for result in results] == [5, 0, 0]
     assert [result["split_faults"]["untrained_entities"] for result in results] == [1, 0, 0]
     assert summary["split_blemishes"]["test_with_untrained"] == 1
-    assert "1 entities and 0 relations" in (blemish_note(summary) or "")
+    assert "1 entities and 0 relations" in (blemish_note(record.split_blemishes) or "")
     for values in (summary, *results):
         assert values["metrics"]["tail"] == {name: values[name] for name in METRICS}
         assert values["metrics"]["both"] == values["both_sides"]
@@ -86,10 +93,10 @@ def test_an_allowed_leak_comes_first_everywhere(tmp_path: Path, capsys: pytest.C
     assert "checked for 2 of 3 clients only" in partly
     shutil.rmtree(tmp_path / "run/clients")
     elsewhere = summarise(config, outcome, folder)
-    assert next(iter(elsewhere)) == "leaky_split"
+    assert next(iter(elsewhere.to_json())) == "leaky_split"
     unchecked = "LEAKY SPLIT ALLOWED (--allow-leaky-split): the split was not checked by the server; "
     assert first_line(elsewhere, folder.path, capsys).startswith(unchecked)
-    assert elsewhere["split_blemishes"] is None
+    assert elsewhere.split_blemishes is None
 
 
 def test_a_sound_split_says_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,28 +107,34 @@ def test_a_sound_split_says_nothing(tmp_path: Path, capsys: pytest.CaptureFixtur
     folder = RunFolder(tmp_path / "run")
     for allowed in (False, True):
         summary = summarise(settings(tmp_path / "fed3.npz", allow_leaky_split=allowed), outcome, folder)
-        assert next(iter(summary.items())) == ("leaky_split", None)
+        assert next(iter(summary.to_json().items())) == ("leaky_split", None)
         show_results(summary, folder.path)
         assert "LEAKY" not in capsys.readouterr().out
         assert "class='warning'" not in run_report(summary, folder.all_metrics(), folder.settings())
-    assert blemish_note(summary) is None
+    assert blemish_note(summary.split_blemishes) is None
 
-    older = {name: summary[name] for name in summary.keys() - {"leaky_split", "metrics", "split_blemishes"}}
+    whole = summary.to_json()
+    lacking = {name: whole[name] for name in whole.keys() - {"leaky_split", "metrics", "split_blemishes"}}
+    older, leaky = read(lacking), read(whole | {"leaky_split": {"test_trained_on": 1}})
     assert comparable(summary, older)
     assert comparable(older, summary)
     assert comparable(summary, summary)
-    assert not comparable(summary, summary | {"leaky_split": {"test_trained_on": 1}})
-    assert not comparable(summary, {"config": {}})
+    assert not comparable(summary, leaky)
+    assert comparable(leaky, older)  # it does not say
+    with pytest.raises(UserError, match="not a summary of a run"):
+        read({"config": {}})
     show_results(older, folder.path)  # an older run is shown again as before
 
 
 def test_damage_without_trained_test_triples_is_named() -> None:
-    result = {"client": 1, "split_faults": {"valid_triples": 4, "test_triples": 6, "valid_in_train": 2}}
+    faults = {"valid_triples": 4, "test_triples": 6, "valid_in_train": 2}
+    result = ClientResult(client=1, about={"split_faults": faults})
     leaky = leaky_split([result], 3, allowed=True)
-    warning = leak_warning({"leaky_split": leaky})
+    warning = leak_warning(leaky)
     assert warning == (
         "LEAKY SPLIT: 2 of 4 valid triples also stand in train (counted for 1 of 3 clients); these figures are not "
         "comparable with those of a sound split"
     )
-    assert leaky_split([{"client": 1}], 1, allowed=False) is None  # a result of an earlier version
-    assert blemishes([{"client": 1}]) is None
+    older = ClientResult.from_json({"client": 1}, "result.json")  # a result of an earlier version
+    assert leaky_split([older], 1, allowed=False) is None
+    assert blemishes([older]) is None

@@ -87,7 +87,7 @@ def without_one(config: RunConfig, path: Path, own: dict[int, Credentials], reco
     run = run_federation(config, nations(CLIENTS), path, credentials=own, records=records, transport_of=dying_after(17))
     assert run.gone == {VICTIM}
     assert run.outcome is not None, run.server_error
-    return [one for one in run.outcome.abandoned_sums if "in another run" in one["reason"]]
+    return [one for one in run.outcome.abandoned_sums if "in another run" in one.reason]
 
 
 @pytest.mark.parametrize("training", [SMALL, NEARLY], ids=["the same rate", "nearly the same rate"])
@@ -96,8 +96,8 @@ def test_a_run_without_one_client_loses_its_sums(
 ) -> None:
     config = settings(training=training)
     lost = without_one(config, tmp_path / "run", identities, records)
-    assert {(3, "rows"), (4, "rows"), (4, "valid"), (5, "test")} <= {(one["round"], one["purpose"]) for one in lost}
-    assert all("another --seed" in one["reason"] for one in lost)
+    assert {(3, "rows"), (4, "rows"), (4, "valid"), (5, "test")} <= {(one.round, one.purpose) for one in lost}
+    assert all("another --seed" in one.reason for one in lost)
 
 
 def test_another_seed_is_the_way_out(records: Path, identities: dict[int, Credentials], tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_semi_honest_record_belongs_to_its_run(tmp_path: Path) -> None:
     run_federation(config, nations(CLIENTS), tmp_path / "first").done()
     again = run_federation(config, nations(CLIENTS), tmp_path / "again", transport_of=dying_after(17))
     assert again.outcome is not None
-    assert not any("in another run" in one["reason"] for one in again.outcome.abandoned_sums)
+    assert not any("in another run" in one.reason for one in again.outcome.abandoned_sums)
 
 
 # --- lineages ---------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from launch.results import show_results
 from protocols.foundation.errors import UnknownProtocol
 from secure_kg.audit.audit import Audit
 from secure_kg.federation.plan.disclosed import Disclosed
+from secure_kg.federation.plan.recorded import RecordedSettings
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.report.audit_page import audit_page
@@ -44,8 +45,8 @@ def test_it_adds_up_as_its_twin_does(toy_run: Path) -> None:
     toy, plain = (RunFolder(toy_run.parent / name).summary() for name in ("toy", "plain"))
     assert toy is not None
     assert plain is not None
-    assert toy["config"]["aggregation"] == "megaphone"
-    assert (toy["mrr"], toy["valid_mrr"], toy["bytes_up"]) == (plain["mrr"], plain["valid_mrr"], plain["bytes_up"])
+    assert toy.settings.aggregation == "megaphone"
+    assert (toy.figures, toy.valid_mrr, toy.bytes_up) == (plain.figures, plain.valid_mrr, plain.bytes_up)
 
 
 def test_the_last_lines_of_the_run_are_its_own(toy_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,7 +65,7 @@ def test_the_report_says_what_it_discloses(toy_run: Path) -> None:
     page = run_report(summary, [], "")
     for words in ("all that was shouted", "the mean rows, from the echo", "every shouted number", "Against the deaf"):
         assert words in page
-    assert not NOT_CLAIMED.search(str(privacy(summary)) + adversary(summary["config"]))
+    assert not NOT_CLAIMED.search(str(privacy(summary)) + adversary(summary.settings))
     assert not re.search("(?i)secret|secure", page)
 
 
@@ -111,13 +112,13 @@ def test_an_unknown_name_raises_wherever_it_comes_from(option: str) -> None:
         parse([f"--{option}", "megaphone"], "job", "", "")
     settings = {"strategy": "fedr", "aggregation": "plain", "alignment": "plain", "reveal_names": False}
     with pytest.raises(UnknownProtocol, match=f"unknown {option} 'megaphone': there are"):
-        Disclosed.of_summary({**settings, "min_holders": 2, option: "megaphone"})
+        Disclosed.of_summary(RecordedSettings.of({**settings, "min_holders": 2, option: "megaphone"}))
 
 
 def test_reports_and_last_lines_of_an_unknown_aggregation_are_refused(toy_run: Path) -> None:
     summary = RunFolder(toy_run).summary()
     assert summary is not None
-    summary["config"]["aggregation"] = "semaphore"
+    summary.config["aggregation"] = "semaphore"
     for tell in (lambda: run_report(summary, [], ""), lambda: show_results(summary, toy_run)):
         with pytest.raises(UnknownProtocol, match="unknown aggregation 'semaphore': there are secagg, secret, plain"):
             tell()

@@ -25,7 +25,7 @@ def test_one_evaluation_per_trained_round() -> None:
     mine.evaluated(5)
     for later in (5, 10, 15, 20):
         assert not mine.may_evaluate(later)
-    mine.trained = 7  # it fell silent later, and is back
+    mine.trained = 7  # it dropped out later, and is back
     assert mine.may_evaluate(10)
 
 

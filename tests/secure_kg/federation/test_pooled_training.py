@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -65,12 +66,12 @@ def test_the_run_has_the_files_and_figures_of_every_run(tmp_path: Path) -> None:
     outcome = run(config, tmp_path / "run", trainer)
     folder = RunFolder(tmp_path / "run")
     summary = summarise(config, outcome, folder)
-    assert [client["client"] for client in summary["clients"]] == [1, 2, 3]
-    assert summary["number_of_clients"] == summary["test_clients"] == 3
-    weighted = sum(client["mrr"] * client["test_triples"] for client in summary["clients"]) / summary["test_triples"]
-    assert weighted == pytest.approx(summary["mrr"])
-    assert summary["bytes_up"] == 0
-    json.dumps(summary, allow_nan=False)
+    assert [client.client for client in summary.clients] == [1, 2, 3]
+    assert summary.number_of_clients == summary.test_clients == 3
+    total = sum(client.figures["mrr"] * client.test_triples for client in summary.clients)
+    assert total / (summary.test_triples or 0) == pytest.approx(summary.figures["mrr"])
+    assert summary.bytes_up == 0
+    json.dumps(summary.to_json(), allow_nan=False)
     page = run_report(summary, folder.all_metrics(), folder.settings())
     assert "whoever ran this learned" in page
     assert "the server learned" not in page
@@ -78,9 +79,9 @@ def test_the_run_has_the_files_and_figures_of_every_run(tmp_path: Path) -> None:
         saved = load_file(folder.client(number) / "model.safetensors")
         assert np.array_equal(saved["entity"], trainer.export_block("entity")[member.entities])
     sizes = json.loads((folder.pool / "pool.json").read_text())
-    assert sizes["train_triples"] == sum(client["train_triples"] for client in summary["clients"])
+    assert sizes["train_triples"] == sum(client.about["train_triples"] for client in summary.clients)
     assert sizes["repeated_train_triples"] == sizes["test_triples_trained_elsewhere"] == 0
-    beside = {**summary, "config": {**summary["config"], "strategy": "local"}}
+    beside = msgspec.structs.replace(summary, config={**summary.config, "strategy": "local"})
     assert comparable(summary, beside)
 
 

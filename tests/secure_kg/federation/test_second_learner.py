@@ -9,14 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from launch.results import show_results
+from protocols.foundation.disclosure import Subject
 from secure_kg.audit.audit import audit
 from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.read import open_run
+from secure_kg.federation.plan.disclosed import Disclosed
 from secure_kg.federation.plan.learners import LEARNERS
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.plan.strategies import STRATEGIES
+from secure_kg.report.page import run_report
+from secure_kg.runs.records.summary import Summary
 from secure_kg.runs.run_folder import RunFolder
+from secure_kg.runs.summary import summarise
 from tests.support import toy_learner
 from tests.support.federation_in_threads import Run, nations, run_federation, small_config
 
@@ -98,7 +104,7 @@ def test_a_dense_block_is_averaged_over_all_participants(tmp_path: Path) -> None
 def test_results_are_named_by_the_learner(tmp_path: Path) -> None:
     run = run_toy(toy_config(), tmp_path / "run")
     folder = RunFolder(tmp_path / "run")
-    assert all(set(line["valid"]) == {"error"} for line in folder.metrics())
+    assert all(set(line.figures["valid"]) == {"error"} for line in folder.metrics())
     result = json.loads((folder.client(1) / "result.json").read_text())
     assert result["metrics"] == {"error": "mean squared error of the values"}
     assert isinstance(run.done().test, toy_learner.Errors)
@@ -120,3 +126,41 @@ def test_an_audit_computes_its_sums_again(tmp_path: Path, aggregation: str) -> N
     assert [finding.id for finding in found.findings if finding.severity == "high"] == []
     assert {total.purpose for total in opened} >= {"rows", "rows/dense", "valid", "test"}
     assert all(total.vector is not None for total in opened)
+
+
+def finished(path: Path, config: RunConfig) -> Summary:
+    """A run with its summary, read back from the file."""
+    run, folder = run_toy(config, path), RunFolder(path)
+    folder.write_summary(summarise(config, run.done(), folder))
+    summary = folder.summary()
+    assert summary is not None
+    return summary
+
+
+@pytest.mark.parametrize("aggregation", ["secagg", "secret"])
+def test_closing_lines_and_report_show_its_own_figures(
+    tmp_path: Path, aggregation: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = finished(tmp_path / "run", toy_config(aggregation=aggregation))
+    show_results(summary, tmp_path / "run")
+    said = capsys.readouterr().out
+    assert "error" in said
+    assert "MRR" not in said
+    page = run_report(summary, RunFolder(tmp_path / "run").all_metrics(), "")
+    assert "error" in page
+    assert "MRR" not in page
+
+
+def test_a_block_that_needs_no_alignment_is_disclosed_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dense = toy_learner.blocks(toy_config(), toy_learner.STRATEGY)[1:]
+    monkeypatch.setitem(LEARNERS, "toy", dataclasses.replace(toy_learner.KIND, blocks=lambda *_: dense))
+    monkeypatch.setitem(STRATEGIES, "toy", dataclasses.replace(toy_learner.STRATEGY, shared=None))
+    summary = finished(tmp_path / "run", toy_config())
+    disclosed = Disclosed.of_summary(summary.settings)
+    assert (disclosed.shared, disclosed.aligned) == ("dense", False)
+    assert Subject.ROWS in {told.subject for told in disclosed.statements()}
+    assert Subject.NAMES not in {told.subject for told in disclosed.statements()}
+    show_results(summary, tmp_path / "run")
+    assert "aggregation was" in capsys.readouterr().out

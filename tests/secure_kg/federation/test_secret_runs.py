@@ -25,6 +25,7 @@ from secure_kg.foundation.errors import UserError
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.kge import KgeLearner
 from secure_kg.runs.federation_record import append_evaluation, write_result
+from secure_kg.runs.records.client_result import Evaluation
 from secure_kg.runs.run_folder import RunFolder
 from secure_kg.runs.summary import summarise
 from tests.support.federation_in_threads import nations, relation_rows, run_federation, small_config
@@ -116,16 +117,17 @@ def test_the_server_has_no_result_and_the_clients_have(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "secret")
     summary = summarise(small_config(aggregation="secret"), outcome, folder)
     twin = summarise(small_config(), expected, RunFolder(tmp_path / "secagg"))
-    assert summary.keys() == twin.keys()
+    told, expected_of = summary.to_json(), twin.to_json()
+    assert told.keys() == expected_of.keys()
     for figure in ("mrr", "hits@10", "both_sides", "test_triples", "test_clients", "valid_mrr", "rows_kept_local"):
-        assert summary[figure] == twin[figure]
+        assert told[figure] == expected_of[figure]
     secagg_lines = [json.loads(line) for line in (tmp_path / "secagg/metrics.jsonl").read_text().splitlines()]
-    assert [line["valid"] for line in folder.all_metrics()] == [line["valid"] for line in secagg_lines]
+    assert [line.figures["valid"] for line in folder.all_metrics()] == [line["valid"] for line in secagg_lines]
     for path in tmp_path.glob("secret/clients/*/federation.json*"):
         path.unlink()
     elsewhere = summarise(small_config(aggregation="secret"), outcome, folder)
-    assert elsewhere["mrr"] is None
-    assert elsewhere["test_clients"] == 3
+    assert elsewhere.to_json()["mrr"] is None
+    assert elsewhere.test_clients == 3
 
 
 @pytest.mark.parametrize("fraction", [1.0, 0.5])
@@ -160,7 +162,7 @@ def test_a_broken_run_resumes_to_the_same_result(tmp_path: Path, fraction: float
         json.loads((tmp_path / name / "clients/1/federation.json").read_text()) for name in ("unbroken", "broken")
     )
     assert whole == parts
-    rounds = [line["round"] for line in RunFolder(tmp_path / "broken").all_metrics()]
+    rounds = [line.round for line in RunFolder(tmp_path / "broken").all_metrics()]
     assert rounds == [2, 4, 6]
 
 
@@ -181,10 +183,10 @@ def test_the_result_is_that_of_the_client_that_has_seen_most(tmp_path: Path) -> 
         append_evaluation(folder, 10 * number, metrics)
     read = RunFolder(tmp_path).read_by_clients()
     assert read is not None
-    assert (read["valid_mrr"], read["rows_averaged"]) == (0.25, 8)
+    assert (read.valid_mrr, read.rows_averaged) == (0.25, 8)
     for number in (1, 2, 3):
-        RunFolder(tmp_path).append_metrics({"round": 10 * number})
-    assert all("valid" in line for line in RunFolder(tmp_path).all_metrics())
+        RunFolder(tmp_path).append_metrics(Evaluation(round=10 * number))
+    assert all("valid" in line.figures for line in RunFolder(tmp_path).all_metrics())
 
 
 def test_results_are_given_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -252,7 +252,7 @@ def test_by_default_a_row_of_an_honest_and_a_corrupt_holder_stays_local(
     config = small_config(clients=4, rounds=2, min_holders=least)
     outcome = run_federation(config, nations(4), tmp_path / "run").done()
     summary = summarise(config, outcome, RunFolder(tmp_path / "run"))
-    assert (summary["config"]["min_holders"], summary["corrupt_clients"]) == (kept, 1)
+    assert (summary.settings.min_holders, summary.corrupt_clients) == (kept, 1)
     show_results(summary, tmp_path / "run")
     said = capsys.readouterr().out
     assert f"held by fewer than {kept} clients in every round" in said

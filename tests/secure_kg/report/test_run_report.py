@@ -1,6 +1,7 @@
 """The page of a run: complete, self-contained, escaped; charts that put points where they belong."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree
 
@@ -10,6 +11,9 @@ from secure_kg.report.charts import _ticks, bar_chart, column_chart, line_chart
 from secure_kg.report.html import megabytes, prose, tag
 from secure_kg.report.page import run_report
 from secure_kg.report.rounds import MOST_COLUMNS, between_evaluations, by_round
+from secure_kg.runs.records.client_result import Evaluation
+from secure_kg.runs.records.events import SetupCosts
+from secure_kg.runs.records.summary import Summary
 from tests.support.pages import Page, outward
 
 
@@ -48,27 +52,36 @@ def summary(**config: Any) -> dict[str, Any]:
     }
 
 
-LINES = [{"round": number, "valid": {"mrr": number / 100}, "loss": 1 / number} for number in (5, 10)]
+def lines_of(*lines: dict[str, Any]) -> list[Evaluation]:
+    return [Evaluation.from_json(line, "metrics.jsonl") for line in lines]
+
+
+def report(summary: dict[str, Any], lines: Sequence[Evaluation], settings: str) -> str:
+    """The page of a summary as it stands in its file."""
+    return run_report(Summary.from_json(summary, "summary.json"), lines, settings)
+
+
+LINES = lines_of(*({"round": number, "valid": {"mrr": number / 100}, "loss": 1 / number} for number in (5, 10)))
 
 
 def test_the_page_is_self_contained_and_whole() -> None:
-    page = run_report(summary(), LINES, "seed = 0\n")
+    page = report(summary(), LINES, "seed = 0\n")
     assert not re.search(r"(?i)<script|https?://|src=|@import", page)
     for expected in ("0.2500", "client 1", "how many there are", "3 of 46 stayed local", "seed = 0", "<svg"):
         assert expected in page
 
 
 def test_dropouts_are_named() -> None:
-    assert "Dropouts" not in run_report(summary(), LINES, "")
+    assert "Dropouts" not in report(summary(), LINES, "")
     shown = summary(adversary="active")
-    assert "5 clients" in run_report(shown, LINES, "")
+    assert "5 clients" in report(shown, LINES, "")
     shown["test_clients"] = 4
     shown["dropouts"] = [
         {"client": 3, "round": 6, "step": "masked input/rows"},
         {"client": 4, "round": 7, "step": "unmasking/rows", "returned": 9},
     ]
     shown["abandoned_sums"] = [{"round": 8, "purpose": "rows", "reason": "2 clients, 3 are needed"}]
-    page = run_report(shown, LINES, "")
+    page = report(shown, LINES, "")
     for expected in (
         "client 3",
         "masked input/rows",
@@ -81,25 +94,25 @@ def test_dropouts_are_named() -> None:
 
 
 def test_names_are_escaped() -> None:
-    page = run_report(summary(dataset="<b>&"), LINES, "x = '<i>'")
+    page = report(summary(dataset="<b>&"), LINES, "x = '<i>'")
     assert "<b>&" not in page
     assert "<i>" not in page
     assert "&lt;b&gt;&amp;" in page
 
 
 def test_plain_runs_are_called_plain() -> None:
-    page = run_report(summary(aggregation="plain", alignment="plain"), LINES, "")
+    page = report(summary(aggregation="plain", alignment="plain"), LINES, "")
     assert "their sums only" not in page
     assert "every client&#x27;s (plain alignment)" in page
-    assert "relation names" not in run_report(summary(strategy="local"), LINES, "")
+    assert "relation names" not in report(summary(strategy="local"), LINES, "")
 
 
 def test_a_secret_run_shows_what_its_clients_have_read_or_that_they_keep_it() -> None:
-    page = run_report(summary(aggregation="secret", reveal_names=True), LINES, "")
+    page = report(summary(aggregation="secret", reveal_names=True), LINES, "")
     assert "0.2500" in page
     assert "the names, not who holds them" in page
     sealed = summary(aggregation="secret") | dict.fromkeys(("mrr", "hits@10", "both_sides", "rows_kept_local"))
-    page = run_report(sealed, [{"round": 5}], "")
+    page = report(sealed, lines_of({"round": 5}), "")
     assert "results are in the clients&#x27; own folders" in page or "results are in the clients' own folders" in page
     assert "None" not in page
 
@@ -130,7 +143,7 @@ def test_the_page_is_well_formed() -> None:
     shown = summary(dataset="<b>\"'&", transcript=True) | {"peak_memory_mb": 12.0, "cpu_seconds": {"train": 1.0}}
     shown["dropouts"] = [{"client": 3, "round": 0, "step": "<step>"}]
     for lines in (LINES, []):
-        page = Page(run_report(shown, lines, "<script>"))
+        page = Page(report(shown, lines, "<script>"))
         assert outward(page) == []
 
 
@@ -141,18 +154,18 @@ def test_bytes_per_round_are_differences_without_the_set_up() -> None:
         {"round": 15, "bytes_up": 26_000_000, "bytes_down": 15_000_000},
         {"round": 20},
     ]
-    columns = between_evaluations(lines, {"bytes_up": 1_000_000, "bytes_down": 0})
+    columns = between_evaluations(lines_of(*lines), SetupCosts(bytes_up=1_000_000))
     assert columns == [("5", (1.0, 1.0)), ("15", (2.0, 1.0))]
-    assert "What went over the wire" not in run_report(summary(), LINES, "")
+    assert "What went over the wire" not in report(summary(), LINES, "")
     told = [line | {"valid": {"mrr": 0.1}, "loss": 1.0} for line in lines]
-    page = Page(run_report(summary(), told, ""))
+    page = Page(report(summary(), lines_of(*told), ""))
     assert "What went over the wire" in page.text
     assert "round 15: 2 MB to the server, 1 MB from the server" in page.text
 
 
 def test_thousands_of_rounds_fit_on_a_page() -> None:
     lines = [{"round": number, "bytes_up": number * 10**6, "bytes_down": 0} for number in range(1, 1001)]
-    columns = between_evaluations(lines, {})
+    columns = between_evaluations(lines_of(*lines), SetupCosts())
     assert len(columns) <= MOST_COLUMNS
     assert columns[-1] == ("1000", (1.0, 0.0))
     columns, width = by_round({str(number): {"up": 10**6, "down": 0} for number in range(1000)})
@@ -168,7 +181,7 @@ def test_seconds_of_each_client_stand_beside_each_other() -> None:
         one | {"client": 1, "seconds": {"train": 3.0, "mask": 0.0, "wait": 1.0}},
         one | {"client": 2, "seconds": {"train": 1.0, "mask": 0.0, "wait": 1.0}},
     ]
-    page = Page(run_report(shown, LINES, ""))
+    page = Page(report(shown, LINES, ""))
     assert "seconds of each client by phase" in page.text
     assert "4.00 s" in page.text
     assert "2.00 s" in page.text
@@ -176,18 +189,18 @@ def test_seconds_of_each_client_stand_beside_each_other() -> None:
     assert "width:75.00%" in widths  # training, of client 1's bar
     assert "width:50.00%" in widths  # client 2's bar, and its halves
     assert "mask" not in page.text.split("Seconds as a table")[1].split("Results")[0]
-    assert "seconds of each client" not in run_report(summary(), LINES, "")
+    assert "seconds of each client" not in report(summary(), LINES, "")
 
 
 def test_processor_memory_and_the_audit_are_told_where_known() -> None:
-    page = run_report(summary(), LINES, "")
+    page = report(summary(), LINES, "")
     for absent in ("of the processor", "peak memory", "launch.audit"):
         assert absent not in page
     more = {
         "cpu_seconds": {"train": 1.25},
         "peak_memory_mb": {"server": 400.4, "client_mean": None, "client_max": None},
     }
-    text = Page(run_report(summary() | more | {"transcript": {"file": "t.bin"}}, LINES, "")).text
+    text = Page(report(summary() | more | {"transcript": {"file": "t.bin"}}, LINES, "")).text
     for present in ("seconds of the processor", "1.25 s", "400 MB", "python -m launch.audit RUN --out DIR"):
         assert present in text
     assert "largest client" not in text

@@ -143,7 +143,7 @@ def stop() -> Any:
 def test_the_union_is_that_of_the_survivors(
     step: str, number: int, live: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One client falls silent in each step of the first attempt and of the second: the first is always refused."""
+    """One client drops out in each step of the first attempt and of the second: the first is always refused."""
     real = union_module.answer_of
     monkeypatch.setattr(
         union_module, "answer_of", lambda total, attempt: real(total, attempt) if attempt.number else attempt.again()
@@ -157,7 +157,7 @@ def test_the_union_is_that_of_the_survivors(
     assert gone is None
     assert served.problem is None
     assert served.silences.seen == [({lost}, f"{step}/union/{number}")]
-    # Who falls silent once its table is in the sum is in the union.
+    # Who drops out once its table is in the sum is in the union.
     members = clients if (step, number) == ("unmasking", 1) else [party for party in clients if party != lost]
     assert is_union_of(served, results, SETS, members)
 

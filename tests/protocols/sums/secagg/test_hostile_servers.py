@@ -380,7 +380,7 @@ def advertised_otherwise(message: wire.Message, round_id: RoundId) -> wire.Messa
 def test_false_shares_end_the_sum_instead_of_spoiling_it(
     name: str, step: str, bends: dict[PartyId, Bend], match: str
 ) -> None:
-    """Client 4 falls silent in `step`, so that the shares of all the others are needed."""
+    """Client 4 drops out in `step`, so that the shares of all the others are needed."""
     twin = SECURE[name]
     honest = taking_part(twin, CLIENTS, [(TASK, INPUTS)])
 

@@ -143,7 +143,7 @@ def robbed(begun: Sum, of: PartyId, sender: PartyId) -> Sum:
 @pytest.mark.parametrize("signed", [False, True], ids=["semi-honest", "active"])
 @pytest.mark.parametrize("sender", [ME, THREE, FOUR], ids=int)
 def test_shares_that_are_lost_on_the_way_are_noticed_with_the_input(signed: bool, sender: PartyId) -> None:
-    """Client 1 then falls silent, and the others are enough to open everything: their sum is exact nevertheless."""
+    """Client 1 then drops out, and the others are enough to open everything: their sum is exact nevertheless."""
     begun = robbed(Federation(EVERYONE, signed=signed).begin(complete(4, 3)).until(Step.MASKED_INPUT), ONE, sender)
     with pytest.raises(PeerMisbehaved, match="client 1 has masked with others than its neighbours"):
         begun.server.receive(ONE, begun.answer(ONE))

@@ -223,7 +223,7 @@ def test_the_sparse_graph_has_the_smallest_degree_and_the_largest_threshold(
 
 
 def holds_by_enumeration(n: int, corrupt: int, silent: int, chosen: SumParameters) -> tuple[Fraction, ...]:
-    """Fractions of all placings of corrupt and silent clients on the ring in which secrets leak, in which the honest
+    """Fractions of all placings of corrupt and dropouts on the ring in which secrets leak, in which the honest
     survivors are not connected, and in which the sum fails."""
     half = chosen.degree // 2
     around = [frozenset((u + s) % n for s in range(-half, half + 1) if s) for u in range(n)]

@@ -1,4 +1,4 @@
-"""Every set of clients falls silent at every step: the sum is exact or there is none, and there is one when due.
+"""Every set of clients drops out at every step: the sum is exact or there is none, and there is one when due.
 
 When a sum is due is counted here from who answers which step, with nothing of the server's own reckoning.
 """
@@ -195,7 +195,7 @@ def test_a_neighbourhood_that_is_too_thin_ends_the_sum_and_is_named() -> None:
 def test_a_row_of_silent_neighbours_is_recovered_as_long_as_a_threshold_holds_each_secret(row: int, due: bool) -> None:
     """Seven in a row leave the middle ones exactly four surviving neighbours: the threshold, below `min_survivors`.
 
-    That is enough for a silent client; a survivor insists on five, and those on either side still have six.
+    That is enough for a dropout; a survivor insists on five, and those on either side still have six.
     """
     begun = Federation(everyone(40)).begin(SPARSE)
     gone = begun.terms.graph._ring[10 : 10 + row]

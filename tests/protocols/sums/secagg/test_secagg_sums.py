@@ -59,7 +59,7 @@ STRANGER = PartyId(5)
 
 @both
 def test_a_client_that_misses_the_setup_is_named_and_the_sums_go_on_without_it(twin: Twin) -> None:
-    """The others cannot tell it from one that falls silent later: their tasks name it."""
+    """The others cannot tell it from one that drops out later: their tasks name it."""
     silent = Silences()
     honest = taking_part(twin, CLIENTS, [(TASK, INPUTS)])
     parts = {SERVER: serving(twin, CLIENTS, [TASK], Foreseen(("advertise channel", TWO)), silent)}

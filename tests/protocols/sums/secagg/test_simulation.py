@@ -1,4 +1,4 @@
-"""The simulated sum is the real one: exact, with the bytes of the wire, whoever falls silent wherever."""
+"""The simulated sum is the real one: exact, with the bytes of the wire, whoever drops out wherever."""
 
 import weakref
 from collections.abc import Collection, Mapping

@@ -211,7 +211,7 @@ def test_the_server_sees_noise_and_keys_and_nothing_else(twin: Twin, tmp_path: P
 
 @both
 def test_no_client_gives_both_shares_of_anyone_or_its_own_mask_key(twin: Twin) -> None:
-    """Client 4 falls silent before its input: its mask key is opened, everybody else's self mask."""
+    """Client 4 drops out before its input: its mask key is opened, everybody else's self mask."""
     given: dict[PartyId, UnmaskShares] = {}
     honest = taking_part(twin, CLIENTS, [(TASK, INPUTS)])
 

@@ -71,7 +71,7 @@ STEPS: dict[str, type[wire.Message]] = {
     [("semi-honest", step) for step in STEPS if step != "consistency check"] + [("signed", step) for step in STEPS],
 )
 def test_a_client_is_asked_with_all_whose_input_the_sum_lacks(name: str, step: str) -> None:
-    """Whether they fell silent before they had shared keys or after. Who has sent its input is not missing."""
+    """Whether they dropped out before they had shared keys or after. Who has sent its input is not missing."""
     kind, task = KINDS[name], task_of()
     inputs, asked = inputs_of(task), {party: Asked() for party in CLIENTS}
 

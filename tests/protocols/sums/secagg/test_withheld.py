@@ -1,4 +1,4 @@
-"""What a server has not passed on: by the sum's own graph, and without blame for those who fell silent."""
+"""What a server has not passed on: by the sum's own graph, and without blame for those who dropped out."""
 
 import secrets
 from collections.abc import Mapping

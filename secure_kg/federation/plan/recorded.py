@@ -1,0 +1,52 @@
+"""Settings of a run as its summary records them, of whatever version: those that tables and reports tell of."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import msgspec
+
+from secure_kg.foundation.errors import UserError
+
+
+class RecordedTraining(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of the training."""
+
+    model: str = ""
+
+
+class RecordedBlock(msgspec.Struct, frozen=True, kw_only=True):
+    """A block that clients shared."""
+
+    name: str
+    aligned: bool
+    aggregation: str
+
+
+class RecordedSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of a run that has ended. Names of protocols are looked up by whoever tells of them."""
+
+    strategy: str
+    aggregation: str
+    alignment: str
+    reveal_names: bool
+    min_holders: int
+    """The least number of holders, filled in where the settings leave it open."""
+    dataset: str = ""
+    by: str = ""
+    client_data: str | None = None
+    adversary: str = "semi-honest"
+    max_corrupt: float = 0.0
+    client_fraction: float = 1.0
+    seed: int = 0
+    transcript: bool = False
+    training: RecordedTraining = RecordedTraining()
+    blocks: list[RecordedBlock] | None = None
+    """None in summaries of earlier versions: what the strategy says."""
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> Self:
+        """`config`: the settings in a summary. `UserError` if they are none."""
+        try:
+            return msgspec.convert(dict(config), cls)
+        except msgspec.ValidationError as problem:
+            raise UserError(f"a summary with settings that cannot be read ({problem})") from None

@@ -1,0 +1,110 @@
+"""`summary.json`: the result of a run as its server tells it."""
+
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+from secure_kg.federation.plan.recorded import RecordedSettings
+from secure_kg.runs.records.client_result import ClientLine
+from secure_kg.runs.records.events import AbandonedSum, Dropout, SetupCosts, TranscriptEnd
+from secure_kg.runs.records.record import Figures, Record
+
+
+class PeakMemory(Record, kw_only=True, frozen=True):
+    """Megabytes; None where no client's result lies on this machine."""
+
+    kind: ClassVar[str] = "record of memory"
+
+    server: float | None = None
+    client_mean: float | None = None
+    client_max: float | None = None
+
+
+class Summary(Record, kw_only=True, frozen=True):
+    """The result of a run."""
+
+    kind: ClassVar[str] = "summary of a run"
+    opened: ClassVar[tuple[str, ...]] = ("figures", "more")
+    nested: ClassVar[dict[str, type[Record]]] = {"clients": ClientLine}
+
+    leaky_split: dict[str, int] | msgspec.UnsetType | None = msgspec.UNSET
+    """Counts of damage; None if the split is known to be sound. First: whoever reads on must have read it.
+
+    Summaries of earlier versions do not say.
+    """
+    metrics: Figures = msgspec.field(default_factory=dict)
+    """The figures under names that say what they are."""
+    figures: Figures = msgspec.field(default_factory=dict)
+    """The learner's test results over all clients (`Metrics.figures`); null where only clients can read them."""
+    test_triples: int | None
+    test_clients: int
+    valid_mrr: float | None = None
+    rows_kept_local: int | None
+    split_blemishes: dict[str, int] | None = None
+    rounds: int
+    best_round: int
+    clients: list[ClientLine]
+    """Of the clients whose results lie on the server's machine."""
+    number_of_clients: int
+    shared_rows: int
+    dropouts: list[Dropout]
+    abandoned_sums: list[AbandonedSum]
+    seconds: dict[str, float]
+    """By phase: the mean over clients, except `unmask`, which is the server's work."""
+    seconds_total: float
+    seconds_server: dict[str, float] = msgspec.field(default_factory=dict)
+    cpu_seconds: dict[str, float] = msgspec.field(default_factory=dict)
+    cpu_seconds_server: dict[str, float] = msgspec.field(default_factory=dict)
+    peak_memory_mb: PeakMemory | float | None = None
+    """One number in summaries of earlier versions."""
+    setup: SetupCosts = SetupCosts()
+    bytes_up: int
+    bytes_down: int
+    bytes_up_per_client: dict[str, int] = msgspec.field(default_factory=dict)
+    bytes_down_per_client: dict[str, int] = msgspec.field(default_factory=dict)
+    max_fixed_point_error: float
+    clipped_values: int
+    transcript: TranscriptEnd | None = None
+    corrupt_clients: int = 0
+    config: dict[str, Any]
+    """All settings, by their names in config.toml, with the least number of holders filled in."""
+    more: Figures = msgspec.field(default_factory=dict)
+    """What another version has added."""
+
+    @property
+    def leaks(self) -> dict[str, int] | None:
+        """Counts of damage in the split, as far as the summary tells."""
+        return None if self.leaky_split is msgspec.UNSET else self.leaky_split
+
+    @property
+    def settings(self) -> RecordedSettings:
+        """The settings that tables and reports tell of."""
+        return RecordedSettings.of(self.config)
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """Names of the figures that tables show: those of rankings, or whatever numbers the learner names."""
+        return shown(self.figures)
+
+    @property
+    def told(self) -> bool:
+        """Whether the results of the federation are known here."""
+        return None not in self.figures.values()
+
+    @property
+    def tested(self) -> str:
+        """Of how many clients the results are: figures over different clients are not comparable."""
+        tested, all_clients = self.test_clients, self.number_of_clients
+        return str(all_clients) if tested == all_clients else f"{tested} of {all_clients}"
+
+
+_RANKING: Final = ("mrr", "hits@1", "hits@3", "hits@10")
+TITLES: Final = {"mrr": "MRR", "hits@1": "Hits@1", "hits@3": "Hits@3", "hits@10": "Hits@10"}
+"""Of figures in tables; others stand under their own names."""
+
+
+def shown(figures: Figures) -> tuple[str, ...]:
+    """Names of the figures that tables show."""
+    if not figures or _RANKING[0] in figures:
+        return _RANKING
+    return tuple(name for name, value in figures.items() if value is None or isinstance(value, int | float))
