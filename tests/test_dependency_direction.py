@@ -255,6 +255,7 @@ def test_the_server_loads_no_model_code(module: str) -> None:
     assert done.stdout.split("\n")[:2] == ["[]", "True"]
 
 
+@pytest.mark.long
 def test_a_client_does_load_it() -> None:
     """Else the test above would pass by looking at the wrong names."""
     code = "import secure_kg.federation.client.client, sys; print('torch' in sys.modules)"

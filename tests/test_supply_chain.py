@@ -128,6 +128,7 @@ def test_nothing_is_locked_that_nothing_needs(locked: dict[str, str], monkeypatc
     assert {name for name, (line, _) in entries(LOCK).items() if applies(line)} <= needed
 
 
+@pytest.mark.long
 def test_what_is_left_out_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the packages happen to be installed: importing them fails in this process."""
     steps(monkeypatch)

@@ -11,6 +11,8 @@ import pytest
 
 import secure_kg
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("launch", "protocols", "secure_kg")
 

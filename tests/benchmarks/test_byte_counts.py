@@ -23,6 +23,8 @@ from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.learning.config import TrainingConfig
 from tests.support.federation_in_threads import nations, run_federation, small_config
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 EDGES = [0, 1, 15, 16, 31, 32, 127, 128, 255, 256, 65535, 65536]
 

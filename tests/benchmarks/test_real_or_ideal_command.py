@@ -16,6 +16,8 @@ from secure_kg.audit.indistinguishability.distinguisher import (
     exact_interval,
 )
 
+pytestmark = pytest.mark.long
+
 
 def test_one_protocol_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "result.json"

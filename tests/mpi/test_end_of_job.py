@@ -48,7 +48,7 @@ def end(folder: Path, moment: str, victim: int, how: str, *options: str) -> "sub
     script = folder / "job_with_a_loss.py"
     script.write_text(SCRIPT)
     return subprocess.run(
-        [str(MPIRUN), "-n", "4", sys.executable, str(script), moment, str(victim), how, *TINY, *options],
+        [str(MPIRUN), "-n", "3", sys.executable, str(script), moment, str(victim), how, *TINY, *options],
         cwd=folder,
         env=environment(),
         capture_output=True,
@@ -83,4 +83,4 @@ def test_a_mistake_stays_a_mistake(tmp_path: Path) -> None:
     """The exit code is that of the job, whoever is lost."""
     done = end(tmp_path, "while finalizing", 2, "SIGKILL", "-n", "5")
     assert done.returncode == 2
-    assert done.stderr == "error: -n 5: mpirun started 4 ranks\n"
+    assert done.stderr == "error: -n 5: mpirun started 3 ranks\n"

@@ -43,7 +43,7 @@ def has_null(value: Any) -> bool:
 def secure(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
     """A run that others are compared with, and what it printed."""
     root = tmp_path_factory.mktemp("jobs")
-    ended = run_job(4, *TINY, "--out", "secure", "--transcript", cwd=root)
+    ended = run_job(3, *TINY, "--out", "secure", "--transcript", cwd=root)
     assert ended.code == 0, ended.errors
     return root / "secure", ended
 
@@ -51,14 +51,14 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
 def test_secure_and_plain_runs_agree_and_the_summary_is_whole(secure: tuple[Path, Ended]) -> None:
     folder, ended = secure
     assert ended.errors == ""
-    plain = run_job(4, *TINY, "--out", "plain", "--aggregation", "plain", cwd=folder.parent)
+    plain = run_job(3, *TINY, "--out", "plain", "--aggregation", "plain", cwd=folder.parent)
     assert plain.code == 0, plain.errors
     result = summary(folder)
     assert result.keys() >= SUMMARY_KEYS
     assert result["seconds"].keys() >= PHASES
     assert result.pop("leaky_split") is None  # the split is sound
     assert not has_null(result)
-    assert [client["client"] for client in result["clients"]] == [1, 2, 3]
+    assert [client["client"] for client in result["clients"]] == [1, 2]
     assert result["bytes_up"] == sum(client["bytes_up"] for client in result["clients"]) > 0
     assert result["bytes_down"] == sum(client["bytes_down"] for client in result["clients"]) > 0
     assert 0 < result["max_fixed_point_error"] < 1e-6
@@ -105,10 +105,10 @@ def test_killed_in_the_middle_and_resumed_gives_the_same_result(tmp_path: Path) 
 
 def test_every_client_reads_only_its_own_folder(secure: tuple[Path, Ended], tmp_path: Path) -> None:
     """With their own folders, under relative names, and no data set named: the same result as from the public set."""
-    split = ["--dataset", "nations", "--clients", "3", "--by", "triples", "--seed", "0", "--out", str(tmp_path / "own")]
+    split = ["--dataset", "nations", "--clients", "2", "--by", "triples", "--seed", "0", "--out", str(tmp_path / "own")]
     assert partition.main(split) == 0
     options = [*TINY[2:], "--seed", "0", "--preset", "small"]
-    assert run_job(4, *options, "--client-data", "own", "--out", "folders", cwd=tmp_path).code == 0
+    assert run_job(3, *options, "--client-data", "own", "--out", "folders", cwd=tmp_path).code == 0
     assert summary(tmp_path / "folders")["mrr"] == summary(secure[0])["mrr"]
 
 
@@ -165,7 +165,7 @@ def test_rows_of_one_holder_stay_local_and_are_counted(tmp_path: Path) -> None:
 
 def test_secret_sums_are_read_from_the_clients_folders(secure: tuple[Path, Ended], tmp_path: Path) -> None:
     """The same results as under sums that the server reads, and none of them on the server's way there."""
-    ended = run_job(4, *TINY, "--aggregation", "secret", "--out", "secret", cwd=tmp_path)
+    ended = run_job(3, *TINY, "--aggregation", "secret", "--out", "secret", cwd=tmp_path)
     assert ended.code == 0, ended.errors
     assert summary(tmp_path / "secret")["mrr"] == summary(secure[0])["mrr"]
     assert "the server added up what only clients can read" in ended.out
@@ -178,7 +178,7 @@ def test_a_broken_neighbour_does_not_matter(secure: tuple[Path, Ended], tmp_path
         (tmp_path / name / "summary.json").write_text(content)
     shutil.copytree(secure[0], tmp_path / "run")
     (tmp_path / "run/summary.json").write_text("{}")  # and a summary that is none is written anew
-    again = run_job(4, "--resume", "run", cwd=tmp_path)
+    again = run_job(3, "--resume", "run", cwd=tmp_path)
     assert again.code == 0, again.errors
     assert summary(tmp_path / "run")["rounds"] == 4
 

@@ -121,6 +121,7 @@ def matrices(draw: st.DrawFn) -> list[Matrix]:
     return drawn
 
 
+@pytest.mark.long
 @given(matrices())
 @settings(deadline=None, max_examples=300)
 def test_matrices_have_an_inverse_if_their_determinant_is_not_zero(drawn: list[Matrix]) -> None:

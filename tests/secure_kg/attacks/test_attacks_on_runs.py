@@ -15,6 +15,8 @@ from secure_kg.audit.view.read import AuditedRun, open_run
 from secure_kg.foundation.errors import UserError
 from tests.support.federation_in_threads import nations, run_federation, small_config
 
+pytestmark = pytest.mark.long
+
 CLIENTS = 3
 
 

@@ -23,6 +23,8 @@ from tests.support.audited_runs import audited, audited_config, ids
 from tests.support.dying_clients import VICTIM
 from tests.support.federation_in_threads import Run, Vanished, nations, run_federation
 
+pytestmark = pytest.mark.long
+
 ALL, BUT_ONE = frozenset({1, 2, 3}), frozenset({1, 2})
 
 

@@ -25,6 +25,8 @@ from secure_kg.audit.view.read import Observation
 from secure_kg.audit.view.statistics import ALARM, Words, byte_histogram, edges_p, odd_p, ranges_p, secrets_p, uniform_p
 from secure_kg.federation.plan.settings import RunConfig
 
+pytestmark = pytest.mark.long
+
 Draw = Callable[[int], Words]
 ROUNDINGS = 1e-12
 

@@ -16,6 +16,8 @@ from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.messages import SharedRows
 from tests.support.audited_runs import audited, edited, ids, observed, recorded_run, replacing, with_fields
 
+pytestmark = pytest.mark.long
+
 PLAIN = {"clear-holders", "clear-names", "clear-rows", "clear-test-results", "clear-validation-results"}
 
 

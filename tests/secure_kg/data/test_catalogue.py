@@ -35,6 +35,7 @@ def test_list_of_names_holds_data_sets_only() -> None:
     assert not names & {"dataset", "getdataset", "hasdataset", "datasetresolver", "umls"}
 
 
+@pytest.mark.long
 def test_pykeen_knows_every_listed_name() -> None:
     code = """
 import sys

@@ -44,6 +44,7 @@ def sources(draw: st.DrawFn) -> PooledSource:
     return source_of(draw(st.lists(row, min_size=40, max_size=120)))
 
 
+@pytest.mark.long
 @given(source=sources(), clients=st.integers(1, 4), by=st.sampled_from(DIVIDING_RULES), seed=st.integers(0, 2**70))
 @settings(deadline=None, max_examples=200)
 def test_partition_properties(source: PooledSource, clients: int, by: By, seed: int) -> None:

@@ -81,6 +81,7 @@ Rows = list[tuple[int, int, int]]
 rows = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 5)), max_size=15)
 
 
+@pytest.mark.long
 @given(clients=st.lists(st.tuples(rows, rows, rows), min_size=1, max_size=4), stretch=st.sampled_from([1, 2**28]))
 @settings(deadline=None, max_examples=200)
 def test_counts_are_those_of_a_count_by_hand(clients: list[tuple[Rows, Rows, Rows]], stretch: int) -> None:

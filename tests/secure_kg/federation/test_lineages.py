@@ -25,6 +25,8 @@ from secure_kg.runs.run_folder import RunFolder
 from tests.support.dying_clients import VICTIM, dying_after
 from tests.support.federation_in_threads import SMALL, Run, nations, run_federation, small_config
 
+pytestmark = pytest.mark.long
+
 CLIENTS = 4
 NEARLY = TrainingConfig(dim=8, negatives=14, batch_size=256, local_epochs=1, lr=0.01 * (1 + 1e-6))
 

@@ -26,6 +26,8 @@ from secure_kg.runs.summary import summarise
 from tests.support import toy_learner
 from tests.support.federation_in_threads import Run, nations, run_federation, small_config
 
+pytestmark = pytest.mark.long
+
 CLIENTS = 3
 
 

@@ -32,6 +32,8 @@ from secure_kg.models.shapes import initial_range
 from secure_kg.runs.checkpoint import load_arrays
 from tests.support.federation_in_threads import nations, relation_rows, run_federation, small_config
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("ring_bits", [32, 64])
 def test_secure_and_plain_twins_agree(tmp_path: Path, ring_bits: Any) -> None:

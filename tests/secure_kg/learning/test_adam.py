@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 
 from secure_kg.learning.adam import Adam
@@ -11,6 +12,7 @@ from secure_kg.learning.adam import Adam
 ROOT = Path(__file__).parents[3]
 ONE_ROUND = """
 import sys
+import pytest
 import torch
 from secure_kg.data.partition import load_client
 from secure_kg.learning.config import TrainingConfig
@@ -44,6 +46,7 @@ def test_steps_are_those_of_torch() -> None:
             assert all(torch.equal(optimiser.state[one][key], value) for key, value in reference.state[other].items())
 
 
+@pytest.mark.long
 def test_a_clients_round_imports_no_compiler_of_torch() -> None:
     """What a client's process imports, every client of every job pays for."""
     done = subprocess.run([sys.executable, "-c", ONE_ROUND], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from protocols.alignment.psu.layout import MAX_THIRD, MIN_THIRD, TableLayout, _cube_root
 from tests.support.set_unions import random_tags, unresolved
 
+pytestmark = pytest.mark.long
+
 # About a million tags for each size.
 TRIALS = {1: 100_000, 2: 100_000, 5: 100_000, 12: 80_000, 46: 20_000, 237: 5_000, 1000: 1_000, 14_541: 100}
 

@@ -15,6 +15,8 @@ from protocols.alignment.psu.table import Peeled, PeelFailed, PeelRound, peel_in
 from protocols.primitives.group import FieldArray
 from tests.support.set_unions import random_tags, total_of, unresolved
 
+pytestmark = pytest.mark.long
+
 SALT = b"a salt of these tests"
 
 

@@ -20,6 +20,8 @@ from protocols.sums.secagg.simulation import PURPOSE, ROUND, Scenario, Simulatio
 from protocols.sums.secagg.step_costs import Spread
 from protocols.sums.terms import VectorLayout
 
+pytestmark = pytest.mark.long
+
 RING = Ring(32)
 GROUPS = [RING, Ring(64), PrimeField()]
 STEPS = ["advertise keys", "share keys", "masked input", "unmasking"]

@@ -71,6 +71,7 @@ def test_any_single_bit_of_a_total_that_is_changed_is_noticed(ring_bits: int) ->
             assert not passes(task, KEY, shifted(total, shift))
 
 
+@pytest.mark.long
 @given(st.data())
 @settings(deadline=None, max_examples=200)
 def test_any_shift_is_noticed_and_none_is_accepted(data: st.DataObject) -> None:
