@@ -79,9 +79,9 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "checkpoint_every": "write a checkpoint every so many rounds; 0: never",
         "transcript": "record every message the server receives and sends in the run folder",
         "device": "auto: the rank's share of the GPUs, else the CPU with one thread",
-        "deadline": "seconds after which a dropout is left out in any case (starting up is allowed 600)",
-        "grace": "a client is left out earlier if it takes 5 times as long as it usually does or as the others do (30 "
-        "times in a first answer), but never before so many seconds",
+        "deadline": "seconds after which a client counts as a dropout in any case (starting up is allowed 600)",
+        "grace": "a client counts as a dropout earlier if it takes 5 times as long as it usually does or as the others "
+        "do (30 times in a first answer), but never before so many seconds",
     },
 }
 _HELP: Final = {name: text for group in GROUPS.values() for name, text in group.items()}

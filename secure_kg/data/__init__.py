@@ -5,7 +5,6 @@ Modules in dependency order; imports only point up this list, and none of them i
     graph.py       a client's graph: its vocabularies and its train, valid and test triples in local ids
     triples.py     one triple file <-> names
     vocabulary.py  names <-> ids; repeated triples
-    seeds.py       one random stream for each purpose
     soundness.py   what is wrong with a split: damage, which is refused, and blemishes, which are told
     federated.py   published federated splits (.npz)
     catalogue.py   data sets that PyKEEN knows

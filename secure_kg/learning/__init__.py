@@ -1,1 +1,1 @@
-"""Local training of one client. `config` is free of torch; `trainer` puts the parts together."""
+"""Local training: `learner` is the interface, `kge` the learner of embeddings; `config` is free of torch."""
