@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from launch.commands import COMMANDS, CONSOLE_SCRIPT
+from launch.commands import CONSOLE_SCRIPT, script_names
 from secure_kg.foundation.console import fail
 from secure_kg.foundation.errors import UserError
 
@@ -30,7 +30,7 @@ def is_console_script(prog: str) -> bool:
 
 def _as_console_script(text: str) -> str:
     """The same text with the console script's names. What stands in a column to the right of a command stays there."""
-    names = {command.module: f"{CONSOLE_SCRIPT} {name}" for name, command in COMMANDS.items()}
+    names = script_names()
 
     def renamed(found: "re.Match[str]") -> str:
         name = names.get(found["module"], found["command"])

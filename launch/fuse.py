@@ -14,6 +14,7 @@ from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.invocation import command
 from secure_kg.runs.checkpoint import load_arrays
 from secure_kg.runs.run_folder import RunFolder, read_config, write_json
 
@@ -41,14 +42,14 @@ _METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
 _COLUMNS = ("", "MRR", "Hits@1", "Hits@3", "Hits@10")
 
 
-def main(argv: Sequence[str] | None = None, prog: str = "python -m launch.fuse") -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """0: written. 2: one line on standard error says what to mend."""
-    return run_command(lambda: _run(_parser(prog).parse_args(argv)))
+    return run_command(lambda: _run(_parser().parse_args(argv)))
 
 
-def _parser(prog: str) -> argparse.ArgumentParser:
+def _parser() -> argparse.ArgumentParser:
     parser = OneLineParser(
-        prog=prog,
+        prog=command("launch.fuse"),
         description=_DESCRIPTION,
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -30,6 +30,7 @@ from protocols.session.identities import (
 from secure_kg.data.triples import shown
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.invocation import command
 from secure_kg.runs.key_files import DIRECTORY, named, private_file, public_file, read_text
 from secure_kg.runs.run_folder import write_whole
 
@@ -55,15 +56,15 @@ The training job reads keys/client-K.key and keys/directory.toml with --adversar
 Files that exist are never overwritten."""
 
 
-def main(argv: Sequence[str] | None = None, prog: str = "python -m launch.keygen") -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """0: written. 2: one line on standard error says what to mend."""
-    return run_command(lambda: _run(_parser(prog).parse_args(argv)))
+    return run_command(lambda: _run(_parser().parse_args(argv)))
 
 
-def _parser(prog: str) -> argparse.ArgumentParser:
+def _parser() -> argparse.ArgumentParser:
     parser = OneLineParser(
-        prog=prog,
-        usage=f"{prog} (--client K | --clients N | --collect FILE ...) --out DIR",
+        prog=command("launch.keygen"),
+        usage=f"{command('launch.keygen')} (--client K | --clients N | --collect FILE ...) --out DIR",
         description=_DESCRIPTION,
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -7,6 +7,7 @@ from secure_kg.federation.plan.recorded import RecordedSettings
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.invocation import command
 from secure_kg.runs.records.record import Figures
 from secure_kg.runs.records.summary import TITLES, Summary
 from secure_kg.runs.run_folder import RunFolder
@@ -113,8 +114,8 @@ def _compare(summary: Summary, folder: Path) -> None:
     if not others and summary.number_of_clients == 1:
         return
     if not others:
-        beside = "local" if summary.settings.strategy != "local" else "fedr_secagg"
-        say(f"to compare: python -m launch.{beside} with the same options and another --out beside this one")
+        beside = "launch.local" if summary.settings.strategy != "local" else "launch.fedr_secagg"
+        say(f"to compare: {command(beside)} with the same options and another --out beside this one")
         return
     scores = [TITLES.get(name, name) for name in _compared(summary)]
     columns = ("run", "strategy", "sums", "clients", "rounds", *scores, "kB up")

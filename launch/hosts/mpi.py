@@ -59,12 +59,12 @@ def start_under_mpirun(job: "Job") -> int:
     """Run the same command again under mpirun and give back its exit code."""
     from launch.hosts.job import for_clients, require_divided
 
-    ranks, shown = job.plan.parties, " ".join(job.arguments)
+    ranks = job.plan.parties
     _check_ranks(ranks)
     require_divided(job.plan)
     for_clients(job.plan, ranks - 1)
-    command = environment.mpirun_command(job.module, ranks, job.arguments)
-    say(f"starting 1 server and {ranks - 1} clients: mpirun -n {ranks} python -m {job.module} {shown}".rstrip())
+    command = environment.mpirun_command(ranks, job.restart)
+    say(f"starting 1 server and {ranks - 1} clients: mpirun -n {ranks} {job.typed}")
     # A session of its own: Ctrl-C in a terminal would otherwise reach mpirun and every rank as well.
     process = subprocess.Popen(command, start_new_session=True, preexec_fn=supervisor.die_with_parent)
     received: list[int] = []

@@ -20,6 +20,7 @@ from secure_kg.data.soundness import check_complete, check_split
 from secure_kg.data.triples import PARTS, part_file, read_text, read_triples, shown, write_triples
 from secure_kg.data.vocabulary import decode, encode
 from secure_kg.foundation.errors import DataError
+from secure_kg.foundation.invocation import command
 
 _ORIGIN = "origin.toml"
 
@@ -83,7 +84,7 @@ def _read_origin(path: Path) -> Origin:
         counts = {}
     known = {entry.name for entry in dataclasses.fields(Origin)}
     if counts.keys() != known or not all(type(count) is int and count >= 0 for count in counts.values()):
-        raise DataError(f"{shown(path)}: not a record of counts as python -m launch.partition writes it")
+        raise DataError(f"{shown(path)}: not a record of counts as {command('launch.partition')} writes it")
     return Origin(**counts)
 
 

@@ -6,6 +6,7 @@ from protocols.registry import AGGREGATIONS
 from secure_kg.federation.plan.disclosed import Disclosed
 from secure_kg.federation.plan.recorded import RecordedSettings
 from secure_kg.federation.plan.strategies import STRATEGIES
+from secure_kg.foundation.invocation import command
 from secure_kg.report.charts import line_chart
 from secure_kg.report.costs import bytes_per_round, memory, times
 from secure_kg.report.html import Html, cards, details, document, figure, quiet, table, tag
@@ -148,6 +149,6 @@ def _audit(summary: Summary) -> list[Html]:
     """How to see what the server observed, if it was written down."""
     if summary.transcript is None and not summary.settings.transcript:
         return []
-    command = tag("code", "python -m launch.audit RUN --out DIR")
+    audit = tag("code", f"{command('launch.audit')} RUN --out DIR")
     told = "The server's transcript of this run was kept. What it really observed is told by "
-    return [tag("p", told, command, ", where RUN is this folder and DIR is where audit.html goes.")]
+    return [tag("p", told, audit, ", where RUN is this folder and DIR is where audit.html goes.")]

@@ -112,10 +112,18 @@ def test_every_client_reads_only_its_own_folder(secure: tuple[Path, Ended], tmp_
     assert summary(tmp_path / "folders")["mrr"] == summary(secure[0])["mrr"]
 
 
-def test_without_mpirun_the_job_starts_itself(tmp_path: Path) -> None:
-    ended = run_job(None, "-n", "3", *TINY, cwd=tmp_path)
+@pytest.mark.parametrize(
+    ("module", "called", "others"),
+    [
+        (["launch.fedr_secagg"], "python -m launch.fedr_secagg", "python -m launch.local"),
+        (["launch.cli", "fedr"], "secure-kg fedr", "secure-kg local"),
+    ],
+)
+def test_without_mpirun_the_job_starts_itself(tmp_path: Path, module: list[str], called: str, others: str) -> None:
+    ended = run_job(None, *module[1:], "-n", "3", *TINY, cwd=tmp_path, module=module[0])
     assert ended.code == 0, ended.errors
-    assert ended.out.startswith("starting 1 server and 2 clients: mpirun -n 3 ")
+    assert ended.out.startswith(f"starting 1 server and 2 clients: mpirun -n 3 {called} -n 3 ")
+    assert f"to compare: {others} with" in ended.out  # the ranks know how their launcher was called
     (folder,) = (tmp_path / "runs").iterdir()
     assert summary(folder)["number_of_clients"] == 2
 

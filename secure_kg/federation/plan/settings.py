@@ -19,6 +19,7 @@ from protocols.sums.secagg.vectors import parameters_for
 from secure_kg.data.partition import RULES, By
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.invocation import command
 from secure_kg.learning.config import TrainingConfig
 
 Adversary = Literal["semi-honest", "active"]
@@ -122,7 +123,8 @@ class RunConfig:
             raise UserError(f"--client-fraction: under --strategy {self.strategy} no clients are drawn")
         self._check_protocols()
         if self.adversary == "active" and self.keys is None:
-            raise UserError("--adversary active needs --keys DIR: identities made with python -m launch.keygen")
+            keygen = command("launch.keygen")
+            raise UserError(f"--adversary active needs --keys DIR: identities made with {keygen}")
         if self.adversary != "active" and self.keys is not None:
             raise UserError("--keys is for --adversary active: nobody signs anything otherwise")
         for name in ("clip", "deadline", "grace"):
