@@ -54,10 +54,10 @@ def run_command(command: Callable[[], int]) -> int:
 
 
 def require_writable(path: Path) -> None:
-    """Asked before work that may take minutes."""
+    """Asked before work that may take minutes. Missing folders are made when the file is written, not here."""
+    there = next(folder for folder in path.absolute().parents if folder.exists())
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path.parent):
+        with tempfile.TemporaryFile(dir=there):
             pass
     except OSError as problem:
         raise UserError(f"{path}: cannot be written ({problem.strerror})") from None

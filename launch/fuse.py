@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from launch.command_line import OneLineParser, require_writable, run_command
-from secure_kg.data.folders import make_empty_folder
+from secure_kg.data.folders import make_empty_folder, require_new_or_empty
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.console import say, table
@@ -77,6 +77,8 @@ def _run(options: argparse.Namespace) -> int:
     for name in ("beta", "epochs", "negatives"):
         if not 0 < getattr(options, name) < 1e9:
             raise UserError(f"--{name} must be a positive number")
+    require_new_or_empty(options.out)
+    require_writable(options.out / "fusion.json")
     if options.json not in (None, "-"):
         require_writable(Path(options.json))
     federated, single = _finished(options.federated), _finished(options.single)
@@ -84,9 +86,9 @@ def _run(options: argparse.Namespace) -> int:
         federated, single = (dataclasses.replace(one, client_data=options.client_data) for one in (federated, single))
     _check_fit_together(options, federated, single)
     clients = _clients(options, federated)
-    make_empty_folder(options.out)
     fused = {number: _fuse(options, number, federated, single) for number in clients}
 
+    make_empty_folder(options.out)
     title = STRATEGIES[federated.strategy].title
     record = _record(options, federated, fused)
     write_json(options.out / "fusion.json", record)

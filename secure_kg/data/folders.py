@@ -90,9 +90,17 @@ def _read_origin(path: Path) -> Origin:
 
 def make_empty_folder(path: Path) -> None:
     """Create `path`, or accept it if it is an empty folder; never write among files that are already there."""
+    require_new_or_empty(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
-        if any(path.iterdir()):
+    except OSError as error:
+        raise DataError(f"{shown(path)}: cannot be created ({error.strerror})") from None
+
+
+def require_new_or_empty(path: Path) -> None:
+    """Refuse a folder with files in it, before work that may take minutes."""
+    try:
+        if path.exists() and any(path.iterdir()):
             raise DataError(f"{shown(path)}: exists and is not empty")
     except OSError as error:
         raise DataError(f"{shown(path)}: cannot be created ({error.strerror})") from None
