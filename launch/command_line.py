@@ -16,7 +16,7 @@ class OneLineParser(argparse.ArgumentParser):
     """Raises `UserError` where argparse would print its usage and exit."""
 
     def error(self, message: str) -> NoReturn:
-        raise UserError(f"{message}; see --help")
+        raise UserError(f"{message.removeprefix('argument ')}; see --help")
 
     def format_help(self) -> str:
         """Examples name the commands as the user does, who typed either `python -m launch.fede` or `secure-kg fede`."""

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from launch.command_line import OneLineParser, require_writable, run_command
 from secure_kg.data.folders import make_empty_folder, require_new_or_empty
+from secure_kg.evaluation.metric_names import METRICS
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.invocation import command
 from secure_kg.runs.checkpoint import load_arrays
+from secure_kg.runs.records.summary import TITLES, written
 from secure_kg.runs.run_folder import RunFolder, read_config, write_json
 
 if TYPE_CHECKING:
@@ -38,8 +40,6 @@ example:
 Both runs must be complete and have the same data, seed, clients and model. DIR gets fusion.json."""
 
 _SAME = ("dataset", "by", "client_data", "clients", "seed")
-_METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
-_COLUMNS = ("", "MRR", "Hits@1", "Hits@3", "Hits@10")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -205,8 +205,9 @@ def _record(options: argparse.Namespace, config: RunConfig, fused: "dict[int, Fu
 
 def _show(title: str, federated: str, test: "dict[str, Ranked]") -> None:
     names = {"single": "single", "federated": federated, "fused": "fused"}
-    rows = [[names[name], *(f"{ranked.tail.metrics()[one]:.4f}" for one in _METRICS)] for name, ranked in test.items()]
-    table(title, _COLUMNS, rows)
+    figures = {names[name]: ranked.tail.metrics() for name, ranked in test.items()}
+    rows = [[name, *(written(one, told[one]) for one in METRICS)] for name, told in figures.items()]
+    table(title, ("", *(TITLES[one] for one in METRICS)), rows)
 
 
 if __name__ == "__main__":
