@@ -37,9 +37,8 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "begins with their number, for such figures are too good",
     },
     "federation": {
-        "strategy": "fedr: clients share relation rows; fede: entity rows; local: nobody shares anything; entire: all "
-        "triples in one place (python -m launch.entire)",
-        "aggregation": "how contributions are added up",  # choices and what they reveal: `_explained`
+        "strategy": "what clients share",  # choices and what they mean: `_explained`
+        "aggregation": "how contributions are added up",
         "alignment": "how clients find out which rows are the same",
         "reveal_names": "tell the server names once they are aligned",
         "union_bound": "how many names the first attempt of the private set union has room for [relations 1024, "
@@ -207,6 +206,8 @@ def _add_option(group: argparse._ArgumentGroup, entry: "dataclasses.Field[Any]",
 def _explained(name: str) -> str:
     """The help of an option; of a choice among protocols in the words of their disclosures."""
     match name:
+        case "strategy":
+            told = [f"{one.name}: {one.choice}" for one in STRATEGIES.values()]
         case "aggregation":
             told = [f"{one.name}: {one.disclosure.choice}" for one in AGGREGATIONS.values()]
         case "alignment":

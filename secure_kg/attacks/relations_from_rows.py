@@ -21,10 +21,9 @@ import numpy.typing as npt
 from secure_kg.attacks.uploads import Places
 from secure_kg.federation.plan.row_sum import Rows
 from secure_kg.learning.config import TrainingConfig
-from secure_kg.models.shapes import initial_range
+from secure_kg.models.shapes import MODELS, initial_range
 
 _PAIRS_AT_A_TIME: Final = 1 << 13
-_LINEAR: Final = frozenset({"DistMult", "ComplEx", "RESCAL"})
 
 
 def likeliest_relations(heads: Rows, tails: Rows, relations: Rows, training: TrainingConfig) -> Places:
@@ -53,30 +52,32 @@ def nearest(rows: Rows, known: Rows) -> Places:
 
 
 def _evidence(heads: Rows, tails: Rows, training: TrainingConfig) -> npt.NDArray[np.float32]:
-    match training.model:
-        case "DistMult":
+    match MODELS[training.model].relation:
+        case "product":
             return heads * tails
-        case "ComplEx":
+        case "complex product":
             turn = _complex(heads) * _complex(tails).conj()  # Re(h r conj(t)) = Re(r) Re(turn) - Im(r) Im(turn)
             return np.concatenate((turn.real, -turn.imag), axis=1)
-        case "RESCAL":
+        case "matrix":
             outer: npt.NDArray[np.float32] = (heads[:, :, None] * tails[:, None, :]).reshape(len(heads), -1)
             return outer
-        case "RotatE":
+        case "rotation":
             turn = _complex(tails) * _complex(heads).conj()
             turn /= np.maximum(np.abs(turn), np.finfo(np.float32).tiny)
             return np.concatenate((turn.real, turn.imag), axis=1)
-        case _:
+        case "translation":
             return tails - heads
 
 
 def _keys(relations: Rows, training: TrainingConfig) -> npt.NDArray[np.float32]:
-    if training.model in _LINEAR:
-        return relations
-    if training.model == "RotatE":
-        phase = relations * np.float32(math.pi / initial_range(training.margin, training.dim))
-        return np.concatenate((np.cos(phase), np.sin(phase)), axis=1)
-    return unit_rows(relations)
+    match MODELS[training.model].relation:
+        case "rotation":
+            phase = relations * np.float32(math.pi / initial_range(training.margin, training.dim))
+            return np.concatenate((np.cos(phase), np.sin(phase)), axis=1)
+        case "translation":
+            return unit_rows(relations)
+        case _:  # linear in the relation
+            return relations
 
 
 def _complex(rows: Rows) -> npt.NDArray[np.complex64]:

@@ -25,7 +25,7 @@ from protocols.sums.secagg.params import SumParameters
 from protocols.sums.terms import Layout, SumTerms
 from secure_kg.evaluation.metrics import Metrics
 from secure_kg.federation.plan.blocks import Block
-from secure_kg.federation.plan.learners import LEARNERS, LearnerKind
+from secure_kg.federation.plan.learners import LearnerKind
 from secure_kg.federation.plan.row_sum import row_layout
 from secure_kg.federation.plan.sampling import participants
 from secure_kg.federation.plan.settings import SETUP_SECONDS, RunConfig
@@ -79,7 +79,7 @@ class RunPlan:
 
     @property
     def learner(self) -> LearnerKind:
-        return LEARNERS[self.strategy.learner]
+        return self.strategy.learner
 
     @property
     def metrics(self) -> type[Metrics]:
@@ -91,7 +91,7 @@ class RunPlan:
         """The shared blocks, in the order in which a round adds them up."""
         blocks = self.learner.blocks(self.settings, self.strategy)
         if sum(block.aligned for block in blocks) > 1 or len({block.name for block in blocks}) < len(blocks):
-            raise ValueError(f"learner {self.learner.name}: blocks have different names, and one at most is aligned")
+            raise ValueError(f"strategy {self.strategy.name}: blocks have different names, and one at most is aligned")
         return blocks
 
     @property
