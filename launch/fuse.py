@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from launch.command_line import OneLineParser, require_writable, run_command
 from secure_kg.data.folders import make_empty_folder, require_new_or_empty
@@ -17,6 +17,7 @@ from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.invocation import command
 from secure_kg.runs.checkpoint import load_arrays
+from secure_kg.runs.records.fusion import FusedClient, FusedRun, FusedTotal, FusionOptions, FusionRecord
 from secure_kg.runs.records.summary import TITLES, written
 from secure_kg.runs.run_folder import RunFolder, read_config, write_json
 
@@ -91,9 +92,9 @@ def _run(options: argparse.Namespace) -> int:
     make_empty_folder(options.out)
     title = STRATEGIES[federated.strategy].title
     record = _record(options, federated, fused)
-    write_json(options.out / "fusion.json", record)
+    write_json(options.out / "fusion.json", record.to_json())
     if options.json == "-":
-        say(json.dumps(record, indent=2))
+        say(json.dumps(record.to_json(), indent=2))
         return 0
     for number, fusion in fused.items():
         _show(f"client {number}: test, tail side, filtered", title, fusion.test)
@@ -104,11 +105,11 @@ def _run(options: argparse.Namespace) -> int:
     if len(fused) > 1:
         _show(f"all {len(fused)} clients, every test triple alike", title, _total(list(fused.values())))
     if options.json is not None:
-        write_json(Path(options.json), record)
-    scores = record["all"]
+        write_json(Path(options.json), record.to_json())
+    scores = record.all
     say(
-        f"test MRR: single {scores['single']['mrr']:.4f}, {title} {scores['federated']['mrr']:.4f}, "
-        f"fused {scores['fused']['mrr']:.4f}; written to {options.out / 'fusion.json'}"
+        f"test MRR: single {scores.single['mrr']:.4f}, {title} {scores.federated['mrr']:.4f}, "
+        f"fused {scores.fused['mrr']:.4f}; written to {options.out / 'fusion.json'}"
     )
     return 0
 
@@ -177,30 +178,31 @@ def _total(fusions: "list[Fusion]") -> "dict[str, Ranked]":
     return total
 
 
-def _record(options: argparse.Namespace, config: RunConfig, fused: "dict[int, Fusion]") -> dict[str, Any]:
+def _record(options: argparse.Namespace, config: RunConfig, fused: "dict[int, Fusion]") -> FusionRecord:
     total = _total(list(fused.values()))
-    return {
-        "federated": {"run": str(options.federated), "strategy": config.strategy},
-        "single": {"run": str(options.single)},
-        "model": config.training.model,
-        "settings": {name: getattr(options, name) for name in ("fit", "beta", "epochs", "negatives")},
-        "clients": [
-            {
-                "client": number,
-                "test_triples": fusion.test["fused"].tail.count,
-                "weights": dataclasses.asdict(fusion.weights),
-                "chosen": fusion.chosen,
-                "valid_mrr": fusion.valid_mrr,
-                "losses": [epoch.loss for epoch in fusion.epochs],
+    return FusionRecord(
+        federated=FusedRun(run=str(options.federated), strategy=config.strategy),
+        single=FusedRun(run=str(options.single)),
+        model=config.training.model,
+        settings=FusionOptions(
+            fit=options.fit, beta=options.beta, epochs=options.epochs, negatives=options.negatives
+        ),
+        clients=[
+            FusedClient(
+                client=number,
+                test_triples=fusion.test["fused"].tail.count,
+                weights=dataclasses.asdict(fusion.weights),
+                chosen=fusion.chosen,
+                valid_mrr=fusion.valid_mrr,
+                losses=[epoch.loss for epoch in fusion.epochs],
                 **{name: ranked.record() for name, ranked in fusion.test.items()},
-            }
+            )
             for number, fusion in fused.items()
         ],
-        "all": {
-            "test_triples": total["fused"].tail.count,
-            **{name: ranked.record() for name, ranked in total.items()},
-        },
-    }
+        all=FusedTotal(
+            test_triples=total["fused"].tail.count, **{name: ranked.record() for name, ranked in total.items()}
+        ),
+    )
 
 
 def _show(title: str, federated: str, test: "dict[str, Ranked]") -> None:

@@ -1,10 +1,9 @@
 """A client's own count of what it has done. What a server may ask for next follows from it, not from its word."""
 
-from typing import Any
-
 from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import PURPOSE as HOLDERS
 from secure_kg.federation.plan.run_plan import RESULTS, RunPlan
+from secure_kg.runs.records.checkpoints import CountRecord
 
 
 class OwnCount:
@@ -69,12 +68,13 @@ class OwnCount:
         self._abandoned.add((round_id, purpose))
         return fits
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> CountRecord:
         """For a checkpoint."""
-        counts = {"trained": self.trained, "evaluated": self._evaluated, "judged": self._judged}
-        return {**counts, "refused": self.refused}
+        return CountRecord(
+            trained=self.trained, evaluated=self._evaluated, judged=self._judged, refused=self.refused
+        )
 
-    def restore(self, record: dict[str, Any]) -> None:
-        """Checkpoints of earlier versions have no counts: they begin anew."""
-        self.trained, self._evaluated = record.get("trained", 0), record.get("evaluated", 0)
-        self._judged, self.refused = record.get("judged", 0), record.get("refused", 0)
+    def restore(self, record: CountRecord) -> None:
+        """Go on from a checkpoint."""
+        self.trained, self._evaluated = record.trained, record.evaluated
+        self._judged, self.refused = record.judged, record.refused
