@@ -11,7 +11,7 @@ import pytest
 from launch.results import show_results
 from secure_kg.audit.records.parts import BothWays
 from secure_kg.report.charts import _ticks, bar_chart, column_chart, line_chart
-from secure_kg.report.html import megabytes, prose, tag
+from secure_kg.report.html import cards, megabytes, prose, tag
 from secure_kg.report.page import run_report
 from secure_kg.report.rounds import MOST_COLUMNS, between_evaluations, by_round
 from secure_kg.runs.records.client_result import Evaluation
@@ -78,6 +78,11 @@ def test_hits_at_5_and_the_mean_rank_stand_where_a_summary_has_them(capsys: pyte
         said = capsys.readouterr().out
         assert ("tail side, all clients: Hits@5 0.3125, mean rank 17.25\n" in said) == told
         assert max(len(line) for line in said.splitlines() if "│" in line or "┃" in line) <= 80
+
+
+@pytest.mark.parametrize(("number", "in_line"), [(1, 1), (6, 6), (7, 4), (8, 4), (9, 5)])
+def test_cards_fill_their_lines(number: int, in_line: int) -> None:
+    assert f"--in-line:{in_line}\"" in cards([("1", "one")] * number)
 
 
 def test_the_page_is_self_contained_and_whole() -> None:
