@@ -110,7 +110,7 @@ class _TooSlow(FederationServer):
     def _bring(self, parties: Collection[PartyId], round_id: RoundId) -> None:
         super()._bring(parties, round_id)
         if round_id == REPEATED:
-            self._people.silent({PartyId(VICTIM)}, "shared rows")
+            self._people.dropout({PartyId(VICTIM)}, "shared rows")
 
 
 class WithoutVictimAnew(Cheat):

@@ -105,8 +105,8 @@ th:first-child, td:first-child { text-align: left; }
 details { margin-top: 1.5rem; } summary { cursor: pointer; } pre { overflow-x: auto; font-size: .85rem; }
 @media screen and (max-width: 44rem) {
   .tick { font-size: 17px; }
-  .scroll th:first-child, .scroll td:first-child { position: sticky; left: 0; background: var(--paper);
-    box-shadow: inset 0 -1px var(--edge); }
+  .scroll th:first-child, .scroll td:first-child { position: sticky; left: 0; background: var(--paper); }
+  .scroll table { border-collapse: separate; border-spacing: 0; }
   .stack, .stack tbody, .stack tr, .stack td { display: block; width: 100%; }
   .stack thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   .stack caption { display: block; }

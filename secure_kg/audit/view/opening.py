@@ -56,7 +56,7 @@ class OpenedSum:
     purpose: str
     contributors: frozenset[int]
     threshold: int
-    """How many clients must help to open it; 0 for a sum in clear."""
+    """How many clients must help to open the sum; 0 for a sum in clear."""
     vector: npt.NDArray[np.unsignedinteger] | None = field(repr=False)
     """None if it could not be computed again."""
     layout: SumLayout | None = None
@@ -79,7 +79,7 @@ class OpenedSum:
     states: dict[int, bytes] = field(default_factory=dict, repr=False)
     """Of its contributors: their commitments to what their inputs depend on."""
     given_up: bool = False
-    """Whether a party has said that the sum ends without a result: nobody goes on with it, even if it can be opened."""
+    """Whether a party has abandoned the sum. Nobody uses its total then, even if it can be opened."""
 
     @property
     def read_by_server(self) -> bool:
@@ -94,7 +94,7 @@ class _Running:
     recorded: RecordedSum = field(default_factory=RecordedSum)
     clear: dict[int, npt.NDArray[np.unsignedinteger]] = field(default_factory=dict)
     tried: int = 0
-    """With how many answers it was tried in vain to open it."""
+    """The number of answers with which the last attempt to open the sum failed."""
 
 
 class Opening:
@@ -153,7 +153,7 @@ class Opening:
         return [self._finish(key) for key in list(self._running)]
 
     def _settle(self) -> list[OpenedSum]:
-        """The server goes on: what can be opened of the sums under way is what it has, whoever is still to answer."""
+        """Open the sums under way with the answers so far: the server has gone on, and awaits no more."""
         done = []
         for key, running in list(self._running.items()):
             answers = len(running.recorded.openings)

@@ -84,7 +84,7 @@ class FederationClient:
 
     def say_failed(self, reason: str) -> None:
         """Tell the server that this client cannot go on. The reason must name places, never contents."""
-        with contextlib.suppress(ProtocolError):  # there is nothing more to be done about a server that takes no word
+        with contextlib.suppress(ProtocolError):  # a server that takes no messages cannot be told
             self._conversation.send(SERVER, Failed(reason[:MAX_REASON]), self._done)
         self._transport.flush(Deadline.after(_SECONDS_TO_SAY_SO))  # a server that no longer listens must not hold us
         if self._receipt is not None:

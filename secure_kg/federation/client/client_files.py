@@ -42,7 +42,7 @@ def save(context: ClientContext, results: ResultExchange, count: OwnCount, round
 
 
 def restore(context: ClientContext, results: ResultExchange, count: OwnCount, welcome: Welcome) -> None:
-    """Go on from the checkpoint that the server names; a client that was absent then, from its last one before it."""
+    """Go on from the checkpoint that the server names. A client that was a dropout then goes on from its last one."""
     part: int | None = welcome.rounds_done
     absent = context.party not in welcome.saved_by
     if absent:

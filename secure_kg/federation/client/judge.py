@@ -20,7 +20,7 @@ class Judge:
         self._newest_mrr = -1.0
 
     def read(self, round_id: int, metrics: Metrics) -> Judged:
-        """Take note of an evaluation. Whether it is the best is settled by the server's `Verdict`: others saw more."""
+        """Take note of an evaluation. The server's `Verdict` decides which is the best: others may have seen more."""
         federation_record.append_evaluation(self._folder, round_id, metrics)
         self._evaluations += 1
         self._newest_mrr = metrics.headline

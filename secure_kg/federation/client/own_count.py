@@ -1,4 +1,4 @@
-"""A client's own count of what it has done. What a server may ask for next follows from it, not from its word."""
+"""A client's own count of what it has done. It decides what the server may ask for next."""
 
 from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import PURPOSE as HOLDERS
@@ -7,7 +7,7 @@ from secure_kg.runs.records.checkpoints import CountRecord
 
 
 class OwnCount:
-    """`party`: this client."""
+    """Rounds that this client has trained in, evaluated and judged. `party`: the client itself."""
 
     def __init__(self, plan: RunPlan, party: PartyId) -> None:
         self._plan, self._party = plan, party
@@ -42,7 +42,7 @@ class OwnCount:
         return not due and self.trained > self._last(round_id)
 
     def _last(self, round_id: int) -> int:
-        """The last evaluation before `round_id`, also if a resumed session has gone back behind it."""
+        """The last evaluation before `round_id`, even if a resumed session has gone back to an earlier round."""
         return max(self._evaluated, *(number for number in self.opened if number < round_id), 0)
 
     def evaluated(self, round_id: int) -> None:
@@ -62,7 +62,7 @@ class OwnCount:
         return fits
 
     def abandoned(self, round_id: int, purpose: str) -> bool:
-        """Whether word of an abandoned sum may be taken: once for each sum of a round."""
+        """Whether the server may abandon this sum: once for each sum of a round."""
         known = {HOLDERS, *RESULTS, *(block.purpose for block in self._plan.blocks)}
         fits = purpose in known and (round_id, purpose) not in self._abandoned
         self._abandoned.add((round_id, purpose))

@@ -66,7 +66,7 @@ def run_in_folder(
 ) -> Summary:
     """Hold the folder of a run while `work` is done in it, and write its report and summary. Returns the summary.
 
-    A folder in which nothing has happened does not outlast a mistake.
+    A folder in which nothing has happened is removed if the run fails.
     """
     new = new_folders(path)
     if not resume:

@@ -6,7 +6,7 @@ when to stop; what a client sends is decided by the client.
 
 A client that drops out in any step, because it is slow, stopped or dead, costs that client only: the sum is that of
 the others, the federation goes on, and a client that comes back is taken in again. A sum that too few are left for is
-given up and the shared rows stay as they are.
+abandoned and the shared rows stay as they are.
 """
 
 from collections.abc import Callable, Collection
@@ -85,7 +85,7 @@ class FederationServer:
         self._idle: set[PartyId] = set()
         """Clients that were asked to train and have not, since their last evaluation: they would refuse another."""
         self._people = Gathering(config, transport, report)
-        self._people.when_lost = self._forget
+        self._people.on_dropout = self._forget
         self._tables = SharedTables(self._people, (), None)
         self._ledger = Ledger(transport, self._clients, self._people.attendance)
 
@@ -150,7 +150,7 @@ class FederationServer:
         return self._tables.aligned
 
     def _forget(self, parties: Collection[PartyId]) -> None:
-        """Clients that were away may have missed what was sent to them, and training too."""
+        """Note that dropouts may have missed what was sent to them, and training too."""
         self._tables.forget(parties)
         self._idle.update(parties)
 
@@ -175,7 +175,7 @@ class FederationServer:
         if odd:
             raise UserError(f"client {odd[0]} was started with other settings than the server")
         if aligned is not None and (strangers := people.present - set(aligned.clients)):
-            people.silent(strangers, "alignment")  # not there when the run began, so its rows have no place
+            people.dropout(strangers, "alignment")  # not there when the run began, so its rows have no place
 
     def _align(self, aligned: AlignedRun | None, patience: Patience) -> Union:
         """Line 1-2: the size of the union. The first rows are the clients' own affair."""

@@ -132,7 +132,7 @@ def test_the_server_hears_which_client_gives_the_sum_up(
 
 @every_sum
 @pytest.mark.parametrize("purpose", ["metrics", "", "row", None])
-def test_a_sum_that_was_given_up_is_not_another_one_of_the_round(
+def test_a_sum_that_was_abandoned_is_not_another_one_of_the_round(
     ends: Ends, listen: Callable[[Conversation, str | None], Any], purpose: str | None
 ) -> None:
     ends.say(ONE, GIVING_UP)
@@ -143,7 +143,7 @@ def test_a_sum_that_was_given_up_is_not_another_one_of_the_round(
 
 @every_sum
 @pytest.mark.parametrize("purpose", ["rows", "metrics", None])
-def test_a_client_cannot_give_up_a_sum_of_a_later_round(
+def test_a_client_cannot_abandon_a_sum_of_a_later_round(
     ends: Ends, listen: Callable[[Conversation, str | None], Any], purpose: str | None
 ) -> None:
     ends.say(ONE, GIVING_UP, ROUND + 1)
@@ -152,7 +152,7 @@ def test_a_client_cannot_give_up_a_sum_of_a_later_round(
 
 
 @every_hearing
-def test_outside_of_sums_one_that_was_given_up_is_late(ends: Ends, listen: Listen) -> None:
+def test_outside_of_sums_one_that_was_abandoned_is_late(ends: Ends, listen: Listen) -> None:
     ends.say(ONE, GIVING_UP)
     ends.say(ONE, names("a"))
     if listen is HEARING["receive_any"]:

@@ -82,7 +82,7 @@ def test_hits_at_5_and_the_mean_rank_stand_where_a_summary_has_them(capsys: pyte
 
 @pytest.mark.parametrize(("number", "in_line"), [(1, 1), (6, 6), (7, 4), (8, 4), (9, 5)])
 def test_cards_fill_their_lines(number: int, in_line: int) -> None:
-    assert f"--in-line:{in_line}\"" in cards([("1", "one")] * number)
+    assert f"style='--in-line:{in_line}'" in cards([("1", "one")] * number)
 
 
 def test_the_page_is_self_contained_and_whole() -> None:
