@@ -1,6 +1,9 @@
-"""Cheats in what lies between sums: who trains for them, what is asked for twice, how a session or run begins."""
+"""Cheats in what lies between sums: who trains for them, what comes of them, what is asked for twice or not at all,
+how a session or run begins."""
 
-from benchmarks.cheating import again, apart, beginnings, claims, results
+from functools import partial
+
+from benchmarks.cheating import again, apart, beginnings, claims, left_undone, results
 from benchmarks.cheating.entry import Entry
 
 _NO_FURTHER = "Whatever a client trains for a sum that is abandoned, it begins the next round at the applied table."
@@ -25,6 +28,43 @@ def of_training() -> tuple[Entry, ...]:
             ("given-up-at-will",),
             apart.past_for_one,
             unrefused=_NO_FURTHER,
+        ),
+    )
+
+
+def of_duties() -> tuple[Entry, ...]:
+    return (
+        Entry(
+            "opened-and-abandoned",
+            "the victim's rows: a sum that it has read it calls abandoned, and has it made again without the victim",
+            claims.LEFT_UNDONE,
+            "caught",
+            ("given-up-at-will",),
+            left_undone.opened_and_abandoned,
+        ),
+        Entry(
+            "kept-tables",
+            "sums of rows that are trained from where the round before began: it sends nobody a table any more",
+            claims.NEWS + claims.LEFT_UNDONE,
+            "stopped",
+            ("tables-withheld",),
+            left_undone.kept_tables,
+        ),
+        Entry(
+            "kept-totals",
+            "the same under secret sums, whose totals it sends nobody any more",
+            claims.NEWS + claims.LEFT_UNDONE,
+            "stopped",
+            ("tables-withheld",),
+            partial(left_undone.kept_tables, aggregation="secret"),
+        ),
+        Entry(
+            "passed-over",
+            "how many validation triples the victim has: it is not asked for one evaluation, and called no dropout",
+            claims.LEFT_UNDONE,
+            "caught",
+            ("passed-over",),
+            left_undone.passed_over,
         ),
     )
 
