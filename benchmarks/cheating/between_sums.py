@@ -1,5 +1,4 @@
-"""Cheats in what lies between sums: who trains for them, what comes of them, what is asked for twice or not at all,
-how a session or run begins."""
+"""Cheats in what lies between sums: who trains for them, what comes of them, what is asked for, how a run begins."""
 
 from functools import partial
 
