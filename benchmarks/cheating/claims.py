@@ -18,6 +18,7 @@ OWN_KEYS: Final = (Claim("S2", "Every sum has mask keys and seeds of its own."),
 EXACT: Final = (Claim("S3", "A sum is that of the survivors' fixed-point vectors to the last bit"),)
 MODELS: Final = (Claim("S4", "different tables, totals, lists of the union or greetings"),)
 APPLIED: Final = (Claim("S4", "All clients of a sum have applied the same."),)
+NEWS: Final = (Claim("S4", "goes on only after it was sent the result, or told that the sum was abandoned"),)
 AGAIN: Final = (Claim("S5", "The same secret is not summed over different clients."),)
 ONCE: Final = (Claim("S6", "One evaluation per trained round"),)
 KEYS: Final = (Claim("S7", "a server that replaces, withholds or replays keys"),)
