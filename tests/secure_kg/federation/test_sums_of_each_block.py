@@ -120,4 +120,3 @@ def test_holders_are_counted_as_the_rows_are_summed(
 
 def _adds(message: Any, purpose: str) -> bool:
     return isinstance(message, ClearInput | MaskedInput) and message.purpose == purpose
-
