@@ -18,7 +18,6 @@ OWN_KEYS: Final = (Claim("S2", "Every sum has mask keys and seeds of its own."),
 EXACT: Final = (Claim("S3", "A sum is that of the survivors' fixed-point vectors to the last bit"),)
 MODELS: Final = (Claim("S4", "different tables, totals, lists of the union or greetings"),)
 APPLIED: Final = (Claim("S4", "All clients of a sum have applied the same."),)
-NEWS: Final = (Claim("S4", "goes on only after it was sent the result, or told that the sum was abandoned"),)
 AGAIN: Final = (Claim("S5", "The same secret is not summed over different clients."),)
 ONCE: Final = (Claim("S6", "One evaluation per trained round"),)
 KEYS: Final = (Claim("S7", "a server that replaces, withholds or replays keys"),)
@@ -35,6 +34,8 @@ COUNTED: Final = (Claim("N3", "a changed total is noticed with probability"),)
 FIRST: Final = (Claim("N4", "First rows tell no names."),)
 RECORD: Final = (Claim("A1", "What passed is on record."),)
 LIE: Final = (Claim("A2", "A server that lies alike to everybody is found."),)
+LEFT_UNDONE: Final = (Claim("A3", "What a server leaves undone is found."),)
+NEWS: Final = (Claim("S4", "goes on only after it was sent the result, or told that the sum was abandoned"),)
 FRAMES: Final = (
     Claim("R1", "A party neither unpacks nor keeps a frame larger than the tasks of its session call for."),
 )

@@ -183,8 +183,9 @@ class FederationClient:
             except LeftOut:
                 self._blocks.excuse()
                 self._conversation.send(SERVER, Back(), self._done)
-            except SumAbandoned:
-                continue  # the server has said why; what this client trained stays its own
+            except SumAbandoned:  # the server has said why; what this client trained stays its own
+                for purpose in self._conversation.abandoned(self._done):  # sums of a round end together
+                    self._blocks.excuse(purpose)
 
     def _handle(self, round_id: RoundId, message: wire.Message) -> None:
         rounds, blocks = self._plan.settings.rounds, self._blocks
