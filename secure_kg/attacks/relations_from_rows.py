@@ -9,6 +9,9 @@ then take the known relation that is most similar to it by cosine.
     DistMult, ComplEx, RESCAL   f is linear in r and has no maximum. The known relation with the largest f(h, r, t) is
                                 taken itself, which is step 2 over the relations that are known.
 
+A model that is not listed is refused: its relations would be looked for where they are not, and the attack would fail
+for a reason that protects nobody.
+
 Each comes down to one matrix product of evidence [pairs, m] from the entities with keys [relations, m].
 """
 
@@ -20,11 +23,11 @@ import numpy.typing as npt
 
 from secure_kg.attacks.uploads import Places
 from secure_kg.federation.plan.row_sum import Rows
+from secure_kg.foundation.errors import UserError
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.models.shapes import initial_range
 
 _PAIRS_AT_A_TIME: Final = 1 << 13
-_LINEAR: Final = frozenset({"DistMult", "ComplEx", "RESCAL"})
 
 
 def likeliest_relations(heads: Rows, tails: Rows, relations: Rows, training: TrainingConfig) -> Places:
@@ -66,17 +69,27 @@ def _evidence(heads: Rows, tails: Rows, training: TrainingConfig) -> npt.NDArray
             turn = _complex(tails) * _complex(heads).conj()
             turn /= np.maximum(np.abs(turn), np.finfo(np.float32).tiny)
             return np.concatenate((turn.real, turn.imag), axis=1)
-        case _:
+        case "TransE" | "TransM":
             return tails - heads
+        case unknown:
+            raise _refused(unknown)
 
 
 def _keys(relations: Rows, training: TrainingConfig) -> npt.NDArray[np.float32]:
-    if training.model in _LINEAR:
-        return relations
-    if training.model == "RotatE":
-        phase = relations * np.float32(math.pi / initial_range(training.margin, training.dim))
-        return np.concatenate((np.cos(phase), np.sin(phase)), axis=1)
-    return unit_rows(relations)
+    match training.model:
+        case "DistMult" | "ComplEx" | "RESCAL":
+            return relations
+        case "RotatE":
+            phase = relations * np.float32(math.pi / initial_range(training.margin, training.dim))
+            return np.concatenate((np.cos(phase), np.sin(phase)), axis=1)
+        case "TransE" | "TransM":
+            return unit_rows(relations)
+        case unknown:
+            raise _refused(unknown)
+
+
+def _refused(model: str) -> UserError:
+    return UserError(f"{model}: no rule says how the rows of this model give a relation away")
 
 
 def _complex(rows: Rows) -> npt.NDArray[np.complex64]:

@@ -13,6 +13,8 @@ from secure_kg.attacks.truth import Truth
 from secure_kg.attacks.uploads import RowUpload, ServerView
 from secure_kg.data.graph import ClientGraph
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.errors import UserError
+from secure_kg.learning import config
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.models.shapes import MODELS, entity_width, relation_width
 
@@ -146,3 +148,11 @@ def test_the_likeliest_relation_is_the_one_that_holds(model: str) -> None:
         np.testing.assert_array_equal(chosen, scores.argmax(dim=1).numpy())
     else:
         np.testing.assert_array_equal(chosen, truth.numpy())
+
+
+def test_a_model_that_nobody_has_thought_of_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Treated as another one it would seem to stand, for a reason that protects nobody."""
+    monkeypatch.setattr(config, "MODELS", (*MODELS, "New"))
+    training, rows = TrainingConfig(model="New", dim=8), np.ones((3, 8), dtype=np.float32)
+    with pytest.raises(UserError, match="New: no rule"):
+        likeliest_relations(rows, rows, rows, training)
