@@ -34,7 +34,7 @@ from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.kge import KgeLearner
-from secure_kg.learning.learner import TrainStats
+from secure_kg.learning.learner import Settings, TrainStats
 from secure_kg.runs.outcome import ServerOutcome
 from secure_kg.runs.run_folder import RunFolder
 from secure_kg.runs.summary import summarise
@@ -70,7 +70,7 @@ def stage_config(**changes: Any) -> RunConfig:
 class WatchedTrainer(KgeLearner):
     """A trainer that lets the judge see what its client holds."""
 
-    def __init__(self, graph: ClientGraph, config: RunConfig, number: int) -> None:
+    def __init__(self, graph: ClientGraph, config: Settings, number: int) -> None:
         super().__init__(graph, config.training, torch.device("cpu"), config.seed, number)
         self.trained: dict[int, Rows] = {}
         """By round: the relations' rows after its epochs, which are what its client contributes."""
@@ -156,10 +156,12 @@ class Stage:
         graphs: list[ClientGraph] | None = None,
         vanishes: tuple[int, int] | None = None,
         earlier: "Stage | None" = None,
+        trainer: type[WatchedTrainer] = WatchedTrainer,
     ) -> None:
         """`path`: an empty folder; the run's own is `run` in it. `vanishes`: client and round in which it is lost.
 
         `earlier`: another run of the same clients, whose identities they have still, with what lies beside them.
+        `trainer`: what clients learn with.
         """
         self.config, self.path, self.run = config, path, path / "run"
         count = config.clients or 0
@@ -167,7 +169,7 @@ class Stage:
         self.sessions: list[Session] = []
         self.directory: Mapping[PartyId, bytes] | None = None
         self._credentials: dict[int, Credentials] = {}
-        self._vanishes = vanishes
+        self._vanishes, self._trainer = vanishes, trainer
         self.keys: Path = earlier.keys if earlier is not None else path / "keys"
         if earlier is not None:
             self.directory, self._credentials = earlier.directory, earlier._credentials
@@ -218,7 +220,7 @@ class Stage:
         graph = self.graphs[number - 1]
         try:
             client.greet()
-            trainer = job.session.trainers[number] = WatchedTrainer(graph, job.config, number)
+            trainer = job.session.trainers[number] = self._trainer(graph, job.config, number)
             own, credentials = job.folder.client(number), self._credentials.get(number)
             # Against an active server the record of openings lies beside the identity.
             record = self.keys / f"client-{number}.record" if credentials is not None else None

@@ -102,6 +102,10 @@ class Conversation:
         """
         self._largest = max(self._largest, min(frame_bytes, wire.MAX_FRAME_BYTES))
 
+    def abandoned(self, round_id: RoundId) -> frozenset[str]:
+        """Purposes of the sums of a round that are known to have been abandoned, also while another was awaited."""
+        return frozenset(purpose for number, purpose in self._abandoned if number == round_id)
+
     def send(self, to: PartyId, message: wire.Message, round_id: RoundId) -> None:
         self.transport.send(to, wire.encode(message, self.session, round_id))
 
@@ -257,6 +261,8 @@ class Conversation:
                 envelope.round == round_id and self._is_left_over(message, round_id, purpose)
             ):
                 self.late_messages += 1
+                if isinstance(message, Abandon) and sender == SERVER and envelope.round == round_id:
+                    self._note_abandoned(round_id, message.purpose)
                 # What is here already counts after the deadline too, but one that sends without end must not keep us.
                 late[sender] += deadline.expired
                 if late[sender] >= _MOST_AT_ONCE:
@@ -274,6 +280,12 @@ class Conversation:
                 )
             return sender, message
         raise DeadlineExpired(f"no message from {party_names(senders)} in time")
+
+    def _note_abandoned(self, round_id: RoundId, purpose: str) -> None:
+        """Of this round alone, and no more than a round can have: a server that says so without end fills nothing."""
+        self._abandoned = {one for one in self._abandoned if one[0] == round_id}
+        if len(self._abandoned) < _MOST_AT_ONCE:
+            self._abandoned.add((round_id, purpose))
 
     def _is_left_over(self, message: wire.Message, round_id: RoundId, purpose: str | None) -> bool:
         """Whether a message of this round is about an abandoned sum, or abandons another sum than the awaited one."""

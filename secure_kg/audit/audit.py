@@ -16,6 +16,7 @@ from secure_kg.audit.checks.integrity import Integrity
 from secure_kg.audit.checks.keys import Keys
 from secure_kg.audit.checks.openings import BothShares, LateVectors
 from secure_kg.audit.checks.participation import Differences
+from secure_kg.audit.checks.passed_over import PassedOver
 from secure_kg.audit.checks.refusals import Refusals
 from secure_kg.audit.checks.relays import Relays
 from secure_kg.audit.checks.repeated_sums import RepeatedSums
@@ -25,6 +26,7 @@ from secure_kg.audit.checks.same_for_all import SameForAll
 from secure_kg.audit.checks.secrets import Seeds, Weights
 from secure_kg.audit.checks.side_channels import Sizes, Times
 from secure_kg.audit.checks.survivors import OneStory
+from secure_kg.audit.checks.tables_brought import TablesBrought
 from secure_kg.audit.checks.uniformity import Uniformity
 from secure_kg.audit.checks.union_answers import UnionAnswers
 from secure_kg.audit.checks.verdicts import Verdicts
@@ -112,8 +114,10 @@ def checks_for(run: AuditedRun, directory: Mapping[PartyId, bytes] | None) -> li
         Keys(config, clients, directory),
         SameForAll(config, clients),
         HonestTotals(config, clients),
+        TablesBrought(config, clients),
         Resuming(config, clients),
         Evaluations(config, clients),
+        PassedOver(config, clients),
         RepeatedSums(config, clients),
         Refusals(config, clients),
         Verdicts(config, clients),

@@ -10,8 +10,8 @@ from typing import Final, Literal
 
 from secure_kg.foundation.errors import UserError
 
-Relation = Literal["translation", "rotation", "product", "complex product", "matrix"]
-"""How a relation acts on a head in the score."""
+Relation = Literal["translation", "rotation", "product", "complex product", "matrix", "none"]
+"""How a relation acts on a head in the score; `none`: not at all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ from protocols.sums.secagg.messages import (
 )
 from protocols.sums.secagg.replay import RecordedSum, Withheld, open_again, withheld
 from protocols.sums.secagg.terms import Advert, BoundTerms
-from secure_kg.audit.view.attending import Attending, goes_on
+from secure_kg.audit.view.attending import Attending, abandons, goes_on
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.messages import Welcome
 from secure_kg.federation.plan.run_plan import UNION, PlannedSum, PublicState, RunPlan
@@ -118,7 +118,7 @@ class Opening:
         self._running: dict[Key, _Running] = {}
         self._added: set[Key] = set()
         """Sums in clear that are over: what comes afterwards is late."""
-        self._attending = Attending()
+        self._attending = Attending(self._plan.blocks)
 
     def observe(self, observation: Observation) -> list[OpenedSum]:
         message = observation.message
@@ -136,8 +136,9 @@ class Opening:
                 self._take_union(message)
             case ClearUnion():
                 self._now(union=self.union or Union(len(message.tags), list_digest(message.tags)))
+        # What a server says to be over it may have opened: that is looked at before its word is taken.
+        settled = self._settle(observation)
         self._attending.observe(observation)
-        settled = self._settle() if goes_on(observation) else []
         return [*settled, *self._take(observation)]
 
     @property
@@ -152,10 +153,18 @@ class Opening:
         """Sums that were under way when the record ended."""
         return [self._finish(key) for key in list(self._running)]
 
-    def _settle(self) -> list[OpenedSum]:
-        """Open the sums under way with the answers so far: the server has gone on, and awaits no more."""
-        done = []
+    def _settle(self, observation: Observation) -> list[OpenedSum]:
+        """Open the sums under way with the answers so far, once the server goes on and awaits no more.
+
+        If it abandons a sum, the same is asked of that sum alone. One in clear has no step in which it is opened.
+        """
+        over = abandons(observation)
+        if not over and not goes_on(observation):
+            return []
+        done, named = [], (observation.round, observation.purpose)
         for key, running in list(self._running.items()):
+            if over and (key != named or running.clear):
+                continue
             answers = len(running.recorded.openings)
             if running.clear:
                 done.append(self._finish(key))

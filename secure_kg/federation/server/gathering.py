@@ -9,8 +9,7 @@ from protocols.session.conversation import Conversation
 from protocols.session.patience import Patience
 from protocols.session.server_session import ServerSession
 from protocols.transport.base import Transport
-from secure_kg.federation.plan.settings import RunConfig
-from secure_kg.federation.plan.strategies import STRATEGIES
+from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.server.attendance import Attendance
 from secure_kg.foundation.errors import UserError
 
@@ -20,15 +19,16 @@ M = TypeVar("M", bound=wire.Message)
 class Gathering:
     """All clients of a run, those that are present, and the conversation with them."""
 
-    def __init__(self, config: RunConfig, transport: Transport, report: Callable[[str], None]) -> None:
+    def __init__(self, plan: RunPlan, transport: Transport, report: Callable[[str], None]) -> None:
         self.clients = tuple(transport.peers)
         self.transport = transport
         self.conversation = Conversation(transport, NO_SESSION)
         self.round = SETUP
         """The round under way, for messages and for the record of dropouts."""
         # Where nothing is shared, nobody waits for a client until the next evaluation, which may be rounds away.
-        self._longest = config.deadline * (1 if STRATEGIES[config.strategy].shared else config.eval_every)
-        self._config, self._report = config, report
+        config = plan.settings
+        self._longest = config.deadline * (1 if plan.strategy.shared else config.eval_every)
+        self._plan, self._config, self._report = plan, config, report
         self.patience = self.fresh_patience()
         self.attendance = Attendance(self.clients, self.patience, report)
         self.on_dropout: Callable[[Collection[PartyId]], None] = lambda _: None
@@ -72,8 +72,8 @@ class Gathering:
         """Take in clients that have come back. If too few are present for any sum, wait for more."""
         self.attendance.look_for_returned(self.conversation, self.round)
         clients, needed = len(self.clients), self._config.min_participants
-        if self._config.sum_protocol.needs_keys:
-            parameters = self._config.sum_parameters(clients, clients)
+        if self._plan.masks_sums:
+            parameters = self._plan.parameters(clients)
             needed = max(parameters.min_survivors, parameters.least_present)
         if len(self.present) >= needed:
             return

@@ -84,7 +84,7 @@ class FederationServer:
         """Clients that were told to keep the best copy, if there is one: test results are of that copy."""
         self._idle: set[PartyId] = set()
         """Clients that were asked to train and have not, since their last evaluation: they would refuse another."""
-        self._people = Gathering(config, transport, report)
+        self._people = Gathering(self._plan, transport, report)
         self._people.on_dropout = self._forget
         self._tables = SharedTables(self._people, (), None)
         self._ledger = Ledger(transport, self._clients, self._people.attendance)

@@ -43,10 +43,9 @@ class Summing:
     ) -> None:
         config = plan.settings
         self._config, self._people, self._ledger, self._report = config, people, ledger, report
-        names = dict.fromkeys([config.aggregation, *(block.aggregation for block in plan.blocks)])
-        self._sums = {name: twins.sum_server(name, keys, config.min_participants) for name in names}
+        self._sums = {name: twins.sum_server(name, keys, config.min_participants) for name in plan.aggregations}
         ledger.sums = list(self._sums.values())
-        self._holders = twins.holder_server(config, keys)
+        self._holders = twins.holder_server(plan.counted_by, keys, config.min_participants)
         self.refused = False
         """Whether a client did not help to open the last sum that was abandoned."""
 
