@@ -37,7 +37,7 @@ class ReadSums:
         if total.purpose == "rows":
             opened = total.layout.decode(total.vector)
             rows = OpenedRows(total.contributors, opened.real.reshape(len(opened.counts), -1), opened.counts)
-            if not total.given_up:  # else the next round begins elsewhere
+            if not total.abandoned:  # else the next round begins elsewhere
                 self._interpolation.take(total.round, rows)
             if self._rows:  # of earlier rounds, which only tell whose a row is, the counts are enough
                 last = self._rows[-1]

@@ -7,10 +7,10 @@ from typing import Final
 
 from protocols.foundation.identifiers import PartyId
 from secure_kg.attacks.result import AttackResult
+from secure_kg.audit.checks.abandoned_sums import AbandonedSums
 from secure_kg.audit.checks.completeness import Completeness
 from secure_kg.audit.checks.evaluations import Evaluations
 from secure_kg.audit.checks.few_holders import FewHolders
-from secure_kg.audit.checks.giving_up import GivingUp
 from secure_kg.audit.checks.honest_totals import HonestTotals
 from secure_kg.audit.checks.integrity import Integrity
 from secure_kg.audit.checks.keys import Keys
@@ -109,7 +109,7 @@ def checks_for(run: AuditedRun, directory: Mapping[PartyId, bytes] | None) -> li
         BothShares(config, clients),
         LateVectors(config, clients),
         OneStory(config, clients),
-        GivingUp(config, clients),
+        AbandonedSums(config, clients),
         Relays(config, clients),
         Keys(config, clients, directory),
         SameForAll(config, clients),

@@ -53,7 +53,7 @@ class HonestTotals(Check):
         self._lending = Lending(self.clients, self._blocks)
 
     def opened(self, total: OpenedSum) -> None:
-        if total.vector is None or total.given_up:
+        if total.vector is None or total.abandoned:
             return
         self._computed += 1
         digest = frame_hash(np.ascontiguousarray(total.vector).tobytes())

@@ -72,7 +72,7 @@ class TablesBrought(Check):
         self._sums, self._got = {purpose: set() for purpose in self._sealed}, {}
 
     def opened(self, total: OpenedSum) -> None:
-        if total.vector is None or total.given_up:
+        if total.vector is None or total.abandoned:
             return
         if total.purpose in self._sealed:
             self._sums[total.purpose].add(total.round)

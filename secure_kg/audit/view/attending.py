@@ -30,7 +30,7 @@ class Attending:
         """`blocks`: those that the run shares."""
         self._counted = frozenset(block.purpose for block in blocks if block.aligned)
         self.absent: set[int] = set()
-        self.given_up: set[tuple[int, str]] = set()
+        self.abandoned: set[tuple[int, str]] = set()
         """Round and purpose of sums that a party has ended without a result."""
 
     def observe(self, observation: Observation) -> None:
@@ -41,9 +41,9 @@ class Attending:
             case Back():
                 self.absent.discard(peer)
             case Abandon() if observation.direction == "sent" or peer not in self.absent:
-                self.given_up.add((number, purpose))
+                self.abandoned.add((number, purpose))
                 if purpose == HOLDERS:  # the sum of rows that the count was made for ends with it
-                    self.given_up.update((number, rows) for rows in self._counted)
+                    self.abandoned.update((number, rows) for rows in self._counted)
 
 
 def goes_on(observation: Observation) -> bool:

@@ -78,7 +78,7 @@ class OpenedSum:
     """What the server has not passed on of clients that it had in the sum."""
     states: dict[int, bytes] = field(default_factory=dict, repr=False)
     """Of its contributors: their commitments to what their inputs depend on."""
-    given_up: bool = False
+    abandoned: bool = False
     """Whether a party has abandoned the sum. Nobody uses its total then, even if it can be opened."""
 
     @property
@@ -235,12 +235,12 @@ class Opening:
 
     def _opened(self, key: Key, running: _Running) -> OpenedSum:
         recorded, terms, (number, purpose) = running.recorded, running.planned.terms, key
-        given_up = key in self._attending.given_up
+        abandoned = key in self._attending.abandoned
         if running.clear:
             self._added.add(key)
             total = sum(running.clear.values(), np.zeros_like(next(iter(running.clear.values()))))
             who, layout = frozenset(running.clear), running.planned.layout
-            return OpenedSum(number, purpose, who, 0, total, layout, given_up=given_up)
+            return OpenedSum(number, purpose, who, 0, total, layout, abandoned=abandoned)
         who = frozenset(int(party) for party in recorded.contributors)
         if terms is None or self._public.session is None:
             return OpenedSum(number, purpose, who, 0, None, problem=running.problem or "no session", finished=False)
@@ -275,7 +275,7 @@ class Opening:
             false_signatures=tuple(wrong),
             withheld=kept_back,
             states={int(party): recorded.adverts[party].state for party in opened.contributors},
-            given_up=given_up,
+            abandoned=abandoned,
         )
 
     def _verified(self, terms: BoundTerms, recorded: RecordedSum) -> tuple[int, list[str]]:

@@ -141,10 +141,10 @@ def seen(message: Any, peer: int, direction: Any = "sent", number: int = 3) -> O
 def test_the_count_of_holders_takes_the_aligned_block_along() -> None:
     attending = Attending(RunPlan(toy_config(), CLIENTS).blocks)
     attending.observe(seen(Abandon(HOLDERS, "too few"), 1))
-    assert attending.given_up == {(3, HOLDERS), (3, "rows")}
+    assert attending.abandoned == {(3, HOLDERS), (3, "rows")}
     alone = Attending([Block("dense", 3, "secagg", aligned=False)])
     alone.observe(seen(Abandon(HOLDERS, "too few"), 1))
-    assert alone.given_up == {(3, HOLDERS)}
+    assert alone.abandoned == {(3, HOLDERS)}
 
 
 @pytest.mark.parametrize(("kept", "fault"), [(MOST_KEPT, "still kept"), (MOST_KEPT + 1, "")])

@@ -58,7 +58,7 @@ class _Step:
     answered: set[int] = field(default_factory=set)
 
 
-class GivingUp(Check):
+class AbandonedSums(Check):
     id = "sums-end-alike"
     question = "Was a sum ended for some of its clients only, or given up without a reason?"
 
@@ -76,7 +76,7 @@ class GivingUp(Check):
         """Clients that were told that the others go on, until they say that they are back."""
         self._refused: set[int] = set()
         """Rounds in which a client refused something."""
-        self._given_up: set[Key] = set()
+        self._abandoned: set[Key] = set()
         self._opened: set[Key] = set()
         """Sums that the server could open from the answers it had, and that nobody had refused by then."""
         self._apart, self._at_will = Evidence(), Evidence()
@@ -87,7 +87,7 @@ class GivingUp(Check):
         self._session += 1
 
     def opened(self, total: OpenedSum) -> None:
-        if total.vector is not None and total.threshold and not total.given_up:
+        if total.vector is not None and total.threshold and not total.abandoned:
             self._opened.add((total.round, total.purpose))
 
     def observe(self, observation: Observation) -> None:
@@ -129,24 +129,24 @@ class GivingUp(Check):
         """A server tells those that the sum is over who are there, and so have answered."""
         where = f"session {self._session}, round {key[0]}, {key[1]}"
         if key in self._opened:
-            if key not in self._given_up:
+            if key not in self._abandoned:
                 self._at_will.add(f"{where}: given up, though it was opened from the answers of its clients")
-            self._given_up.add(key)
+            self._abandoned.add(key)
             return
         step = self._running.get(key)
         if step is None or key[0] in self._refused:
             return
         if key[1] in self._rows and any(
-            number == key[0] and purpose != key[1] and purpose in self._rows for number, purpose in self._given_up
+            number == key[0] and purpose != key[1] and purpose in self._rows for number, purpose in self._abandoned
         ):
             return  # the sums of a round are abandoned together, and the first of them had its reason
         # In the last step all may have answered, and shares be false: else it would have been opened.
         unmasking = step.request is (SignedSurvivors if self.config.adversary == "active" else Survivors)
         if peer in step.asked - step.answered:
             self._at_will.add(f"{where}: given up without waiting for client {peer}")
-        elif key not in self._given_up and not unmasking and self._expected(key) <= step.answered:
+        elif key not in self._abandoned and not unmasking and self._expected(key) <= step.answered:
             self._at_will.add(f"{where}: given up, though all had answered")
-        self._given_up.add(key)
+        self._abandoned.add(key)
 
     def _expected(self, key: Key) -> set[int]:
         return {int(party) for party in self._plan.expected(*key)}
@@ -164,7 +164,7 @@ class GivingUp(Check):
                         f"{answer.__name__} and was told {kind.__name__}, where client {went_on[0]} got {due.__name__}"
                     )
         if before is None:
-            self._owed, self._running, self._refused, self._given_up = {}, {}, set(), set()
+            self._owed, self._running, self._refused, self._abandoned = {}, {}, set(), set()
             self._opened = set()
         else:
             self._opened = {key for key in self._opened if key[0] >= before}
