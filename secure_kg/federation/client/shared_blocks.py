@@ -69,7 +69,7 @@ class SharedBlocks:
         self._context, self._exchanges = context, exchanges
         self._lent: set[tuple[int, int]] = set()
         self._awaited: dict[str, RoundId] = {}
-        """By purpose: the round of the sum that this client has helped to open, and of whose result it heard nothing."""
+        """By purpose: the round of the last sum that this client has helped to open, until it hears of its result."""
         if sealed := self._sealed:
             sizes = [lent_table_bytes(one.union.size, one.block.width) for one in sealed]
             context.conversation.admit(sum(sizes))
