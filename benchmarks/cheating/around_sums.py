@@ -1,6 +1,6 @@
 """Cheats around the sums: in the union, between sessions, in the record, and in who is told of a sum at all."""
 
-from benchmarks.cheating import absences, claims, guessing, records, sessions, unions
+from benchmarks.cheating import absences, claims, guessing, records, sessions, too_early, unions
 from benchmarks.cheating.entry import Entry
 
 
@@ -168,6 +168,14 @@ def of_records() -> tuple[Entry, ...]:
             "caught",
             ("opening-not-recorded",),
             records.cut_and_resumed,
+        ),
+        Entry(
+            "reordered-transcript",
+            "that an auditor reads of a sum called abandoned when the next round is under way, as if it were forgotten",
+            claims.RECORD,
+            "caught",
+            ("transcript-differs",),
+            too_early.reordered,
         ),
         Entry(
             "transcript-without-end",

@@ -2,7 +2,18 @@
 
 from functools import partial
 
-from benchmarks.cheating import again, apart, beginnings, claims, interpolating, left_undone, results, two_blocks
+from benchmarks.cheating import (
+    again,
+    apart,
+    beginnings,
+    claims,
+    framing,
+    interpolating,
+    left_undone,
+    results,
+    too_early,
+    two_blocks,
+)
 from benchmarks.cheating.entry import Entry
 
 _NO_FURTHER = "Whatever a client trains for a sum that is abandoned, it begins the next round at the applied table."
@@ -92,6 +103,80 @@ def of_duties() -> tuple[Entry, ...]:
             ("passed-over",),
             left_undone.passed_over,
         ),
+    )
+
+
+def of_early_words() -> tuple[Entry, ...]:
+    return (
+        Entry(
+            "abandoned-beforehand",
+            "the victim's update: sums of rows are called abandoned before they begin, opened, and no table is sent",
+            claims.NEWS + claims.LEFT_UNDONE,
+            "stopped",
+            ("given-up-at-will",),
+            too_early.abandoned_beforehand,
+        ),
+        Entry(
+            "excused-by-the-next-round",
+            "the victim's update: word that the sum to come was abandoned is to excuse the missing result of the last",
+            claims.NEWS + claims.LEFT_UNDONE,
+            "stopped",
+            ("given-up-at-will",),
+            too_early.excused_by_next_round,
+        ),
+        Entry(
+            "sent-home-early",
+            "how many validation triples the victim has: it is told that the run is over before the last evaluation",
+            claims.LEFT_UNDONE,
+            "caught",
+            ("passed-over",),
+            too_early.sent_home_early,
+        ),
+        Entry(
+            "sent-home-midway",
+            "rounds without the victim that nobody calls a dropout: it is told in the middle that the run is over",
+            claims.LEFT_UNDONE,
+            "caught",
+            ("passed-over",),
+            too_early.sent_home_midway,
+        ),
+        Entry(
+            "flood-of-ends",
+            "the victim's memory: it is told of ever later sums that they were abandoned",
+            claims.NO_WORDS,
+            "stopped",
+            ("given-up-at-will",),
+            too_early.flood_of_ends,
+        ),
+    )
+
+
+_DROPPED = "It is honest in all that the server goes by, and the server drops the rest."
+
+
+def of_framing() -> tuple[Entry, ...]:
+    plays = {
+        "framed-in-a-servers-words": (
+            "in words that only a server says, under an earlier round",
+            framing.in_servers_words,
+        ),
+        "framed-by-a-refusal": ("by refusing a sum that the server does not await", framing.by_refusal),
+        "framed-as-a-dropout": ("by keys that it sends before it says that it is back", framing.as_dropout),
+    }
+    return tuple(
+        Entry(
+            name,
+            f"that an audit accuses an honest server, {how}",
+            claims.NOT_FRAMED,
+            "stopped",
+            (),
+            play,
+            party="client",
+            unnamed=_DROPPED,
+            unrefused=_DROPPED,
+            shows=("frames-ignored",),
+        )
+        for name, (how, play) in plays.items()
     )
 
 

@@ -19,6 +19,7 @@ def _honest() -> tuple[Entry, ...]:
         "honest-resumed": honest.resumed,
         "honest-without-common-rows": honest.without_common_rows,
         "honest-with-a-dropout": honest.dropout,
+        "honest-and-stalled": honest.stalled,
     }
     return tuple(Entry(name, "nothing", (), "clean", (), play) for name, play in plays.items())
 
@@ -35,6 +36,8 @@ _ENTRIES: Final = (
     *around_sums.of_absences(),
     *between_sums.of_training(),
     *between_sums.of_duties(),
+    *between_sums.of_early_words(),
+    *between_sums.of_framing(),
     *between_sums.of_results(),
     *between_sums.of_beginnings(),
 )

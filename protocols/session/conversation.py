@@ -92,6 +92,8 @@ class Conversation:
         self.session, self.greeting = session, greeting
         self.late_messages = 0
         self._abandoned: set[tuple[RoundId, str]] = set()
+        self._begun: set[tuple[RoundId, str]] = set()
+        """Of the last round in which anything was said: the sums in which this party has said something."""
         self._largest = wire.SMALL_FRAME_BYTES
 
     def admit(self, frame_bytes: int) -> None:
@@ -106,7 +108,13 @@ class Conversation:
         """Purposes of the sums of a round that are known to have been abandoned, also while another was awaited."""
         return frozenset(purpose for number, purpose in self._abandoned if number == round_id)
 
+    def begun(self, round_id: RoundId, purpose: str) -> bool:
+        """Whether this party has said anything in a sum of the last round in which it spoke."""
+        return (round_id, purpose) in self._begun
+
     def send(self, to: PartyId, message: wire.Message, round_id: RoundId) -> None:
+        if (purpose := getattr(message, "purpose", None)) is not None:
+            self._begun = {one for one in self._begun if one[0] == round_id} | {(round_id, purpose)}
         self.transport.send(to, wire.encode(message, self.session, round_id))
 
     def broadcast(self, to: Collection[PartyId], message: wire.Message, round_id: RoundId) -> set[PartyId]:
@@ -282,10 +290,10 @@ class Conversation:
         raise DeadlineExpired(f"no message from {party_names(senders)} in time")
 
     def _note_abandoned(self, round_id: RoundId, purpose: str) -> None:
-        """Of this round alone, and no more than a round can have: a server that says so without end fills nothing."""
-        self._abandoned = {one for one in self._abandoned if one[0] == round_id}
-        if len(self._abandoned) < _MOST_AT_ONCE:
-            self._abandoned.add((round_id, purpose))
+        """Of this round alone, and of sums that have begun here: one that is to come cannot be over."""
+        if not self.begun(round_id, purpose):
+            raise UnexpectedMessage(f"the server abandons a sum of round {round_id} that has not begun here")
+        self._abandoned = {one for one in self._abandoned if one[0] == round_id} | {(round_id, purpose)}
 
     def _is_left_over(self, message: wire.Message, round_id: RoundId, purpose: str | None) -> bool:
         """Whether a message of this round is about an abandoned sum, or abandons another sum than the awaited one."""

@@ -126,6 +126,9 @@ class Mark:
     round: RoundId
     link: bytes
     signature: bytes
+    sent: int
+    """How many frames were sent up to this mark, from the first one on."""
+    received: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +171,9 @@ def read_receipt(path: Path) -> KeptReceipt | None:
         link = _next_link(link, mark.content())
         if mark.link != link.hex():
             raise DecodeError(f"line {number}: not what was written, or not in its place")
-        marks.append(Mark(RoundId(mark.round), link, bytes.fromhex(mark.signature)))
         sent += mark.sent
         received += mark.received
+        marks.append(Mark(RoundId(mark.round), link, bytes.fromhex(mark.signature), len(sent), len(received)))
         final = mark.final
     return KeptReceipt(head, tuple(marks), tuple(sent), tuple(received), final)
 

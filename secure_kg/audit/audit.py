@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,7 @@ from secure_kg.audit.checks.relays import Relays
 from secure_kg.audit.checks.repeated_sums import RepeatedSums
 from secure_kg.audit.checks.resuming import Resuming
 from secure_kg.audit.checks.reuse import Reuse
+from secure_kg.audit.checks.said_in_order import SaidInOrder
 from secure_kg.audit.checks.same_for_all import SameForAll
 from secure_kg.audit.checks.secrets import Seeds, Weights
 from secure_kg.audit.checks.side_channels import Sizes, Times
@@ -30,18 +32,21 @@ from secure_kg.audit.checks.tables_brought import TablesBrought
 from secure_kg.audit.checks.uniformity import Uniformity
 from secure_kg.audit.checks.union_answers import UnionAnswers
 from secure_kg.audit.checks.verdicts import Verdicts
+from secure_kg.audit.guard import Guard
 from secure_kg.audit.ledger import Ledger
 from secure_kg.audit.records.parts import AuditedSettings, Verdict
 from secure_kg.audit.records.report import AuditReport
 from secure_kg.audit.sums_seen import SumsSeen
+from secure_kg.audit.view.attending import Attending
 from secure_kg.audit.view.declarations import may_learn
 from secure_kg.audit.view.evidence import Check
 from secure_kg.audit.view.findings import CheckResult, Finding, worst_first
 from secure_kg.audit.view.flow import Flow
 from secure_kg.audit.view.notes import STANDING_NOTES
 from secure_kg.audit.view.opening import OpenedSum, Opening
-from secure_kg.audit.view.read import AuditedRun
+from secure_kg.audit.view.read import AuditedRun, Observation
 from secure_kg.audit.view.receipts import load_receipts
+from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.runs.alignment_files import load_aligned
 
 VERSION: Final = 1
@@ -102,6 +107,7 @@ def checks_for(run: AuditedRun, directory: Mapping[PartyId, bytes] | None) -> li
     config, clients = run.config, run.clients
     return [
         Completeness(config, clients, run.summary),
+        SaidInOrder(config, clients),
         Uniformity(config, clients),
         Reuse(config, clients),
         Seeds(config, clients),
@@ -144,34 +150,61 @@ def audit(
     ledger, flow, sums = Ledger(run.config), Flow(), SumsSeen(run.config, run.clients)
     checks: list[Check] = [sums, *checks_for(run, directory)]
     integrity = Integrity(run, load_receipts(run, receipts, directory) if receipts is not None else None)
-    aligned = load_aligned(run.path / "server")
+    plan, aligned = RunPlan(run.config, run.clients), load_aligned(run.path / "server")
     union = aligned.union if aligned is not None else None
+    looking = _Looking(checks, ledger, when_opened)
     for number, recording in enumerate(run.recordings, start=1):
-        opening = Opening(run.config, run.clients, union, directory)
-        for check in checks:
-            check.begin_session()
+        opening, attending = Opening(run.config, run.clients, union, directory), Attending(plan)
+        looking.begin_session(f"sums of session {number}")
         for observation in recording:
             integrity.observe(observation)
             flow.observe(observation)
-            ledger.observe(observation)
-            # What the server sends is judged by the sums that it had by then.
-            for total in opening.observe(observation):
-                _tell(total, checks, ledger, when_opened)
-            for check in checks:
-                check.observe(observation)
+            looking.observe(observation, opening, heard=attending.takes(observation))
+            attending.observe(observation)
             progress(flow.messages)
-        for total in opening.end():
-            _tell(total, checks, ledger, when_opened)
+        looking.end_session(opening)
         union = opening.union or union
         integrity.end_session(recording, last=number == len(run.recordings))
     integrity.end_run()
-    results = [integrity.result(), *(check.result() for check in checks)]
-    findings = [*ledger.findings(), *(finding for result in results for finding in result.findings)]
+    results = [integrity.result(), *looking.results()]
+    found = [*ledger.findings(), *looking.guard.findings()]
+    findings = [*found, *(finding for result in results for finding in result.findings)]
     return Audit(run, tuple(worst_first(findings)), tuple(results), ledger, sums, flow)
 
 
-def _tell(total: OpenedSum, checks: list[Check], ledger: Ledger, when_opened: Callable[[OpenedSum], None]) -> None:
-    ledger.opened(total)
-    when_opened(total)
-    for check in checks:
-        check.opened(total)
+class _Looking:
+    """All checks, each by itself: one that fails takes no other along."""
+
+    def __init__(self, checks: list[Check], ledger: Ledger, when_opened: Callable[[OpenedSum], None]) -> None:
+        self._checks, self._ledger, self._when_opened = checks, ledger, when_opened
+        self._sums = ""
+        self.guard = Guard()
+
+    def begin_session(self, sums: str) -> None:
+        """`sums`: what those of the session are called."""
+        self._sums = sums
+        for check in self._checks:
+            self.guard.ask(check.id, check.begin_session, None)
+
+    def observe(self, observation: Observation, opening: Opening, *, heard: bool) -> None:
+        """`heard`: whether an honest server says this, or goes by it."""
+        ask = self.guard.ask
+        ask("ledger", partial(self._ledger.observe, observation, heard=heard), None)
+        # What the server sends is judged by the sums that it had by then.
+        for total in ask(self._sums, partial(opening.observe, observation), list[OpenedSum]()):
+            self._tell(total)
+        for check in self._checks:
+            ask(check.id, partial(check.observe if heard else check.ignored, observation), None)
+
+    def end_session(self, opening: Opening) -> None:
+        for total in self.guard.ask(self._sums, opening.end, list[OpenedSum]()):
+            self._tell(total)
+
+    def _tell(self, total: OpenedSum) -> None:
+        self.guard.ask("ledger", partial(self._ledger.opened, total), None)
+        self._when_opened(total)
+        for check in self._checks:
+            self.guard.ask(check.id, partial(check.opened, total), None)
+
+    def results(self) -> list[CheckResult]:
+        return [self.guard.ask(one.id, one.result, one.unanswered()) for one in self._checks]

@@ -78,8 +78,13 @@ class Ledger:
         self._config, self._allowed = config, allowed_kinds(config)
         self._entries: dict[tuple[str, str, str, str], Entry] = {}
 
-    def observe(self, observation: Observation) -> None:
+    def observe(self, observation: Observation, *, heard: bool = True) -> None:
+        """`heard`: whether an honest server says this, or goes by it. What a client sends unasked, of a kind that the
+        run has no use for, is the client's doing (`said_in_order` counts it).
+        """
         message = observation.message
+        if not heard and observation.direction == "received" and type(message) not in self._allowed:
+            return
         purpose = _family(observation.purpose)
         names = type(message).__struct_fields__ or ("",)
         for name in names:

@@ -6,8 +6,9 @@ like any other. Nothing secret is needed: a server has no secrets, and what it o
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
+from protocols.foundation import wire
 from protocols.foundation.errors import ProtocolError
 from protocols.foundation.identifiers import PartyId
 from protocols.primitives.group import GroupVector
@@ -39,6 +40,31 @@ class RecordedSum:
     signatures: dict[PartyId, SurvivorSignature] = field(default_factory=dict)
     signed: dict[PartyId, SignedSurvivors] = field(default_factory=dict)
     openings: dict[PartyId, UnmaskShares] = field(default_factory=dict)
+
+    def note(self, party: PartyId, message: wire.Message) -> None:
+        """A message from or to a client. Of a client's own ones the first of a kind stands, as at the server."""
+        match message:
+            case AdvertiseKeys():
+                self.adverts.setdefault(party, message)
+            case KeyDirectory():
+                self.directories[party] = message
+            case ShareKeys():
+                self.shares.setdefault(party, message)
+            case EncryptedShares():
+                self.relayed[party] = message
+            case MaskedInput():
+                self.inputs.setdefault(party, message)
+            case Survivors():
+                self.survivors[party] = message
+            case SurvivorSignature():
+                self.signatures.setdefault(party, message)
+            case SignedSurvivors():
+                self.signed[party] = message
+            case UnmaskShares():
+                self.openings.setdefault(party, message)
+
+    def copy(self) -> "RecordedSum":
+        return RecordedSum(**{one.name: dict(getattr(self, one.name)) for one in fields(self)})
 
     @property
     def advertised(self) -> frozenset[PartyId]:

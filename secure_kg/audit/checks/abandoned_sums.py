@@ -4,7 +4,8 @@ A client trains between two steps of the sum of rows. A server that lets one cli
 sum is over has that client train alone; one that gives sum after sum up has all clients train without ever reading what
 they give. An honest server answers everybody who has answered it, and abandons a sum if a client refuses, or if too
 few answer. It goes on without those who do not, and tells only those who did. And it goes on with every sum that it has
-opened: one that reads a sum and then calls it abandoned has clients begin the next round at the same rows.
+opened: one that reads a sum and then calls it abandoned has clients begin the next round at the same rows. It abandons
+no sum that nobody has begun, except those that end together with another one of their round.
 """
 
 from collections import defaultdict
@@ -14,6 +15,7 @@ from typing import Final
 from protocols.foundation import wire
 from protocols.holders.interface import PURPOSE as HOLDERS
 from protocols.session.conversation import Abandon, Abort, Back, LeaveOut
+from protocols.sums.plain import ClearInput
 from protocols.sums.secagg.messages import (
     AdvertiseKeys,
     EncryptedShares,
@@ -77,6 +79,10 @@ class AbandonedSums(Check):
         self._refused: set[int] = set()
         """Rounds in which a client refused something."""
         self._abandoned: set[Key] = set()
+        self._begun: set[Key] = set()
+        """Sums in which a client has said something."""
+        self._beforehand: set[Key] = set()
+        """Sums of results that the server has abandoned before that, as it must if it had nobody to ask."""
         self._opened: set[Key] = set()
         """Sums that the server could open from the answers it had, and that nobody had refused by then."""
         self._apart, self._at_will = Evidence(), Evidence()
@@ -102,7 +108,13 @@ class AbandonedSums(Check):
             self._refused.add(observation.round)
         if isinstance(message, Back):
             self._away.discard(peer)
-        if not isinstance(message, _ANSWERS) or peer in self._away:  # what comes late is answered by nobody
+        # What comes late is answered by nobody.
+        if not isinstance(message, _ANSWERS | ClearInput) or peer in self._away:
+            return
+        if key not in self._begun and key in self._beforehand:
+            self._at_will.add(f"{self._where(key)}: given up before it had begun")
+        self._begun.add(key)
+        if isinstance(message, ClearInput):
             return
         self._end(before=observation.round)
         if type(message) in _NEXT:
@@ -127,19 +139,24 @@ class AbandonedSums(Check):
 
     def _judge_abandoning(self, key: Key, peer: int) -> None:
         """A server tells those that the sum is over who are there, and so have answered."""
-        where = f"session {self._session}, round {key[0]}, {key[1]}"
+        where = self._where(key)
         if key in self._opened:
             if key not in self._abandoned:
                 self._at_will.add(f"{where}: given up, though it was opened from the answers of its clients")
             self._abandoned.add(key)
             return
-        step = self._running.get(key)
-        if step is None or key[0] in self._refused:
+        if key[0] in self._refused:
             return
         if key[1] in self._rows and any(
             number == key[0] and purpose != key[1] and purpose in self._rows for number, purpose in self._abandoned
         ):
             return  # the sums of a round are abandoned together, and the first of them had its reason
+        if key not in self._begun:
+            self._judge_beforehand(key)
+            return
+        step = self._running.get(key)
+        if step is None:
+            return
         # In the last step all may have answered, and shares be false: else it would have been opened.
         unmasking = step.request is (SignedSurvivors if self.config.adversary == "active" else Survivors)
         if peer in step.asked - step.answered:
@@ -147,6 +164,17 @@ class AbandonedSums(Check):
         elif key not in self._abandoned and not unmasking and self._expected(key) <= step.answered:
             self._at_will.add(f"{where}: given up, though all had answered")
         self._abandoned.add(key)
+
+    def _judge_beforehand(self, key: Key) -> None:
+        """Rows are asked of those who are there, and so whoever is told that their sum is over has begun it."""
+        if key[1] not in self._rows:
+            self._beforehand.add(key)
+        elif key not in self._abandoned:
+            self._at_will.add(f"{self._where(key)}: given up before it had begun")
+            self._abandoned.add(key)
+
+    def _where(self, key: Key) -> str:
+        return f"session {self._session}, round {key[0]}, {key[1]}"
 
     def _expected(self, key: Key) -> set[int]:
         return {int(party) for party in self._plan.expected(*key)}
@@ -165,9 +193,8 @@ class AbandonedSums(Check):
                     )
         if before is None:
             self._owed, self._running, self._refused, self._abandoned = {}, {}, set(), set()
-            self._opened = set()
+            self._opened, self._begun, self._beforehand = set(), set(), set()
         else:
-            self._opened = {key for key in self._opened if key[0] >= before}
             self._running = {key: step for key, step in self._running.items() if key[0] >= before}
 
     def findings(self) -> list[Finding]:

@@ -1,6 +1,7 @@
 """The transcripts of a run against the receipts of its clients: what the server shows must be what they saw."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from protocols.foundation.identifiers import SessionId
 from protocols.session.conversation import Abort, Back, LeaveOut
@@ -29,8 +30,10 @@ class _Session:
         self.hashes: dict[tuple[int, str], list[str]] = {}
         self._requests: dict[int, list[tuple[int, str] | None]] = {}
         """By client, for each frame that it sent: which request it answers."""
+        self.told_before: dict[int, list[int]] = {}
+        """By client, for each frame that it sent: how many frames it had been sent before."""
         self._left_out: set[int] = set()
-        self._last: object = None
+        self._ended_early = False
         self._goodbyes: list[bool] = []
 
     def observe(self, observation: Observation) -> None:
@@ -38,13 +41,14 @@ class _Session:
         self.hashes.setdefault((peer, observation.direction), []).append(frame_hash(observation.frame))
         if observation.direction == "received":
             self._requests.setdefault(peer, []).append(_request(observation))
-        self._last = message
+            self.told_before.setdefault(peer, []).append(len(self.hashes.get((peer, "sent"), [])))
+        self._ended_early = isinstance(message, Abort) and observation.direction == "sent"
         match message:
-            case LeaveOut():
-                self._left_out.add(peer)
-            case Back():
+            case Back() if observation.direction == "received":
                 self._left_out.discard(peer)
-            case Goodbye(complete=complete):
+            case LeaveOut() if observation.direction == "sent":
+                self._left_out.add(peer)
+            case Goodbye(complete=complete) if observation.direction == "sent":
                 self._goodbyes.append(complete)
 
     def answered_after(self, client: int, frames: int) -> int:
@@ -55,7 +59,7 @@ class _Session:
         """Why an honest server would not have read the last messages of a client; empty if it would have."""
         if client in self._left_out:
             return "the server had left the client out"
-        if isinstance(self._last, Abort):
+        if self._ended_early:
             return "the server ended the session early, and said so"
         if not all(self._goodbyes):  # one that could not be told that it was left out, because it took nothing more
             return "a client was missing at the end, as the goodbye says"
@@ -119,6 +123,7 @@ class AgainstReceipts:
         self.compared += 1
         self._compare_frames(f"{name}: frame {{}} that client {number} sent is another one", sent, received)
         self._compare_frames(f"{name}: frame {{}} that client {number} received is another one", got, told)
+        self._compare_order(name, receipt, session.told_before.get(number, []))
         # A client can have got nothing that the server has not sent. What it sent may not have been read any more.
         if (count := len(got) - len(told)) > 0:
             line = f"{name} lacks {counted(count, 'frame')} that client {number} received"
@@ -164,6 +169,18 @@ class AgainstReceipts:
         first = next((index for index in range(common) if theirs[index] != ours[index]), None)
         if first is not None:
             self._differs.add(line.format(first + 1))
+
+    def _compare_order(self, name: str, receipt: KeptReceipt, told_before: Sequence[int]) -> None:
+        """What a client has sent after a mark, it has sent after all that it had received by then."""
+        for before, mark in pairwise(receipt.marks):
+            for index in range(before.sent, min(mark.sent, len(told_before))):
+                if told_before[index] < before.received:
+                    client = receipt.head.client
+                    self._differs.add(
+                        f"{name}: frame {index + 1} that client {client} sent stands before frame {before.received} to "
+                        f"it, and was sent after that had come"
+                    )
+                    return
 
     def findings(self) -> list[Finding]:
         """Those of the comparison, and those of the receipts themselves."""

@@ -44,9 +44,15 @@ class Completeness(Check):
         self._return(*self._since)
         self._round = 0
 
-    def observe(self, observation: Observation) -> None:
+    def ignored(self, observation: Observation) -> None:
+        self._look_for_stranger(observation)
+
+    def _look_for_stranger(self, observation: Observation) -> None:
         if not 1 <= observation.peer <= self.clients:
             self._strangers.add(f"{observation.kind} {observation.direction}, party {observation.peer}")
+
+    def observe(self, observation: Observation) -> None:
+        self._look_for_stranger(observation)
         self._round = max(self._round, observation.round)
         match observation.message:
             case Welcome(digest=digest):

@@ -95,14 +95,22 @@ class LateVectors(Check):
             case Survivors():
                 self._dropped.setdefault(key, set()).update(message.dropped)
             case MaskedInput():
-                self._inputs += 1
-                if observation.peer in self._dropped.get(key, set()):
-                    self._late.setdefault(key, set()).add(observation.peer)
+                self._take(key, observation.peer)
             case UnmaskShares():
                 self._seeds.setdefault(key, set()).update(message.seed_shares)
             case SumTotal():
                 of = self._session, message.of_round, message.purpose
                 self._counted.setdefault(of, set()).update(message.contributors)
+
+    def ignored(self, observation: Observation) -> None:
+        """A vector that an honest server drops is there all the same."""
+        if isinstance(observation.message, MaskedInput) and observation.direction == "received":
+            self._take((self._session, observation.round, observation.purpose), observation.peer)
+
+    def _take(self, key: Key, peer: int) -> None:
+        self._inputs += 1
+        if peer in self._dropped.get(key, set()):
+            self._late.setdefault(key, set()).add(peer)
 
     def findings(self) -> list[Finding]:
         used, harmless = Evidence(), Evidence()

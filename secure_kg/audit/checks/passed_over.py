@@ -6,6 +6,9 @@ reads these numbers in the difference of two sums, without calling that client a
 An honest server asks all who are present at once. One that it has lost it tells so before anything else (`LeaveOut`),
 perhaps only much later. So the next message to a client that was not asked says whether it was there. A client that
 was lost is asked for results only after it has trained again.
+
+And it sends everybody home at once (`Finish`), after the last request to train or for results: a client that was sent
+home before is missing from what follows, and nobody calls it a dropout.
 """
 
 from protocols.foundation import wire
@@ -13,7 +16,7 @@ from protocols.session.conversation import Abort, Back, LeaveOut
 from secure_kg.audit.view.evidence import Check
 from secure_kg.audit.view.findings import Evidence, Finding
 from secure_kg.audit.view.read import Observation
-from secure_kg.federation.plan.messages import Evaluate, Goodbye, TrainRound
+from secure_kg.federation.plan.messages import Evaluate, Finish, Goodbye, TrainRound
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.words import counted
@@ -39,11 +42,14 @@ class PassedOver(Check):
         """Clients that were told that the others go on, until they say that they are back."""
         self._idle: set[int] = set()
         """Clients that were lost in this session, and were not asked to train since."""
-        self._over = Evidence()
+        self._finished: set[int] = set()
+        """Clients that were sent home in this session."""
+        self._over, self._early = Evidence(), Evidence()
 
     def begin_session(self) -> None:
         self._session += 1
         self._seen, self._unasked, self._away, self._idle = set(), {}, set(), set()
+        self._finished = set()
 
     def observe(self, observation: Observation) -> None:
         message, peer = observation.message, observation.peer
@@ -54,11 +60,18 @@ class PassedOver(Check):
         if isinstance(message, TrainRound | Evaluate):
             self._asked += 1
             self._ask((type(message), observation.round), peer)
+            for party in sorted(self._finished):
+                self._early.add(
+                    f"session {self._session}: client {party} was told Finish, and then client {peer} "
+                    f"{observation.kind} of round {observation.round}"
+                )
         unasked = self._unasked.pop(peer, set())
         if isinstance(message, LeaveOut):
             self._away.add(peer)
             self._idle.add(peer)
-        if isinstance(message, _LAST_WORDS):
+        if isinstance(message, Finish):
+            self._finished.add(peer)
+        if isinstance(message, _LAST_WORDS) and peer not in self._finished - self._away:
             return
         for kind, number in sorted(unasked, key=lambda one: (one[1], one[0].__name__)):
             self._over.add(
@@ -82,14 +95,14 @@ class PassedOver(Check):
         return set(range(1, self.clients + 1)) - self._idle
 
     def findings(self) -> list[Finding]:
-        if not self._over:
+        if not self._over and not self._early:
             return []
         return [
             Finding(
                 "passed-over",
                 "high",
                 "Clients that were there were not asked when others were",
-                self._over.told(),
+                (*self._over.told(), *self._early.told()),
                 "These are no dropouts: the server went on talking with them. A sum without a client, next to one with "
                 "it, shows what changes little from one to the other, such as how many validation triples it has.",
             )

@@ -70,6 +70,11 @@ class Refusals(Check):
                 if (named := opened_before(said.reason)) is not None and named[0] != SETUP:
                     self._look_for(observation, named)
 
+    def ignored(self, observation: Observation) -> None:
+        """The first refusal ends a sum. The others come when the server has dropped it, and are as good."""
+        if observation.direction == "received" and isinstance(observation.message, MaskedInput | Abandon):
+            self.observe(observation)
+
     def _look_for(self, observation: Observation, named: Key) -> None:
         """The opening that a client has `named` in a refusal."""
         self.refusals += 1

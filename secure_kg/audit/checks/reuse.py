@@ -43,6 +43,11 @@ class Reuse(Check):
         if isinstance(message, MaskedInput):
             self._compare(observation.peer, observation.round, message, where)
 
+    def ignored(self, observation: Observation) -> None:
+        """What the server drops it has seen."""
+        if observation.direction == "received":
+            self.observe(observation)
+
     def opened(self, total: OpenedSum) -> None:
         for party, seed in total.seeds.items():
             self._note("self-mask seed", seed, self._where(party, total.round, total.purpose))

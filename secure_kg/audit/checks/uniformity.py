@@ -61,6 +61,11 @@ class Uniformity(Check):
                 self._compare(message.vector, vector, f"clients {party} and {observation.peer}", where, family)
         others[observation.peer] = message.vector
 
+    def ignored(self, observation: Observation) -> None:
+        """What the server drops it has seen."""
+        if observation.direction == "received":
+            self.observe(observation)
+
     def _note(self, p: float, where: str) -> None:
         self._tests += 1
         if p < ALARM:

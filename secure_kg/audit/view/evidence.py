@@ -23,7 +23,10 @@ class Check(ABC):
         """Another session of the run begins: all keys are new."""
 
     def observe(self, observation: Observation) -> None:  # noqa: B027  a check may look at one of these only
-        """One message."""
+        """One message that an honest server says, or goes by."""
+
+    def ignored(self, observation: Observation) -> None:  # noqa: B027  a check may look at one of these only
+        """One message that an honest server does not say, or drops: a client may have sent anything."""
 
     def opened(self, total: OpenedSum) -> None:  # noqa: B027  a check may look at one of these only
         """One sum, as the server held it."""
@@ -39,6 +42,10 @@ class Check(ABC):
     @abstractmethod
     def looked_at(self) -> str:
         """The same in words."""
+
+    def unanswered(self) -> CheckResult:
+        """Of a check that has failed."""
+        return CheckResult(self.id, self.question, 0, "nothing: the check failed on this record", ())
 
     def result(self) -> CheckResult:
         return CheckResult(self.id, self.question, self.seen, self.looked_at(), tuple(self.findings()))

@@ -16,6 +16,7 @@ from protocols.alignment.interface import Union, list_digest
 from protocols.alignment.plain import ClearUnion
 from protocols.alignment.psu import names as union_names
 from protocols.alignment.psu.attempts import Attempt, UnionPlaces
+from protocols.foundation import wire
 from protocols.foundation.errors import ProtocolError
 from protocols.foundation.identifiers import PartyId, SessionId
 from protocols.session.channels import setup_transcript
@@ -24,20 +25,11 @@ from protocols.session.group_key import SealedGroupKey, SealedGroupKeys
 from protocols.session.messages import ChannelDirectory
 from protocols.sums.interface import SumLayout
 from protocols.sums.plain import ClearInput
-from protocols.sums.secagg.messages import (
-    AdvertiseKeys,
-    EncryptedShares,
-    KeyDirectory,
-    MaskedInput,
-    ShareKeys,
-    SignedSurvivors,
-    Survivors,
-    SurvivorSignature,
-    UnmaskShares,
-)
+from protocols.sums.secagg.messages import AdvertiseKeys
 from protocols.sums.secagg.replay import RecordedSum, Withheld, open_again, withheld
 from protocols.sums.secagg.terms import Advert, BoundTerms
 from secure_kg.audit.view.attending import Attending, abandons, goes_on
+from secure_kg.audit.view.directions import misdirected
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.messages import Welcome
 from secure_kg.federation.plan.run_plan import UNION, PlannedSum, PublicState, RunPlan
@@ -79,7 +71,8 @@ class OpenedSum:
     states: dict[int, bytes] = field(default_factory=dict, repr=False)
     """Of its contributors: their commitments to what their inputs depend on."""
     abandoned: bool = False
-    """Whether a party has abandoned the sum. Nobody uses its total then, even if it can be opened."""
+    """Whether a party has abandoned the sum, or it can be opened only with answers that came too late. Nobody uses its
+    total then. A server that keeps them all the same could read it."""
 
     @property
     def read_by_server(self) -> bool:
@@ -92,9 +85,18 @@ class _Running:
     planned: PlannedSum
     problem: str = ""
     recorded: RecordedSum = field(default_factory=RecordedSum)
+    late: list[tuple[PartyId, wire.Message]] = field(default_factory=list)
+    """Answers that an honest server drops."""
     clear: dict[int, npt.NDArray[np.unsignedinteger]] = field(default_factory=dict)
     tried: int = 0
     """The number of answers with which the last attempt to open the sum failed."""
+
+    def with_late(self) -> "_Running":
+        """As the server could have it that drops nothing. What came in time stands before what came late."""
+        recorded = self.recorded.copy()
+        for party, message in self.late:
+            recorded.note(party, message)
+        return _Running(self.planned, self.problem, recorded)
 
 
 class Opening:
@@ -118,10 +120,13 @@ class Opening:
         self._running: dict[Key, _Running] = {}
         self._added: set[Key] = set()
         """Sums in clear that are over: what comes afterwards is late."""
-        self._attending = Attending(self._plan.blocks)
+        self._attending = Attending(self._plan)
 
     def observe(self, observation: Observation) -> list[OpenedSum]:
         message = observation.message
+        if not self._attending.takes(observation):
+            self._keep_late(observation)
+            return []
         match message:
             case Welcome():
                 self._greeting, session = message.binding, SessionId(message.session)
@@ -148,6 +153,11 @@ class Opening:
 
     def _now(self, **news: Any) -> None:
         self._public = replace(self._public, **news)
+
+    def _keep_late(self, observation: Observation) -> None:
+        running = self._running.get((observation.round, observation.purpose))
+        if running is not None and not misdirected(type(observation.message), observation.direction):
+            running.late.append((PartyId(observation.peer), observation.message))
 
     def end(self) -> list[OpenedSum]:
         """Sums that were under way when the record ended."""
@@ -182,32 +192,16 @@ class Opening:
         done = [self._finish(old) for old in list(self._running) if old[0] < observation.round] if key[1] else []
         match message:
             case ClearInput():
-                if key not in self._added and observation.peer not in self._attending.absent:
+                if key not in self._added:
                     self._begin(key).clear[observation.peer] = message.vector
                 return done
-            case AdvertiseKeys() if key in self._running or observation.peer not in self._attending.absent:
-                self._begin(key).recorded.adverts.setdefault(party, message)
+            case AdvertiseKeys():
+                self._begin(key)
         running = self._running.get(key)
         if running is None:
             return done
         recorded = running.recorded
-        match message:
-            case KeyDirectory():
-                recorded.directories[party] = message
-            case ShareKeys():
-                recorded.shares.setdefault(party, message)
-            case EncryptedShares():
-                recorded.relayed[party] = message
-            case MaskedInput():
-                recorded.inputs.setdefault(party, message)
-            case Survivors():
-                recorded.survivors[party] = message
-            case SurvivorSignature():
-                recorded.signatures.setdefault(party, message)
-            case SignedSurvivors():
-                recorded.signed[party] = message
-            case UnmaskShares():
-                recorded.openings.setdefault(party, message)
+        recorded.note(party, message)
         if recorded.answered and self._all_asked(recorded):
             done.append(self._finish(key))
         return done
@@ -226,12 +220,19 @@ class Opening:
         return self._running[key]
 
     def _take_union(self, places: UnionPlaces) -> None:
-        if places.size and self._public.session is not None and self.union is None:
-            attempt = self._plan.union_attempt(int(places.purpose.removeprefix(UNION)), self._public)
+        number = places.purpose.removeprefix(UNION)
+        if places.size and self._public.session is not None and self.union is None and number.isdecimal():
+            attempt = self._plan.union_attempt(int(number), self._public)
             self._now(union=Union(places.size, attempt.digest(places)))
 
     def _finish(self, key: Key) -> OpenedSum:
-        return self._opened(key, self._running.pop(key))
+        running = self._running.pop(key)
+        total = self._opened(key, running)
+        if total.problem and running.late:
+            late = self._opened(key, running.with_late())
+            if not late.problem:
+                return replace(late, abandoned=True)
+        return total
 
     def _opened(self, key: Key, running: _Running) -> OpenedSum:
         recorded, terms, (number, purpose) = running.recorded, running.planned.terms, key

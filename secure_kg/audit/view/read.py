@@ -89,7 +89,7 @@ class Recording:
         try:
             for index, record in enumerate(transcript):
                 envelope = _decoded(record.frame, session)
-                if isinstance(envelope.message, Welcome):
+                if isinstance(envelope.message, Welcome) and record.direction == "sent":
                     session = SessionId(envelope.message.session)
                 yield Observation(
                     index,
@@ -110,7 +110,7 @@ class Recording:
     def session(self) -> SessionId | None:
         """None if the transcript ends before the session was opened."""
         for observation in Recording(self.path):
-            if isinstance(observation.message, Welcome):
+            if isinstance(observation.message, Welcome) and observation.direction == "sent":
                 return SessionId(observation.message.session)
         return None
 

@@ -181,11 +181,11 @@ class FederationClient:
                     return message.complete
                 self._handle(round_id, message)
             except LeftOut:
-                self._blocks.excuse()
+                self._blocks.excuse_all()
                 self._conversation.send(SERVER, Back(), self._done)
             except SumAbandoned:  # the server has said why; what this client trained stays its own
                 for purpose in self._conversation.abandoned(self._done):  # sums of a round end together
-                    self._blocks.excuse(purpose)
+                    self._blocks.excuse(self._done, purpose)
 
     def _handle(self, round_id: RoundId, message: wire.Message) -> None:
         rounds, blocks = self._plan.settings.rounds, self._blocks
@@ -209,13 +209,18 @@ class FederationClient:
                 client_files.save(self._context, self._results, self._count, round_id)
                 self._conversation.send(SERVER, Saved(), round_id)
             case Abandon() if self._count.abandoned(round_id, message.purpose):
-                blocks.excuse(message.purpose)  # of a sum to which this client has contributed already
-            case Finish() if self._done < round_id and self._count.finish(round_id):
+                blocks.excuse(round_id, message.purpose)  # of a sum to which this client has contributed already
+            case Finish() if self._done < round_id and self._may_end(round_id) and self._count.finish(round_id):
                 self._finish(round_id, message)
             case _:
                 raise UnexpectedMessage(
                     f"the server sent {type(message).__name__} of round {round_id} after round {self._done}"
                 )
+
+    def _may_end(self, round_id: RoundId) -> bool:
+        """Whether training may be over before this round. A client that is sent home early is in no later sum."""
+        resumed = self._welcome is not None and self._welcome.rounds_done > 0
+        return self._results.judge.may_end(round_id - 1, resumed=resumed)
 
     def _keep_receipt(self, *, final: bool = False) -> None:
         if self._receipt is not None:
@@ -234,11 +239,12 @@ class FederationClient:
         if self._in_vain >= MOST_IN_VAIN + 2 * self._plan.settings.checkpoint_every:
             raise PeerMisbehaved(f"this client has trained for {self._in_vain} sums in a row that were abandoned")
         self._in_vain += 1
+        self._count.begin(round_id)
         self._blocks.prepare(round_id)
         if self._plan.trains(round_id):
             self._train_locally(round_id)
         self._count.trained = round_id
-        self._blocks.contribute()
+        self._blocks.contribute(round_id)
         self._in_vain = 0
 
     def _train_locally(self, round_id: RoundId) -> None:

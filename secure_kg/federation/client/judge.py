@@ -15,7 +15,7 @@ class Judge:
 
     def __init__(self, plan: RunPlan, folder: Path) -> None:
         self._stopping = EarlyStopping(plan.settings.patience)
-        self._folder = folder
+        self._plan, self._folder = plan, folder
         self._evaluations = 0
         self._newest_mrr = -1.0
 
@@ -28,6 +28,16 @@ class Judge:
 
     def take_verdict(self, round_id: int, improved: bool) -> None:
         self._stopping.note(round_id, improved, self._newest_mrr)
+
+    def may_end(self, done: int, *, resumed: bool) -> bool:
+        """Whether training may be over after round `done`: it was the last one, or early stopping may be due.
+
+        This client may have missed verdicts, so that every evaluation since the best one that it knows of counts as
+        worse. In a `resumed` run an earlier session may have had fewer rounds, and its last one an evaluation.
+        """
+        settings, best = self._plan.settings, self._stopping.best_round
+        since = sum(self._plan.evaluation_due(number) for number in range(best + 1, done + 1))
+        return done >= settings.rounds or max(since, self._stopping.checks_since_best) + resumed >= settings.patience
 
     def write_result(self, test: Metrics, clients: int, rows_averaged: int) -> None:
         best, seen = self._stopping.best_mrr, self._evaluations

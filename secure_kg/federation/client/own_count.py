@@ -18,8 +18,14 @@ class OwnCount:
         self._evaluated = self._judged = 0
         self.opened: frozenset[int] = frozenset()
         """Rounds of this run whose results it has helped to open, in earlier sessions: a checkpoint may be older."""
-        self._finished = False
-        self._abandoned: set[tuple[int, str]] = set()
+        self._finished: int | None = None
+        """The round of the test results."""
+        self._begun = 0
+        """The last round whose sums of blocks this client has begun."""
+        self._abandoned: set[str] = set()
+        """Purposes of the sums of that round that were abandoned."""
+        self._without_results: set[int] = set()
+        """Rounds whose sums of results were abandoned."""
 
     def may_evaluate(self, round_id: int) -> bool:
         """One evaluation per trained round; a client that was drawn for no round since has nothing to train."""
@@ -57,16 +63,31 @@ class OwnCount:
 
     def finish(self, round_id: int) -> bool:
         """Whether test figures may be given: once per session, after the last round or where training stopped."""
-        fits = not self._finished and round_id <= self._plan.settings.rounds + 1
-        self._finished = self._finished or fits
+        fits = self._finished is None and round_id <= self._plan.settings.rounds + 1
+        if fits:
+            self._finished = round_id
         return fits
 
+    def begin(self, round_id: int) -> None:
+        """Begin the sums of a round's blocks."""
+        self._begun, self._abandoned = round_id, set()
+
     def abandoned(self, round_id: int, purpose: str) -> bool:
-        """Whether the server may abandon this sum: once for each sum of a round."""
-        known = {HOLDERS, *RESULTS, *(block.purpose for block in self._plan.blocks)}
-        fits = purpose in known and (round_id, purpose) not in self._abandoned
-        self._abandoned.add((round_id, purpose))
+        """Whether the server may abandon this sum: once each, and none of rows that has not begun.
+
+        Results are everybody's: also a client that was not asked for its own is told that the sum was abandoned.
+        """
+        if purpose in RESULTS:
+            fits = round_id not in self._without_results and self._results_due(round_id, purpose)
+            self._without_results |= {round_id} if fits else set()
+            return fits
+        known = {HOLDERS, *(block.purpose for block in self._plan.blocks)}
+        fits = purpose in known - self._abandoned and round_id == self._begun
+        self._abandoned |= {purpose} if fits else set()
         return fits
+
+    def _results_due(self, round_id: int, purpose: str) -> bool:
+        return round_id == self._finished if purpose == "test" else self._plan.evaluation_due(round_id)
 
     def record(self) -> CountRecord:
         """For a checkpoint."""

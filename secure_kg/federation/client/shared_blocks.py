@@ -68,8 +68,8 @@ class SharedBlocks:
     def __init__(self, context: ClientContext, exchanges: list[BlockExchange]) -> None:
         self._context, self._exchanges = context, exchanges
         self._lent: set[tuple[int, int]] = set()
-        self._awaited: set[str] = set()
-        """Purposes of the sums that this client has helped to open, and of whose results it has heard nothing yet."""
+        self._awaited: dict[str, RoundId] = {}
+        """By purpose: the round of the last sum that this client has helped to open, until it hears of its result."""
         if sealed := self._sealed:
             sizes = [lent_table_bytes(one.union.size, one.block.width) for one in sealed]
             context.conversation.admit(sum(sizes))
@@ -94,11 +94,11 @@ class SharedBlocks:
         for one in self._exchanges:
             one.prepare(round_id)
 
-    def contribute(self) -> None:
+    def contribute(self, round_id: RoundId) -> None:
         """Add this client's blocks to the sums that were prepared."""
         for one in self._exchanges:
             one.contribute()
-            self._awaited.add(one.block.purpose)
+            self._awaited[one.block.purpose] = round_id
 
     def take(self, round_id: RoundId, message: wire.Message) -> None:
         """News of the shared blocks."""
@@ -109,11 +109,16 @@ class SharedBlocks:
         if exchange is None:
             raise UnexpectedMessage(f"the server sent {type(message).__name__} of a block that is not shared")
         exchange.take(round_id, message)
-        self._awaited.discard(exchange.block.purpose)
+        self._awaited.pop(exchange.block.purpose, None)
 
-    def excuse(self, purpose: str | None = None) -> None:
-        """Expect no result of an abandoned sum. None: this client was a dropout, and may have missed all of them."""
-        self._awaited = set() if purpose is None else self._awaited - {purpose}
+    def excuse(self, round_id: RoundId, purpose: str) -> None:
+        """Expect no result of an abandoned sum. Word of another round's sum excuses nothing."""
+        if self._awaited.get(purpose) == round_id:
+            del self._awaited[purpose]
+
+    def excuse_all(self) -> None:
+        """Expect no result: this client was a dropout, and may have missed all of them."""
+        self._awaited = {}
 
     def require_news(self) -> None:
         """`PeerMisbehaved` if the server goes on without having sent the result of a sum, or abandoned it.
@@ -146,7 +151,7 @@ class SharedBlocks:
         for one, length in zip(self._sealed, lengths, strict=True):
             one.rows.take_lent(content[:length], round_id)
             content = content[length:]
-            self._awaited.discard(one.block.purpose)
+            self._awaited.pop(one.block.purpose, None)
 
 
 def _is_of(message: wire.Message, block: Block) -> bool:

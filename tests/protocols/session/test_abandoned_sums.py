@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from protocols.alignment.plain import ClearNames
@@ -14,6 +15,7 @@ from protocols.foundation.errors import (
 )
 from protocols.foundation.identifiers import SERVER, RoundId
 from protocols.session.conversation import Abandon, Back, Conversation, LeaveOut
+from protocols.sums.plain import ClearInput
 from tests.support.conversation_ends import (
     HEARING,
     LISTENING,
@@ -112,6 +114,11 @@ def test_a_client_that_was_left_out_cannot_leave_out_others(ends: Ends) -> None:
 # --- a sum that either side gives up --------------------------------------------------------------------------------
 
 
+def begins(purpose: str) -> wire.Message:
+    """A client's first word in a sum."""
+    return ClearInput(purpose, np.zeros(1, dtype=np.uint32))
+
+
 GIVING_UP = Abandon("rows", "must not\x1b[2J open it")
 FOR_A_SUM: dict[str, Callable[[Conversation, str | None], Any]] = {
     "receive": lambda server, purpose: server.receive(ONE, ClearNames, ROUND, soon(), purpose),
@@ -162,6 +169,7 @@ def test_outside_of_sums_one_that_was_abandoned_is_late(ends: Ends, listen: List
 
 def test_a_client_does_not_take_another_sums_end_for_its_own(ends: Ends) -> None:
     client = ends.clients[ONE]
+    ends.say(ONE, begins("metrics"))
     ends.server.send(ONE, Abandon("metrics", "too few"), ROUND)
     ends.server.send(ONE, names("a"), ROUND)
     assert waiting(client) == names("a")
@@ -171,13 +179,27 @@ def test_a_client_does_not_take_another_sums_end_for_its_own(ends: Ends) -> None
 
 def test_what_a_client_hears_of_other_sums_is_of_its_round_and_bounded(ends: Ends) -> None:
     client = ends.clients[ONE]
+    ends.say(ONE, begins("rows"), RoundId(ROUND - 1))
+    ends.say(ONE, begins("metrics"))
     ends.server.send(ONE, Abandon("rows", "too few"), RoundId(ROUND - 1))
-    for number in range(1000):
-        ends.server.send(ONE, Abandon(f"sum {number}", "too few"), ROUND)
+    for _ in range(1000):
+        ends.server.send(ONE, Abandon("metrics", "too few"), ROUND)
     ends.server.send(ONE, names("a"), ROUND)
     assert waiting(client) == names("a")
     assert client.abandoned(RoundId(ROUND - 1)) == set()
-    assert 0 < len(client.abandoned(ROUND)) <= 100
+    assert client.abandoned(ROUND) == {"metrics"}
+
+
+@pytest.mark.parametrize("begun_in", [None, ROUND - 1])
+def test_a_sum_that_has_not_begun_here_cannot_be_abandoned(ends: Ends, begun_in: int | None) -> None:
+    """Else a server ends a sum beforehand, has it opened all the same, and its clients have been told."""
+    if begun_in is not None:
+        ends.say(ONE, begins("metrics"), RoundId(begun_in))
+    ends.say(ONE, begins("rows"))
+    ends.server.send(ONE, Abandon("metrics", "too few"), ROUND)
+    with pytest.raises(UnexpectedMessage, match="abandons a sum of round 5 that has not begun here"):
+        waiting(ends.clients[ONE])
+    assert ends.clients[ONE].abandoned(ROUND) == set()
 
 
 def test_a_server_keeps_nothing_of_what_a_client_says_of_other_sums(ends: Ends) -> None:

@@ -13,6 +13,7 @@ from protocols.foundation.identifiers import PartyId
 from protocols.foundation.wire import Frame
 from protocols.holders.interface import PURPOSE as HOLDERS
 from protocols.session.conversation import Abandon, LeaveOut
+from protocols.sums.secagg.messages import AdvertiseKeys
 from protocols.sums.totals import SumTotal
 from protocols.transport.base import Transport
 from protocols.transport.in_process import InProcessNetwork, InProcessTransport
@@ -20,7 +21,7 @@ from secure_kg.audit.view.attending import Attending
 from secure_kg.audit.view.lending import Lending
 from secure_kg.audit.view.read import Observation, open_run
 from secure_kg.federation.plan.blocks import Block
-from secure_kg.federation.plan.messages import LendTable, SharedBlock, Welcome
+from secure_kg.federation.plan.messages import LendTable, SharedBlock, TrainRound, Welcome
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.plan.strategies import STRATEGIES
@@ -139,12 +140,12 @@ def seen(message: Any, peer: int, direction: Any = "sent", number: int = 3) -> O
 
 
 def test_the_count_of_holders_takes_the_aligned_block_along() -> None:
-    attending = Attending(RunPlan(toy_config(), CLIENTS).blocks)
+    attending = Attending(RunPlan(toy_config(), CLIENTS))
+    attending.observe(seen(TrainRound(), 1))
+    for purpose in (HOLDERS, "rows", DENSE):
+        attending.observe(seen(AdvertiseKeys(purpose, bytes(32), bytes(32), b""), 1, "received"))
     attending.observe(seen(Abandon(HOLDERS, "too few"), 1))
     assert attending.abandoned == {(3, HOLDERS), (3, "rows")}
-    alone = Attending([Block("dense", 3, "secagg", aligned=False)])
-    alone.observe(seen(Abandon(HOLDERS, "too few"), 1))
-    assert alone.abandoned == {(3, HOLDERS)}
 
 
 @pytest.mark.parametrize(("kept", "fault"), [(MOST_KEPT, "still kept"), (MOST_KEPT + 1, "")])

@@ -34,12 +34,27 @@ def test_a_server_that_keeps_the_tables_is_refused(
 
 
 def test_word_of_an_abandoned_sum_is_taken_once() -> None:
-    count = OwnCount(RunPlan(RunConfig(rounds=9), clients=3), PartyId(1))
+    count = OwnCount(RunPlan(RunConfig(rounds=9, eval_every=2), clients=3), PartyId(1))
+    count.begin(4)
     assert count.abandoned(4, "rows")
     assert not count.abandoned(4, "rows")
     assert count.abandoned(4, "holders")
+    assert count.abandoned(4, "valid")
+    assert not count.abandoned(4, "valid")
+    count.begin(5)
     assert count.abandoned(5, "rows")
     assert not count.abandoned(5, "whatever")
+
+
+def test_no_word_is_taken_of_a_sum_that_has_not_begun_or_is_long_over() -> None:
+    count = OwnCount(RunPlan(RunConfig(rounds=9, eval_every=2), clients=3), PartyId(1))
+    assert not count.abandoned(1, "rows")
+    count.begin(4)
+    assert not any(count.abandoned(number, purpose) for number in (3, 5) for purpose in ("rows", "holders", "valid"))
+    assert not count.abandoned(5, "test")
+    assert count.finish(5)
+    assert not any(count.abandoned(number, "test") for number in (4, 6, 100))
+    assert count.abandoned(5, "test")
 
 
 def test_first_rows_have_one_lineage_for_all_models() -> None:
