@@ -14,6 +14,7 @@ from protocols.foundation.disclosure import Disclosure
 from protocols.foundation.errors import UnknownProtocol
 from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import CountTask, HolderClient, HolderServer
+from protocols.scores.interface import ScoreClient, ScoreServer
 from protocols.session.client_session import ClientSession
 from protocols.session.server_session import ServerSession
 from protocols.sums.interface import Collected, SumClient, SumLayout, SumServer
@@ -113,7 +114,36 @@ class Alignment:
         return self.disclosure, self.revealing
 
 
-B = TypeVar("B", Aggregation, Alignment)
+class AskerReads(Enum):
+    """What the asker reads of a batch of queries."""
+
+    MEANS = "the mean score of every position"
+    POSITIONS = "the best positions, in order"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreBackend:
+    """How the scores of clients become the answers of one of them."""
+
+    name: str
+    client: Callable[[ClientKeys | None], ScoreClient]
+    server: Callable[[ServerKeys | None], ScoreServer]
+    asker_reads: AskerReads
+    server_reads_scores: bool
+    """Whether the server reads single clients' scores."""
+    reads_all_with_a_client: bool
+    """Whether the server, together with any one client, reads every client's scores."""
+    needs_keys: bool
+    stands_against_active: bool
+    """Whether a server that breaks the protocol is noticed, and reads no more than one that keeps to it."""
+    default_least: int
+    """How many scorers must hold a position, unless a run says otherwise."""
+    packages: tuple[str, ...] = ()
+    """Packages beyond the project's own requirements, by the names they are imported under."""
+    disclosure: Disclosure
+
+
+B = TypeVar("B", Aggregation, Alignment, ScoreBackend)
 
 
 class Registry(Mapping[str, B], Generic[B]):

@@ -19,12 +19,17 @@ from protocols.bundles import (
     Alignment,
     AlignmentTerms,
     HolderCount,
+    AskerReads,
     Registry,
+    ScoreBackend,
     ServerReads,
 )
 from protocols.holders import secret as secret_count
 from protocols.holders.disclosure import PLAIN_COUNT, SECRET_COUNT
 from protocols.holders.plain import PlainHolderClient, PlainHolderServer
+from protocols.scores.disclosure import MASKED_SCORES, PLAIN_SCORES
+from protocols.scores.masked import MaskedScoreClient, MaskedScoreServer
+from protocols.scores.plain import PlainScoreClient, PlainScoreServer
 from protocols.session.client_session import ClientSession
 from protocols.session.server_session import ServerSession
 from protocols.sums.plain import PLAIN_SUMS, PlainSumClient, PlainSumServer
@@ -39,6 +44,7 @@ K = TypeVar("K", ClientKeys, ServerKeys)
 
 AGGREGATIONS: Final = Registry[Aggregation]("aggregation")
 ALIGNMENTS: Final = Registry[Alignment]("alignment")
+SCORES: Final = Registry[ScoreBackend]("score backend")
 
 
 def _needed(keys: K | None) -> K:
@@ -144,5 +150,37 @@ ALIGNMENTS.register(
         server_reads_names=True,
         needs_keys=False,
         disclosure=PLAIN_UNION,
+    )
+)
+
+
+SCORES.register(
+    ScoreBackend(
+        name="masked",
+        client=lambda keys: MaskedScoreClient(_needed(keys).vectors, _secret_holder_client(keys)),
+        server=lambda keys: MaskedScoreServer(
+            _needed(keys).vectors, secret_count.SecretHolderServer(_needed(keys).vectors)
+        ),
+        asker_reads=AskerReads.MEANS,
+        server_reads_scores=False,
+        reads_all_with_a_client=False,
+        needs_keys=True,
+        stands_against_active=True,
+        default_least=2,
+        disclosure=MASKED_SCORES,
+    )
+)
+SCORES.register(
+    ScoreBackend(
+        name="plain",
+        client=lambda keys: PlainScoreClient(),
+        server=lambda keys: PlainScoreServer(),
+        asker_reads=AskerReads.MEANS,
+        server_reads_scores=True,
+        reads_all_with_a_client=True,
+        needs_keys=False,
+        stands_against_active=False,
+        default_least=2,
+        disclosure=PLAIN_SCORES,
     )
 )

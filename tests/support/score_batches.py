@@ -1,0 +1,112 @@
+"""Whole batches of queries as conversations over threads, for every backend alike, and what they must come to."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from protocols.foundation.identifiers import SERVER, PartyId, RoundId
+from protocols.registry import SCORES
+from protocols.scores import batches
+from protocols.scores.interface import Answer, Scores, no_scores
+from protocols.scores.ranking import Ranking, rank
+from protocols.scores.plain import in_clear
+from protocols.scores.terms import ScoreTerms
+from protocols.session.conversation import Conversation
+from protocols.session.patience import Patience
+from protocols.session.server_session import ServerSession
+from protocols.sums.secagg.keys import ClientKeys, ServerKeys
+from protocols.sums.secagg.params import ThreatModel
+from tests.support.group_keys import Kind
+from tests.support.in_threads import PATIENCE, at_once, converse
+from tests.support.sum_conversations import credentials, everyone
+
+TRUSTING = {
+    "semi-honest": Kind(ThreatModel(0.0, 0.0), lambda me: None),
+    "signed": Kind(ThreatModel(0.0, 0.0, "active"), credentials),
+}
+"""Of three clients two are left to score: nobody may be corrupt or drop out."""
+BEARING = {
+    "semi-honest": Kind(ThreatModel(0.0, 0.25), lambda me: None),
+    "signed": Kind(ThreatModel(0.0, 0.25, "active"), credentials),
+}
+"""Of four scorers one may drop out."""
+
+
+def terms_of(clients: int, positions: int, **more: Any) -> ScoreTerms:
+    """Client 1 asks, unless `more` says otherwise."""
+    given: dict[str, Any] = {"round": RoundId(1), "asker": PartyId(1), "table": b"table"} | more
+    return ScoreTerms(clients=tuple(everyone(clients)), positions=positions, **given)
+
+
+def some_scores(terms: ScoreTerms, seed: int = 0, share: float = 0.6) -> dict[PartyId, Scores]:
+    """Random holdings and scores of all clients."""
+    rng = np.random.default_rng(seed)
+    made = {}
+    for party in terms.clients:
+        held = np.flatnonzero(rng.random(terms.positions) < share)
+        values = rng.normal(0, 4, (terms.queries, len(held))).astype(np.float32)
+        made[party] = Scores(held, np.clip(values, -terms.bound, terms.bound))
+    return made
+
+
+def expected(scores: Mapping[PartyId, Scores], terms: ScoreTerms) -> Ranking:
+    """In clear, in one place."""
+    return rank(in_clear(dict(scores), terms), frozenset(), terms)
+
+
+@dataclass
+class Batch:
+    """What came of a run of batches."""
+
+    answers: list[Answer] = field(default_factory=list)
+    contributors: list[frozenset[PartyId]] = field(default_factory=list)
+    dropouts: list[tuple[frozenset[PartyId], str]] = field(default_factory=list)
+
+
+def run_batches(
+    backend: str,
+    batches_: Sequence[tuple[ScoreTerms, Mapping[PartyId, Scores]]],
+    kind: Kind = TRUSTING["semi-honest"],
+    patience: Patience | None = None,
+    wrap: Mapping[PartyId, Callable[[Conversation], Conversation]] | None = None,
+) -> Batch:
+    """One session in which batches follow each other. `wrap`: how a party's end is bent."""
+    first = batches_[0][0]
+    parties = tuple(sorted({*first.clients, *(terms.asker for terms, _ in batches_)}))
+    bundle, result = SCORES[backend], Batch()
+
+    def client_part(conversation: Conversation) -> None:
+        me, bent = conversation.transport.party, conversation
+        keys = None
+        if bundle.needs_keys:
+            keys = ClientKeys.agree(at_once(bent), kind.client(parties, me))
+        if wrap and me in wrap:
+            bent = wrap[me](conversation)
+        client = bundle.client(keys)
+        for terms, scores in batches_:
+            mine = scores.get(me, no_scores(terms))
+            if terms.asker == me:
+                result.answers.append(batches.ask(client, at_once(bent), terms, b"queries", mine))
+            else:
+                batches.score(client, at_once(bent), terms, lambda queries, mine=mine: mine)
+
+    def server_part(conversation: Conversation) -> None:
+        def note(who: Collection[PartyId], step: str) -> None:
+            result.dropouts.append((frozenset(who), step))
+
+        session = ServerSession(conversation, set(parties), patience or Patience.fixed(PATIENCE), note)
+        keys = ServerKeys.agree(session, kind.server(parties)) if bundle.needs_keys else None
+        server = bundle.server(keys)
+        for terms, _ in batches_:
+            result.contributors.append(batches.serve(server, session, terms).contributors)
+
+    converse({SERVER: server_part, **dict.fromkeys(parties, client_part)})
+    return result
+
+
+def same_ranking(one: Ranking, other: Ranking) -> bool:
+    return len(one.positions) == len(other.positions) and all(
+        np.array_equal(a, b) for a, b in zip(one.positions, other.positions, strict=True)
+    )
