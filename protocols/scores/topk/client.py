@@ -47,24 +47,23 @@ class TopKClient(ScoreClient):
         spent = Spent()
         with spent.measure():
             require_sendable(terms)
-            layout, encoded = KeyLayout(terms), encode(own, terms)
+            layout, encoded = KeyLayout.of_scores(terms), encode(own, terms)
         drawn = asking.ask(session, self._vectors.session, terms, queries)
         common = drawn[terms.scorers[0]].common
         if terms.asker_is_client:
             exchange, arithmetic = self._begin(session, terms, common)
-            shares = select(arithmetic, exchange, layout, encoded)
-            given, _ = exchange.hand_over([int(Deal.ANSWER)], session.party, _flat(shares, layout), ANSWER)
-            low = sum(given, start=_flat(shares, layout))
+            shares = select(arithmetic, exchange, layout, _as_words(encoded), encoded.held)
+            given, _ = exchange.hand_over([int(Deal.ANSWER)], session.party, low_bits(shares, layout), ANSWER)
+            low = sum(given, start=low_bits(shares, layout))
         else:
             low = self._outside(session, terms, layout)
         with spent.measure():
-            low &= np.uint64((1 << layout.low_bits) - 1)
-            found = tuple(layout.answer(row) for row in low.reshape(terms.queries, -1))
+            found = answers_of(low, layout)
         report = ScoringReport(encoded.clipped, encoded.max_error, spent)
         return Answer(Ranking(found, frozenset(map(int, terms.scorers))), report)
 
     def score(self, session: ClientSession, terms: ScoreTerms, scoring: ScoreQueries) -> ScoringReport:
-        spent, layout = Spent(), KeyLayout(terms)
+        spent, layout = Spent(), KeyLayout.of_scores(terms)
         asked = asking.asked(session, self._vectors.session, terms)
         counting.prepare(session, self._holders, terms)
         scores = scoring(asked.queries)
@@ -72,8 +71,8 @@ class TopKClient(ScoreClient):
         with spent.measure():
             encoded = encode(scores.only(counted.enough), terms)
         exchange, arithmetic = self._begin(session, terms, asked.secrets.common)
-        shares = select(arithmetic, exchange, layout, encoded)
-        exchange.hand_over([int(Deal.ANSWER)], terms.asker, _flat(shares, layout), ANSWER)
+        shares = select(arithmetic, exchange, layout, _as_words(encoded), encoded.held)
+        exchange.hand_over([int(Deal.ANSWER)], terms.asker, low_bits(shares, layout), ANSWER)
         return ScoringReport(encoded.clipped, encoded.max_error, spent)
 
     def _begin(self, session: ClientSession, terms: ScoreTerms, common: bytes) -> tuple[Exchange, SharedArithmetic]:
@@ -107,15 +106,22 @@ class TopKClient(ScoreClient):
         return np.frombuffer(plain, dtype="<u8")
 
 
-def select(arithmetic: SharedArithmetic, exchange: Exchange, layout: KeyLayout, encoded: EncodedScores) -> Words:
-    """This client's shares of the keys of the best positions [queries, top], best first."""
-    terms = layout.terms
-    weights, given = arithmetic.look_up(encoded.held.astype(np.uint64), layout.tables())
-    sums = encoded.cells.astype(np.int64).view(np.uint64)
+def select(
+    arithmetic: SharedArithmetic, exchange: Exchange, layout: KeyLayout, sums: Words, held: npt.NDArray[np.bool_]
+) -> Words:
+    """This client's shares of the keys of the best positions [queries, top], best first.
+
+    `sums`: its share of the sums of scores [queries, positions]; `held`: of which positions it gives one.
+    """
+    weights, given = arithmetic.look_up(held.astype(np.uint64), layout.tables())
     keys = layout.keys(arithmetic.scale(sums, weights), given, exchange.leads)
+    return best_of(arithmetic, keys, layout)
+
+
+def best_of(arithmetic: SharedArithmetic, keys: Words, layout: KeyLayout) -> Words:
+    """Shares of the largest keys of each query, in order, from shares of all of them."""
     shuffled = arithmetic.shuffle(keys)
-    places = _places(arithmetic, shuffled, terms)
-    return shuffled.reshape(-1)[places]
+    return shuffled.reshape(-1)[_places(arithmetic, shuffled, layout.terms)]
 
 
 def _places(arithmetic: SharedArithmetic, keys: Words, terms: ScoreTerms) -> Places:
@@ -155,7 +161,18 @@ def _advance(
         found[query] = end.value
 
 
-def _flat(shares: Words, layout: KeyLayout) -> Words:
+def _as_words(encoded: EncodedScores) -> Words:
+    """A client's own scores are its share of the sums."""
+    return encoded.cells.astype(np.int64).view(np.uint64)
+
+
+def low_bits(shares: Words, layout: KeyLayout) -> Words:
     """What is the answer of these shares, and nothing of the means above it."""
     low: Words = shares.reshape(-1) & np.uint64((1 << layout.low_bits) - 1)
     return low
+
+
+def answers_of(low: Words, layout: KeyLayout) -> tuple[npt.NDArray[np.int64], ...]:
+    """Of each query the positions, from the sum of all shares of the lowest bits."""
+    low = low & np.uint64((1 << layout.low_bits) - 1)
+    return tuple(layout.answer(row) for row in low.reshape(layout.terms.queries, -1))

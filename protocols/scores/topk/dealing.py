@@ -11,6 +11,7 @@ opened under it.
     AND       words, word's bytes    a, b and a & b                                           the lead
     SHUFFLE   turn, queries, length  for every client but that of the turn a and b; for that  the client of the turn
                                      one permutations, and the permuted sum of a less that of b
+    BIT       words                  random bits, as bits and as numbers                      the lead
     NOTHING                          none
     ANSWER                           none: the last step of a batch
 
@@ -41,6 +42,7 @@ class Deal(IntEnum):
     AND = 4
     SHUFFLE = 5
     ANSWER = 6
+    BIT = 7
 
 
 WORD_TYPES: Final = {size: np.dtype(f"<u{size}") for size in (1, 2, 4, 8)}
@@ -103,6 +105,8 @@ class Dealer:
                 return lead, self._sign(step, count).tobytes()
             case [Deal.AND, count, size] if _sized(count) and size in WORD_TYPES:
                 return lead, self._and(step, count, size).tobytes()
+            case [Deal.BIT, count] if _sized(count):
+                return lead, self._bits(step, count).tobytes()
             case [Deal.SHUFFLE, turn, queries, length] if turn in self._parties and _sized(queries, length):
                 return PartyId(turn), self._shuffle(step, PartyId(turn), queries, length).tobytes()
             case _:
@@ -142,6 +146,15 @@ class Dealer:
         for _, _, c in drawn:
             left ^= c
         return left
+
+    def _bits(self, step: int, count: int) -> Words:
+        bits = np.zeros(count, dtype=np.uint8)
+        for seed in self._seeds.values():
+            bits ^= seed.words(step, "bit", count, np.uint8)
+        numbers = (bits & np.uint8(1)).astype(np.uint64)
+        for seed in self._others():
+            numbers -= seed.words(step, "number", count)
+        return numbers
 
     def _shuffle(self, step: int, turn: PartyId, queries: int, length: int) -> Words:
         order = self._seeds[turn].permutations(step, queries, length)

@@ -21,27 +21,31 @@ _BITS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class KeyLayout:
-    """Refuses terms under which the difference of two keys could overflow."""
+    """`largest`: of a single score, in units. Refuses terms under which the difference of two keys could overflow."""
 
     terms: ScoreTerms
+    largest: int
 
     def __post_init__(self) -> None:
-        largest = (self.largest_mean + 2) << (self.low_bits)
-        if 2 * largest >= 1 << (_BITS - 1):
+        if self.largest > largest_score(self.terms):
             raise EncodingOverflow(
-                f"means of up to {self.largest_mean} units and {self.terms.positions} positions "
+                f"scores of up to {self.largest} units and {self.terms.positions} positions "
                 f"do not fit {_BITS} bits: fewer clients, or a smaller bound"
             )
 
+    @classmethod
+    def of_scores(cls, terms: ScoreTerms) -> "KeyLayout":
+        """For the scores that every backend takes."""
+        return cls(terms, round(terms.codec.largest_value * terms.codec.scale))
+
     @property
     def largest_mean(self) -> int:
-        """Of a mean times L, in units of the fixed point."""
-        codec = self.terms.codec
-        return round(codec.largest_value * codec.scale) * self.terms.common_multiple
+        """Of a mean times L."""
+        return self.largest * self.terms.common_multiple
 
     @property
     def position_bits(self) -> int:
-        return max(1, (self.terms.positions - 1).bit_length())
+        return _position_bits(self.terms)
 
     @property
     def low_bits(self) -> int:
@@ -83,3 +87,14 @@ class KeyLayout:
             raise PeerMisbehaved("an answer outside the union")
         found: npt.NDArray[np.int64] = positions[given]
         return found
+
+
+def largest_score(terms: ScoreTerms) -> int:
+    """In units: with larger ones the difference of two keys could overflow."""
+    # 2 (largest x L + 2) x 2^(b + 1) stays below 2^63.
+    room = (1 << (_BITS - 2)) >> (_position_bits(terms) + 1)
+    return max(0, (room - 3) // terms.common_multiple)
+
+
+def _position_bits(terms: ScoreTerms) -> int:
+    return max(1, (terms.positions - 1).bit_length())

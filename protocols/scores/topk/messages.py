@@ -68,3 +68,27 @@ class SharesForAsker(wire.Message, frozen=True):
     def __post_init__(self) -> None:
         wire.require(len(self.purpose) <= MAX_PURPOSE, "purpose too long")
         wire.require(all(party > 0 for party in self.sealed), "a party that is no client")
+
+
+@wire.message(0x0461, wire.MAX_FRAME_BYTES)
+class MaskedTable(wire.Message, frozen=True):
+    """Scorer to server, and server to asker: a scorer's rows under a mask, sealed for the asker."""
+
+    purpose: str
+    owner: int
+    sealed: bytes
+
+    def __post_init__(self) -> None:
+        wire.require(len(self.purpose) <= MAX_PURPOSE, "purpose too long")
+        wire.require(self.owner > 0, "a party that is no client")
+
+
+@wire.message(0x0462, wire.MAX_FRAME_BYTES)
+class DealtProduct(wire.Message, frozen=True):
+    """Server to scorer: its share of the product of the two masks, that of its rows and that of the queries."""
+
+    purpose: str
+    product: bytes
+
+    def __post_init__(self) -> None:
+        wire.require(len(self.purpose) <= MAX_PURPOSE, "purpose too long")

@@ -30,19 +30,24 @@ class TopKServer(ScoreServer):
         self._holders = holders
 
     def serve(self, session: ServerSession, terms: ScoreTerms) -> Served:
-        KeyLayout(terms)
+        KeyLayout.of_scores(terms)
         require_sendable(terms)
-        _require_all(session, terms)
+        self._require_all(session, terms)
         asking.relay(session, terms)
         among = session.among(terms.scorers)
         counting.serve_prepare(among, self._holders, terms)
         counting.serve(among, self._holders, terms)
-        _require_all(session, terms)
-        session.conversation.admit(step_bytes(terms))
+        self._require_all(session, terms)
+        self._select(session, terms, terms)
+        return Served(frozenset(terms.scorers))
+
+    def _select(self, session: ServerSession, terms: ScoreTerms, widest: ScoreTerms) -> None:
+        """`widest`: terms of the largest messages."""
+        session.conversation.admit(step_bytes(widest))
         dealer = self._deal_seeds(session, terms)
         for step in range(1, _MOST_STEPS + 1):
             if self._relay(session, terms, dealer, step):
-                return Served(frozenset(terms.scorers))
+                return
         raise PeerMisbehaved("a selection that does not end")
 
     def _deal_seeds(self, session: ServerSession, terms: ScoreTerms) -> Dealer:
@@ -62,7 +67,7 @@ class TopKServer(ScoreServer):
             for party, message in session.gather_each(terms.clients, SelectionStep, terms.round, STEP, PURPOSE):
                 said[party] = message
             session.dropout(frozenset(terms.clients) - said.keys(), STEP)
-            _require_all(session, terms)
+            self._require_all(session, terms)
             deal = _agreed(said, step)
             with self.spent.measure():
                 receiver, dealt = dealer.deal(step, deal)
@@ -79,8 +84,13 @@ class TopKServer(ScoreServer):
             session.dropout(session.conversation.deliver(messages, terms.round), STEP)
             if last := deal == [Deal.ANSWER]:
                 self._answer_outside(session, terms, said)
-            _require_all(session, terms)
+            self._require_all(session, terms)
         return last
+
+    @staticmethod
+    def _require_all(session: ServerSession, terms: ScoreTerms) -> None:
+        if missing := {*terms.clients, terms.asker} - session.present:
+            raise SumAbandoned(f"a selection needs all of its clients, and {len(missing)} dropped out")
 
     @staticmethod
     def _answer_outside(session: ServerSession, terms: ScoreTerms, said: Mapping[PartyId, SelectionStep]) -> None:
@@ -98,8 +108,3 @@ def _agreed(said: Mapping[PartyId, SelectionStep], step: int) -> list[int]:
     if any(one.step != step for one in said.values()) or len(deals) != 1:
         raise PeerMisbehaved("the clients of a selection are not in the same step")
     return list(deals.pop())
-
-
-def _require_all(session: ServerSession, terms: ScoreTerms) -> None:
-    if missing := {*terms.clients, terms.asker} - session.present:
-        raise SumAbandoned(f"a selection needs all of its clients, and {len(missing)} dropped out")

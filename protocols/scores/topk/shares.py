@@ -116,6 +116,21 @@ class SharedArithmetic:
             raise PeerMisbehaved("a correction for a client that is to get none")
         return drawn[2 * count :] ^ (d & b) ^ (e & a)
 
+    def larger(self, one: Words, other: Words) -> Words:
+        """Shares of the larger of two signed numbers, entry by entry; nine exchanges.
+
+        other + [other < one] (one - other). The bit is made a number under a random bit that is shared as both.
+        """
+        bit = self.negative(other - one)
+        step, deal = self._exchange.step, [int(Deal.BIT), len(bit)]
+        mask = self._seed.words(step, "bit", len(bit), np.uint8) & np.uint8(1)
+        opened, dealt = self._exchange.xor(deal, bit ^ mask)
+        number = self._dealt(dealt, "number", step, len(bit))
+        differs = (opened & np.uint8(1)).astype(np.uint64)
+        number = number - np.uint64(2) * differs * number + self.public(differs)
+        larger: Words = other + self.scale((one - other)[None, :], number)[0]
+        return larger
+
     def open_bits(self, bits: Bits) -> npt.NDArray[np.bool_]:
         """What XOR shares of single bits stand for; one exchange."""
         packed = np.packbits(bits & 1)
