@@ -1,8 +1,8 @@
 """Hidden queries: scorers score a query that they never see, and nobody but the asker reads anything.
 
 Every scorer i holds a table E_i [positions, dimensions], zero where it holds nothing. The asker has queries q. Shares
-of E_i q come from one product with a fixed operand. The server deals a mask A_i for each table, once, and for each batch a
-mask b of the queries and a share r of the product of the two.
+of E_i q come from one product with a fixed operand. The server deals a mask A_i for each table, once. For each batch it
+deals a mask b of the queries and a share r of the product of the two.
 
     once        scorer i sends the asker M = E_i + A_i
     per batch   the asker sends every scorer u = q + b; the server sends scorer i A_i b - r

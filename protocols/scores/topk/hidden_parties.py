@@ -149,7 +149,7 @@ class HiddenClient:
         return self._table, self._seed
 
     def _require_same(self, batch: HiddenBatch) -> None:
-        """Tables are masked in the fixed point of the first batch, for its asker, and no mask of queries comes twice."""
+        """Tables are masked in the fixed point of the first batch and for its asker. No mask of queries comes twice."""
         first = self._first
         if batch.terms.round <= self._last:
             raise ValueError(f"a second batch of hidden queries as round {batch.terms.round}: its mask was used before")
