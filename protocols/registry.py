@@ -18,8 +18,8 @@ from protocols.bundles import (
     Aggregation,
     Alignment,
     AlignmentTerms,
-    HolderCount,
     AskerReads,
+    HolderCount,
     Registry,
     ScoreBackend,
     ServerReads,
@@ -35,6 +35,9 @@ from protocols.scores.encrypted.scheme import Scheme
 from protocols.scores.encrypted.sums import EncryptedScoreClient, EncryptedScoreServer
 from protocols.scores.masked import MaskedScoreClient, MaskedScoreServer
 from protocols.scores.plain import PlainScoreClient, PlainScoreServer
+from protocols.scores.topk.client import TopKClient
+from protocols.scores.topk.disclosure import TOP_K
+from protocols.scores.topk.server import TopKServer
 from protocols.session.client_session import ClientSession
 from protocols.session.server_session import ServerSession
 from protocols.sums.plain import PLAIN_SUMS, PlainSumClient, PlainSumServer
@@ -189,9 +192,25 @@ SCORES.register(
         disclosure=PLAIN_SCORES,
     )
 )
+SCORES.register(
+    ScoreBackend(
+        name="topk",
+        client=lambda keys: TopKClient(_needed(keys).vectors, _secret_holder_client(keys)),
+        server=lambda keys: TopKServer(secret_count.SecretHolderServer(_needed(keys).vectors)),
+        asker_reads=AskerReads.POSITIONS,
+        server_reads_scores=False,
+        reads_all_with_a_client=True,
+        needs_keys=True,
+        stands_against_active=False,
+        default_least=1,
+        disclosure=TOP_K,
+    )
+)
 
 
-def encrypted_scores(name: str, scheme: Callable[[], Scheme], packages: tuple[str, ...], told: Disclosure) -> ScoreBackend:
+def encrypted_scores(
+    name: str, scheme: Callable[[], Scheme], packages: tuple[str, ...], disclosure: Disclosure
+) -> ScoreBackend:
     """Scores under a key of the asker. `scheme` is called for every party: it imports what the cipher needs."""
     return ScoreBackend(
         name=name,
@@ -206,7 +225,7 @@ def encrypted_scores(name: str, scheme: Callable[[], Scheme], packages: tuple[st
         stands_against_active=False,
         default_least=2,
         packages=packages,
-        disclosure=told,
+        disclosure=disclosure,
     )
 
 

@@ -1,6 +1,6 @@
 """The group Z_t of residues modulo a prime t below 2^32, for masks beside a cipher whose plaintexts are such residues.
 
-A uniformly random vector of the group added to any fixed one is uniformly random again, as in `protocols.primitives.group`.
+As in `protocols.primitives.group`: a uniformly random vector of the group added to any fixed one is uniformly random.
 
 Misuse: as there. `add_into` and `subtract_into` take elements for granted; what comes from outside goes through
 `require` first.
@@ -38,11 +38,9 @@ class Residues(Group):
 
     def require(self, vector: GroupVector, length: int) -> None:
         if vector.dtype != self.dtype or vector.shape != (length,):
-            raise ValueError(
-                f"{vector.dtype}{vector.shape} is not a vector of {length} entries modulo {self.modulus}"
-            )
+            raise ValueError(f"{vector.dtype}{vector.shape} is not a vector of {length} entries modulo {self.modulus}")
         if vector.max(initial=0) >= self.modulus:
-            raise ValueError(f"a vector with an entry of {self.modulus} or more is not one of residues modulo it")
+            raise ValueError(f"a vector with an entry of {self.modulus} or more is not a vector modulo it")
 
     def add_into(self, total: GroupVector, vector: GroupVector) -> None:
         self._combine_into(total, vector, subtract=False)

@@ -15,8 +15,8 @@ Reveals:     to the server who has contributed, sizes, when who asks, and the co
              hold them.
 Assumes:     what `protocols.sums.secagg` assumes; of the cipher, that it is semantically secure (`paillier`, `bfv`).
 Not covered: an active server. It may add whatever it likes to a total, since ciphertexts are malleable, and nobody
-             notices; it may leave the keys of clients out. Wrong scores. What means give away (`protocols.scores.masked`).
-             Time that a computation takes: big-number arithmetic is not of constant time.
+             notices. Wrong scores. What means give away (`protocols.scores.masked`). Time that a computation takes:
+             big-number arithmetic is not of constant time.
 Reference:   Paillier, EUROCRYPT 1999; Damgard, Jurik, Nielsen, IJIS 2010, section 4.2; Fan, Vercauteren, 2012/144;
              Bonawitz et al., CCS 2017, for the masks.
 Deviations:  what is encrypted is masked as well: in the usual protocol, scores under an additive cipher, the asker with

@@ -1,22 +1,22 @@
 """BFV for encrypted scores: 4096 entries to a ciphertext, masks modulo the plain modulus.
 
-Parameters: ring degree 4096; coefficient moduli of 54 and 55 bits, 109 together, the most that the homomorphic encryption
-standard (2018, table 1) allows for 128 bits of security at this degree; plain modulus t = 4294828033, the largest prime
-below 2^32 that is 1 modulo 8192, so that a plaintext is 4096 slots. All queries of a batch lie flat across slots.
-Nothing is multiplied: there are no relinearisation and no Galois keys. SEAL keeps the modulus of 55 bits for keys, so a
-ciphertext has q of 54 bits: 64 KB, a little less as it travels.
+Parameters. Ring degree 4096. Coefficient moduli of 54 and 55 bits, 109 together, the most that the homomorphic
+encryption standard (2018, table 1) allows for 128 bits of security at this degree. Plain modulus t = 4294828033, the
+largest prime below 2^32 that is 1 modulo 8192, so that a plaintext is 4096 slots. All queries of a batch lie flat
+across slots. Nothing is multiplied, so neither relinearisation keys nor Galois keys travel. SEAL keeps the modulus of
+55 bits for keys: a ciphertext has q of 54 bits and 64 KB, a little less as it travels.
 
 Parties, adversary, reveals, not covered: see the package, `protocols.scores.encrypted`.
 Assumes:     ring learning with errors at these parameters.
 Reference:   Fan, Vercauteren, IACR ePrint 2012/144, as implemented by SEAL 4 under TenSEAL (extra `bfv`).
 Deviations:  plaintexts are masked.
 
-Why sums come out right. A ciphertext decrypts to its plaintext if its noise is below q / 2t, which is more than 2^21. SEAL
-encrypts under the key modulus of 109 bits and divides by the 55-bit prime: the noise of encryption, at most 21 (2 x 4096
-+ 1), vanishes in the division, whose rounding leaves at most (4096 + 1) / 2 + 1, since secrets are ternary; scaling the
-plaintext leaves 1/2. That is less than 2^12 for a fresh ciphertext, in the worst case, and less than 2^16 for 12 of
-them and the correction, which is encrypted afresh. Scores whose sum could leave the range of t are refused beforehand
-(`EncryptedLayout`): TenSEAL would wrap them without a word.
+Why sums come out right. A ciphertext decrypts to its plaintext if its noise is below q / 2t, which is 2^20 at least.
+SEAL encrypts under the key modulus of 109 bits and divides by the prime of 55 bits. The noise of encryption, at most
+21 (2 x 4096 + 1), is less than 1 after the division. The rounding of the division leaves (4096 + 1) / 2 at most, since
+secrets are ternary; scaling the plaintext leaves 1/2. So a fresh ciphertext has noise below 2^12 in the worst case, and
+a sum of 13 has noise below 2^16: 12 scorers, and the correction, which is encrypted afresh. Scores whose sum could
+leave the range of t are refused beforehand (`EncryptedLayout`): TenSEAL would wrap them without a word.
 
 Bytes of other parties: see `protocols.scores.encrypted.seal_bytes`.
 """
@@ -96,7 +96,7 @@ class BfvScheme(Scheme):
         return public_key_of(self._saved(context))
 
     def read(self, ciphertext: bytes, context: Any) -> Any:
-        """A ciphertext from outside. SEAL checks parameters and coefficients; what it lets pass beyond, this does not."""
+        """A ciphertext from outside. SEAL checks parameters and coefficients, this the rest."""
         with _refusing("a BFV ciphertext of other parameters, or none"):
             vector = self.tenseal.bfv_vector_from(context, wrapped_vector(ciphertext, DEGREE))
             (loaded,) = vector.ciphertext()

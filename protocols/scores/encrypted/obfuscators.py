@@ -1,9 +1,10 @@
 """Obfuscators: the random factors of Paillier ciphertexts, from a table and ahead of time.
 
 A ciphertext of m is (1 + m n) r^n mod n^2. With p = q = 3 mod 4 and gcd(p - 1, q - 1) = 2, and h = -y^2 mod n for a
-random unit y, the powers (h^n)^a with a of half the bits of n take the place of r^n: Damgard, Jurik, Nielsen, IJIS 2010,
-section 4.2, under the assumption of Paillier and the one that such powers of h cannot be told from those with longer
-exponents. Everybody who encrypts draws a y of its own: an h that the asker chose would be one more thing to trust.
+random unit y, the powers (h^n)^a with a of half the bits of n take the place of r^n: Damgard, Jurik, Nielsen, IJIS
+2010, section 4.2, under the assumption of Paillier and the one that such powers of h cannot be told from those with
+longer exponents. Everybody who encrypts draws a y of its own: an h that the asker chose would be one more thing to
+trust.
 
 The table. The exponent is a row of digits of w bits, each drawn by itself, so it is uniform below 2^(w rows). Of every
 digit and each of its values the table has the power of h^n: an obfuscator is one product per row and no squaring. The
@@ -108,7 +109,8 @@ class Obfuscators:
 
 
 def _row_count(width: int, bits: int) -> int:
-    return -(-(-(-bits // 2)) // width)
+    """Rows for an exponent of half the bits."""
+    return -(-((bits + 1) // 2) // width)
 
 
 def _width(count: int, bits: int) -> int:

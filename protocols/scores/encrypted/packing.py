@@ -1,7 +1,7 @@
 """Words of 32 bits in the slots of large integers, such that integers can be added up without slots running over.
 
-A slot has 32 bits and room for carries: of a addends, each below 2^32, the sum is below 2^(32 + ceil(log2 a)). The slots
-of a sum of integers are then the sums of the slots, and their low 32 bits the sums modulo 2^32.
+A slot has 32 bits and room for carries: of a addends, each below 2^32, the sum is below 2^(32 + ceil(log2 a)). The
+slots of a sum of integers are then the sums of the slots, and their low 32 bits the sums modulo 2^32.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """SEAL's objects in and out of the wrappers that TenSEAL saves them in.
 
-TenSEAL wraps what SEAL saves into protocol buffers, and trusts them: the length of a vector is a field of its own, and a
-false one has TenSEAL 0.3.18 read beyond the end of its memory when it decrypts. A context brings parameters and flags
+TenSEAL wraps what SEAL saves into protocol buffers, and trusts them: the length of a vector is a field of its own, and
+a false one has TenSEAL 0.3.18 read beyond the end of its memory when it decrypts. A context brings parameters and flags
 that its receiver then works with. So no wrapper travels. What travels is SEAL's own objects, which SEAL checks while it
 loads them: their sizes, their parameters, and that every coefficient is in range. The wrapper around them is written
 here, with the receiver's own length and parameters in it.
