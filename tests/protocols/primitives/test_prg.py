@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 from protocols.primitives import prg
 from protocols.primitives.group import MODULUS, Group, GroupVector, PrimeField, Ring
 from protocols.primitives.prg import add_keystream, combine_keystreams, subtract_keystream
+from protocols.primitives.residues import Residues
 from tests.support.uniformity import ENTRIES, HIGH, LOW, chi_squares
 from tests.support.vectors import unhex, vectors
 
 RINGS = [Ring(32), Ring(64)]
 FIELD = PrimeField()
-GROUPS: list[Group] = [*RINGS, FIELD]
+RESIDUES = [Residues(4294828033), Residues(40961)]
+GROUPS: list[Group] = [*RINGS, FIELD, *RESIDUES]
 KEY = bytes(range(32))
 CHUNK = 1 << 18
 FIRST = 2  # the counter block of the first keystream block: GCM keeps 0 and 1 for its tag
@@ -317,3 +319,30 @@ def test_an_entry_outside_the_field_is_refused_and_nothing_is_masked() -> None:
         with pytest.raises(ValueError, match="is not a vector"):
             add_keystream(KEY, vector, FIELD)
         assert vector.tolist() == [0, 0, value]
+
+
+# --- residues -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("group", RESIDUES)
+@pytest.mark.parametrize("length", [0, 1, 5, CHUNK // 4 - 1, CHUNK // 4 + 1, CHUNK // 2 + 7])
+def test_residues_equal_the_reference_on_both_sides_of_a_chunk(group: Residues, length: int) -> None:
+    # Of a word as many low bits count as the modulus has; three in eight are left out of 16 bits for 40961.
+    words = np.frombuffer(counter_mode(KEY, FIRST, 4 * (2 * length + 100)), dtype="<u4")
+    low = words.astype(np.int64) % 2 ** group.modulus.bit_length()
+    stream = low[low < group.modulus][:length]
+    assert len(stream) == length
+    start = np.arange(length, dtype=np.int64) * 0x9E3779B1 % group.modulus
+    added, taken = start.astype("<u4"), start.astype("<u4")
+    add_keystream(KEY, added, group)
+    subtract_keystream(KEY, taken, group)
+    assert np.array_equal(added, (start + stream) % group.modulus)
+    assert np.array_equal(taken, (start - stream) % group.modulus)
+    group.require(added, length)
+
+
+def test_masks_modulo_a_prime_are_uniform() -> None:
+    group = RESIDUES[0]
+    vector = group.zeros(8 * ENTRIES)
+    add_keystream(KEY, vector, group)
+    assert all(LOW < statistic < HIGH for statistic in chi_squares(vector))
