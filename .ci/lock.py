@@ -1,8 +1,8 @@
 """Write `requirements.lock` and `requirements-cuda.lock`: every package `make setup` installs, with its hashes.
 
-uv resolves the project's dependencies, its tools, its score backends and CrypTen once for Linux and Python 3.11 or newer, under the pins of
-`constraints.txt`, and lists the hashes of all files of each release. torch is resolved for the sake of its dependencies
-and left out. The libraries its CUDA build needs go to a file of their own.
+uv resolves the project's dependencies, its tools, its score backends and CrypTen once for Linux and Python 3.11 or
+newer, under the pins of `constraints.txt`, and lists the hashes of all files of each release. torch is resolved for the
+sake of its dependencies and left out. The libraries its CUDA build needs go to a file of their own.
 
 Usage: python .ci/lock.py PATH_OF_UV (`make lock` installs uv, by hash, and calls this)
 """

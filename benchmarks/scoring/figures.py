@@ -107,7 +107,7 @@ def _party_figures(of_repetitions: Sequence[Sequence[BatchCost]], queries: int) 
     """Per query, the mean over parties of one kind. Messages are per batch."""
 
     def median(name: str, divided_by: int) -> float:
-        means = (statistics.mean(getattr(cost, name) for cost in costs) for costs in of_repetitions)
+        means = [statistics.mean(float(getattr(cost, name)) for cost in costs) for costs in of_repetitions]
         return statistics.median(means) / divided_by
 
     return {

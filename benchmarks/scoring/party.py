@@ -85,8 +85,20 @@ class Meter:
         seconds, cpu, process, *counts = (end - start for start, end in zip(self._started, self._now(), strict=True))
         meet()
         shared = time.process_time() - self._started[2]
-        spent = (seconds, cpu, process, shared)
-        return BatchCost(batch.backend, batch.repetition, int(party), *spent, *map(int, counts))
+        sent, received, messages_sent, messages_received = map(int, counts)
+        return BatchCost(
+            backend=batch.backend,
+            repetition=batch.repetition,
+            party=int(party),
+            seconds=seconds,
+            cpu_seconds=cpu,
+            process_seconds=process,
+            shared_process_seconds=shared,
+            sent_bytes=sent,
+            received_bytes=received,
+            sent_messages=messages_sent,
+            received_messages=messages_received,
+        )
 
     def _now(self) -> tuple[float, ...]:
         sent, received = self._traffic.total("sent"), self._traffic.total("received")

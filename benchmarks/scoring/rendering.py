@@ -27,8 +27,8 @@ def show(report: dict[str, Any]) -> None:
         for name, one in report["backends"].items()
     ]
     table(title, columns, rows)
-    columns = ("backend", "party", "CPU ms", "KB sent", "KB received", "messages sent")
-    table("Per query and party; messages per batch", columns, _parties(report))
+    of_parties = ("backend", "party", "CPU ms", "KB sent", "KB received", "messages sent")
+    table("Per query and party; messages per batch", of_parties, _parties(report))
     _show_ratios(report)
     _show_peers(report)
 
