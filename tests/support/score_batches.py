@@ -9,6 +9,7 @@ import numpy as np
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId
 from protocols.registry import SCORES
 from protocols.scores import batches
+from protocols.scores.budget import Budget
 from protocols.scores.interface import Answer, Scores, no_scores
 from protocols.scores.plain import in_clear
 from protocols.scores.ranking import Ranking, rank
@@ -71,8 +72,9 @@ def run_batches(
     kind: Kind = TRUSTING["semi-honest"],
     patience: Patience | None = None,
     wrap: Mapping[PartyId, Callable[[Conversation], Conversation]] | None = None,
+    budgets: Mapping[PartyId, Budget] | None = None,
 ) -> Batch:
-    """One session in which batches follow each other. `wrap`: how a party's end is bent."""
+    """One session in which batches follow each other. `wrap`: how a party's end is bent; `budgets`: of opened means."""
     first = batches_[0][0]
     parties = tuple(sorted({*first.clients, *(terms.asker for terms, _ in batches_)}))
     bundle, result = SCORES[backend], Batch()
@@ -84,7 +86,7 @@ def run_batches(
             keys = ClientKeys.agree(at_once(bent), kind.client(parties, me))
         if wrap and me in wrap:
             bent = wrap[me](conversation)
-        client = bundle.client(keys)
+        client = bundle.client(keys, (budgets or {}).get(me))
         for terms, scores in batches_:
             mine = scores.get(me, no_scores(terms))
             if terms.asker == me:
