@@ -27,6 +27,9 @@ from protocols.bundles import (
 from protocols.holders import secret as secret_count
 from protocols.holders.disclosure import PLAIN_COUNT, SECRET_COUNT
 from protocols.holders.plain import PlainHolderClient, PlainHolderServer
+from protocols.scores.crypten.client import CryptenScoreClient
+from protocols.scores.crypten.disclosure import CRYPTEN_SCORES
+from protocols.scores.crypten.server import CryptenScoreServer
 from protocols.scores.disclosure import MASKED_SCORES, PLAIN_SCORES
 from protocols.scores.masked import MaskedScoreClient, MaskedScoreServer
 from protocols.scores.plain import PlainScoreClient, PlainScoreServer
@@ -182,5 +185,20 @@ SCORES.register(
         stands_against_active=False,
         default_least=2,
         disclosure=PLAIN_SCORES,
+    )
+)
+SCORES.register(
+    ScoreBackend(
+        name="crypten",
+        client=lambda keys: CryptenScoreClient(_needed(keys).vectors.session, _secret_holder_client(keys)),
+        server=lambda keys: CryptenScoreServer(secret_count.SecretHolderServer(_needed(keys).vectors)),
+        asker_reads=AskerReads.POSITIONS,
+        server_reads_scores=False,
+        reads_all_with_a_client=True,
+        needs_keys=True,
+        stands_against_active=False,
+        default_least=1,
+        packages=("crypten",),
+        disclosure=CRYPTEN_SCORES,
     )
 )
