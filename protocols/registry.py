@@ -18,8 +18,8 @@ from protocols.bundles import (
     Aggregation,
     Alignment,
     AlignmentTerms,
-    HolderCount,
     AskerReads,
+    HolderCount,
     Registry,
     ScoreBackend,
     ServerReads,
@@ -33,6 +33,9 @@ from protocols.scores.crypten.server import CryptenScoreServer
 from protocols.scores.disclosure import MASKED_SCORES, PLAIN_SCORES
 from protocols.scores.masked import MaskedScoreClient, MaskedScoreServer
 from protocols.scores.plain import PlainScoreClient, PlainScoreServer
+from protocols.scores.topk.client import TopKClient
+from protocols.scores.topk.disclosure import TOP_K
+from protocols.scores.topk.server import TopKServer
 from protocols.session.client_session import ClientSession
 from protocols.session.server_session import ServerSession
 from protocols.sums.plain import PLAIN_SUMS, PlainSumClient, PlainSumServer
@@ -185,6 +188,20 @@ SCORES.register(
         stands_against_active=False,
         default_least=2,
         disclosure=PLAIN_SCORES,
+    )
+)
+SCORES.register(
+    ScoreBackend(
+        name="topk",
+        client=lambda keys: TopKClient(_needed(keys).vectors, _secret_holder_client(keys)),
+        server=lambda keys: TopKServer(secret_count.SecretHolderServer(_needed(keys).vectors)),
+        asker_reads=AskerReads.POSITIONS,
+        server_reads_scores=False,
+        reads_all_with_a_client=True,
+        needs_keys=True,
+        stands_against_active=False,
+        default_least=1,
+        disclosure=TOP_K,
     )
 )
 SCORES.register(

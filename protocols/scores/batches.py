@@ -1,7 +1,7 @@
 """A batch from its first attempt to its end, whatever the backend.
 
-A scorer that drops out may cost an attempt. What was masked or shared in it was not opened, and every secret of the next
-attempt is fresh. Attempts of one batch are consecutive rounds, so a batch of round r takes rounds r to
+A scorer that drops out may cost an attempt. What was masked or shared in it was not opened, and every secret of the
+next attempt is fresh. Attempts of one batch are consecutive rounds, so a batch of round r takes rounds r to
 r + ATTEMPTS - 1. The server says when a batch is served; until then a scorer whose part is done waits, because the
 others may need it once more.
 """

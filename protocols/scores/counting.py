@@ -38,9 +38,7 @@ def prepare(session: ClientSession, holders: HolderClient, terms: ScoreTerms) ->
         holders.prepare(session, count_task(terms))
 
 
-def count(
-    session: ClientSession, holders: HolderClient, terms: ScoreTerms, held: npt.NDArray[np.int64]
-) -> Counted:
+def count(session: ClientSession, holders: HolderClient, terms: ScoreTerms, held: npt.NDArray[np.int64]) -> Counted:
     """A scorer's side."""
     if terms.least == 1:
         return Counted(np.ones(len(held), dtype=np.bool_))

@@ -29,7 +29,9 @@ class Scores:
     def check(self, terms: ScoreTerms) -> None:
         """`ValueError` for positions that are none, `EncodingOverflow` for values that are none."""
         if self.values.shape != (terms.queries, len(self.held)):
-            raise ValueError(f"scores of shape {self.values.shape} for {terms.queries} queries and {len(self.held)} held")
+            raise ValueError(
+                f"scores of shape {self.values.shape} for {terms.queries} queries and {len(self.held)} held"
+            )
         if len(self.held) and not (self.held[0] >= 0 and self.held[-1] < terms.positions):
             raise ValueError(f"positions held lie in the union, below {terms.positions}")
         if (np.diff(self.held) <= 0).any():

@@ -12,8 +12,8 @@ elements, which the server does not have. Each appends c = sum of f_i x_i, in li
 limbs add up to sum of f_i t_i modulo p.
 
 Why a changed total does not pass. A server that changes the total makes t' of t, with t' - t = d as whole numbers, each
-d_i between -2^32 and 2^32. If any d_i is not zero, it is not zero modulo p, either, and f_i d_i is uniform, whatever the
-other factors are: the check passes with probability 1/p. If only limbs are changed, by less than 2^33 in all four
+d_i between -2^32 and 2^32. If any d_i is not zero, it is not zero modulo p, and f_i d_i is uniform, whatever the other
+factors are: the check passes with probability 1/p. If only limbs are changed, by less than 2^33 in all four
 together and so by a known amount e, the check passes only if e is zero modulo p. The factors are uniform to the server
 and independent of all that it has seen, since what depends on them lies under masks. A total of other contributors, or
 of another batch, is changed by masks that are independent of the factors.

@@ -48,7 +48,7 @@ class ScoreTerms:
     def __post_init__(self) -> None:
         if len(set(self.clients)) != len(self.clients) or any(party < 1 for party in self.clients):
             raise ValueError("the clients of a batch are distinct and have positive numbers")
-        if not FEWEST_CLIENTS <= len(self.scorers) or len(self.clients) > MOST_CLIENTS:
+        if not len(self.scorers) >= FEWEST_CLIENTS or len(self.clients) > MOST_CLIENTS:
             raise ValueError(
                 f"{len(self.clients)} clients: a batch has {MOST_CLIENTS} at most, {FEWEST_CLIENTS} of them scorers"
             )

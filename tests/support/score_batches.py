@@ -10,8 +10,8 @@ from protocols.foundation.identifiers import SERVER, PartyId, RoundId
 from protocols.registry import SCORES
 from protocols.scores import batches
 from protocols.scores.interface import Answer, Scores, no_scores
-from protocols.scores.ranking import Ranking, rank
 from protocols.scores.plain import in_clear
+from protocols.scores.ranking import Ranking, rank
 from protocols.scores.terms import ScoreTerms
 from protocols.session.conversation import Conversation
 from protocols.session.patience import Patience
