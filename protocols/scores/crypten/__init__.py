@@ -26,7 +26,7 @@ Deviations:  from CrypTen as it comes, each for a fault of it:
 
     fault                                                        here
     shares and masks from Mersenne Twisters with 32-bit seeds    AES-256 keystreams under 256-bit keys (`generators`)
-    seeds of masks exchanged in clear                            sealed between clients; agreed by X25519 with the dealer
+    seeds of masks exchanged in clear                            sealed between clients, agreed on with the dealer
     opening to one rank leaves plaintext in other ranks' memory  shares are sealed for the asker, who adds them up
     the first rank deals by default, and so reads all            a dealer that is no rank which computes (`dealt`)
     two neighbours in the ring open a party's input              no sharing by the ring is ever opened: what is opened

@@ -1,4 +1,4 @@
-"""What keys and sealed messages of a group are bound to."""
+"""What the parties of a group agree on: steps, what keys and sealed messages are bound to, and who may compute."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -8,8 +8,12 @@ from protocols.foundation.errors import PeerMisbehaved
 from protocols.foundation.identifiers import SERVER, PartyId, SessionId
 from protocols.primitives.keys import KeyContext, derive_key
 from protocols.scores.asking import PROTOCOL, VERSION
+from protocols.scores.messages import PURPOSE
 from protocols.scores.terms import ScoreTerms
 
+JOIN: Final = f"join/{PURPOSE}"
+SHARES: Final = f"shares/{PURPOSE}"
+"""Steps of a batch."""
 RING: Final = "crypten ring"
 _DEALER: Final = "crypten dealer"
 

@@ -27,9 +27,9 @@ from protocols.scores.crypten.crypten_import import load_crypten
 from protocols.scores.crypten.messages import (
     DIGEST_BYTES,
     AnswerShares,
+    GroupAnswer,
     GroupFormed,
     JoinGroup,
-    SharesForAsker,
     for_asker_bytes,
     sealed_words_bytes,
 )
@@ -52,8 +52,6 @@ from protocols.session.conversation import MAX_REASON, Abandon
 
 Words = npt.NDArray[np.int64]
 MayOpen = Callable[[frozenset[PartyId]], None]
-JOIN = f"join/{PURPOSE}"
-SHARES = f"shares/{PURPOSE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +92,8 @@ class CryptenScoreClient(ScoreClient):
         if terms.asker_is_client:
             computed = self._compute(session, keys, encoded, None, spent)
         session.conversation.admit(for_asker_bytes(terms))
-        with session.phase(terms.round, SHARES):
-            shares = session.receive(SharesForAsker, terms.round, PURPOSE)
+        with session.phase(terms.round, binding.SHARES):
+            shares = session.receive(GroupAnswer, terms.round, PURPOSE)
         with spent.measure():
             participants = tuple(PartyId(party) for party in shares.participants)
             binding.require_participants(participants, terms)
@@ -120,7 +118,7 @@ class CryptenScoreClient(ScoreClient):
         with spent.measure():
             shares = binding.of_group(terms, participants) + words.astype("<i8").tobytes()
             sealed = self._channels.seal_for(terms.asker, binding.answer_use(terms), shares)
-        with session.phase(terms.round, SHARES):
+        with session.phase(terms.round, binding.SHARES):
             session.send(AnswerShares(PURPOSE, sealed), terms.round)
         return ScoringReport(encoded.clipped, encoded.max_error, spent)
 
@@ -153,7 +151,7 @@ class CryptenScoreClient(ScoreClient):
         dealt = AgreementKey()
         drawn = {peer: secrets.token_bytes(KEY_BYTES) for peer in terms.clients if peer in self._channels.peers}
         sealed = {int(peer): self._channels.seal_for(peer, use, terms.digest + key) for peer, key in drawn.items()}
-        with session.phase(terms.round, JOIN):
+        with session.phase(terms.round, binding.JOIN):
             session.send(JoinGroup(PURPOSE, dealt.public, sealed, *address), terms.round)
             formed = session.receive(GroupFormed, terms.round, PURPOSE)
         participants = tuple(PartyId(party) for party in formed.participants)
@@ -193,7 +191,7 @@ class CryptenScoreClient(ScoreClient):
         self.last_group = GroupCost(traffic.seconds, traffic.waiting_seconds, traffic.rounds, traffic.sent_bytes)
         return words
 
-    def _opened(self, shares: SharesForAsker, participants: Sequence[PartyId], terms: ScoreTerms) -> Words:
+    def _opened(self, shares: GroupAnswer, participants: Sequence[PartyId], terms: ScoreTerms) -> Words:
         """The xor of the scorers' shares [queries, answers]."""
         scorers = [party for party in participants if party != terms.asker]
         if set(shares.sealed) != set(scorers):

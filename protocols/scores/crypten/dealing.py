@@ -7,8 +7,9 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from protocols.foundation.errors import SumAbandoned
 from protocols.foundation.spent import Spent
@@ -46,21 +47,28 @@ class Dealing:
         self.start()
         job = {"host": host, "port": port, "stall": STALL, "keys": [key.hex() for key in keys]}
         try:
-            assert self._process is not None and self._process.stdin is not None
-            self._process.stdin.write(json.dumps(job) + "\n")
-            self._process.stdin.flush()
+            jobs, _ = self._pipes()
+            jobs.write(json.dumps(job) + "\n")
+            jobs.flush()
         except OSError:
             raise SumAbandoned("the dealer of the CrypTen group has ended") from None
 
     def done(self, seconds: float) -> Spent:
         """What the dealer took for a group that has ended. `SumAbandoned` if it does not say so in time."""
-        assert self._process is not None and self._process.stdout is not None
-        ready, _, _ = select.select([self._process.stdout], [], [], seconds)
-        line = self._process.stdout.readline() if ready else ""
+        _, words = self._pipes()
+        ready, _, _ = select.select([words], [], [], seconds)
+        line = words.readline() if ready else ""
         if not line:
             raise SumAbandoned("the dealer of the CrypTen group has not come to its end")
         took = json.loads(line)
         return Spent(took["seconds"], took["cpu_seconds"])
+
+    def _pipes(self) -> tuple[IO[str], IO[str]]:
+        """The dealer's input, and its output."""
+        process = self._process
+        if process is None or process.stdin is None or process.stdout is None:
+            raise RuntimeError("start() comes first")
+        return process.stdin, process.stdout
 
     def stop(self) -> None:
         """End the dealer, and with it the group that it is in: ranks that ask it get an error at once."""
@@ -74,7 +82,5 @@ def _end(process: subprocess.Popen[str]) -> None:
     process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
-            try:
+            with suppress(OSError):  # what was written last has not been read
                 pipe.close()
-            except OSError:  # what was written last has not been read
-                pass

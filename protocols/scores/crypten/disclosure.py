@@ -28,8 +28,8 @@ CRYPTEN_SCORES: Final = Disclosure(
     },
     against="the server alone, or all clients but one without the server, semi-honest",
     with_a_client="every client's scores: the server knows all masks, and every client sees what they hide",
-    assumes="X25519 (CDH), HKDF-SHA256, AES-256-GCM and AES-256 as a pseudorandom generator; the server cannot read the "
-    "traffic between the clients' processes",
+    assumes="X25519 (CDH), HKDF-SHA256, AES-256-GCM and AES-256 as a pseudorandom generator; the server cannot read "
+    "the traffic between the clients' processes",
     not_covered="active parties; whoever reads the traffic between the clients' processes, which is neither encrypted "
     "nor authenticated, reads all scores together with the server, and can falsify answers; wrong scores; denial of "
     "service",
@@ -54,7 +54,7 @@ CRYPTEN_SCORES: Final = Disclosure(
             "purpose": PURPOSE,
             "sealed": Field("ciphertext", "shares of answers, encrypted for the asker"),
         },
-        messages.SharesForAsker: {
+        messages.GroupAnswer: {
             "purpose": PURPOSE,
             "participants": _PARTICIPANTS,
             "sealed": Field("ciphertext", "shares of answers on their way to the asker"),

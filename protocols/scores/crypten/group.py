@@ -3,8 +3,8 @@
 CrypTen finds its communicator, its generators and its provider in places of its own modules. `computing` puts ours
 there for the time of one group, and takes them away again:
 
-    communicator  what CrypTen calls of it: opening to all ranks and gathering masked values. Whatever would send pickled
-                  objects, or open to one rank by `reduce` (which leaves plaintext in the buffers of others), is missing.
+    communicator  what CrypTen calls of it: opening to all ranks and gathering masked values. It has nothing that would
+                  send pickled objects, or open to one rank by `reduce`, which leaves plaintext in other ranks' memory.
     generators    AES-256 keystreams (`protocols.scores.crypten.generators`)
     provider      a dealer outside of the computing ranks (`protocols.scores.crypten.dealt`), not the first rank
     precision     0 bits: whole numbers, no truncation
@@ -113,12 +113,12 @@ class DealtTuples:
             raise NotImplementedError(f"the dealer has no randomness for '{op}'")
         self._ask(Kind.PRODUCT, size0, size1)
         a, b = draw(self._stream, size0), draw(self._stream, size1)
-        return self._additive(a), self._additive(b), self._additive(self._answer(torch.broadcast_shapes(size0, size1)))
+        return self._additive(a), self._additive(b), self._additive(self._answer(_broadcast(size0, size1)))
 
     def generate_binary_triple(self, size0: Any, size1: Any, device: Any = None) -> tuple[Any, Any, Any]:
         self._ask(Kind.AND, size0, size1)
         a, b = draw(self._stream, size0), draw(self._stream, size1)
-        c = self._answer(torch.broadcast_shapes(size0, size1))
+        c = self._answer(_broadcast(size0, size1))
         from_shares = self._binary.from_shares
         return from_shares(a), from_shares(b), from_shares(c)
 
@@ -160,6 +160,11 @@ class DealtTuples:
         """Tell the dealer that the group is done."""
         if self._seat.rank == 0:
             dist.send(torch.tensor(request(Kind.END)), self._seat.dealer)
+
+
+def _broadcast(size0: Any, size1: Any) -> torch.Size:
+    shape: torch.Size = torch.broadcast_shapes(size0, size1)  # type: ignore[no-untyped-call]
+    return shape
 
 
 @contextmanager

@@ -4,6 +4,7 @@ What the ranks of a group exchange meanwhile is CrypTen's traffic, outside of th
 """
 
 import ipaddress
+from itertools import pairwise
 from typing import Final
 
 from protocols.foundation import wire
@@ -77,7 +78,7 @@ class AnswerShares(wire.Message, frozen=True):
 
 
 @wire.message(0x0454, wire.MAX_FRAME_BYTES)
-class SharesForAsker(wire.Message, frozen=True):
+class GroupAnswer(wire.Message, frozen=True):
     """Server to asker: who has computed, and the scorers' shares as they came."""
 
     purpose: str
@@ -92,7 +93,7 @@ class SharesForAsker(wire.Message, frozen=True):
 
 
 def _require_participants(participants: list[int]) -> None:
-    in_order = all(a < b for a, b in zip(participants, participants[1:], strict=False))
+    in_order = all(a < b for a, b in pairwise(participants))
     wire.require(in_order and all(party > 0 for party in participants), "participants that are no set")
     wire.require(2 <= len(participants) <= MOST_CLIENTS, "too few or too many participants")
 
@@ -118,7 +119,7 @@ def shares_bytes(terms: ScoreTerms) -> int:
 
 
 def for_asker_bytes(terms: ScoreTerms) -> int:
-    """The largest size of a `SharesForAsker` frame."""
+    """The largest size of a `GroupAnswer` frame."""
     head = list_head_bytes(len(terms.clients))
     entry = LONGEST_NUMBER + binary_bytes(sealed_words_bytes(terms))
     participants = head + len(terms.clients) * LONGEST_NUMBER

@@ -106,7 +106,7 @@ def process_group(seat: Seat, listener: socket.socket | None = None) -> Iterator
     os.environ[INTERFACE] = interface()
     try:
         handle = listener.detach() if listener is not None else None
-        store = dist.TCPStore(
+        store = dist.TCPStore(  # type: ignore[attr-defined]
             seat.host,
             seat.port,
             seat.computing + 1,

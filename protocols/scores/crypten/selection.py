@@ -44,7 +44,7 @@ class Selection:
         weights, nobody = self._weights(torch.from_numpy(encoded.held.astype(np.int64)))
         cells = torch.from_numpy(encoded.cells.astype(np.int64))
         at_once = max(1, _CELLS // self._keys.terms.positions)
-        words = [self._words(self.best(self._scored(rows, weights, nobody))) for rows in cells.split(at_once)]
+        words = [self._words(self.best(self._scored(rows, weights, nobody))) for rows in torch.split(cells, at_once)]
         return torch.cat(words).numpy()
 
     def best(self, keys: Share) -> Share:

@@ -14,15 +14,13 @@ from protocols.scores import asking, counting
 from protocols.scores.crypten import binding
 from protocols.scores.crypten.crypten_import import INSTALL
 from protocols.scores.crypten.dealing import Dealing
-from protocols.scores.crypten.messages import AnswerShares, GroupFormed, JoinGroup, SharesForAsker, shares_bytes
+from protocols.scores.crypten.messages import AnswerShares, GroupAnswer, GroupFormed, JoinGroup, shares_bytes
 from protocols.scores.crypten.position_keys import PositionKeys
 from protocols.scores.interface import ScoreServer, Served
 from protocols.scores.messages import PURPOSE
 from protocols.scores.terms import ScoreTerms
 from protocols.session.server_session import ServerSession
 
-JOIN = f"join/{PURPOSE}"
-SHARES = f"shares/{PURPOSE}"
 _LAST_WORD = 30.0
 """Seconds that the dealer may take to say that it is done, once all shares are here."""
 
@@ -54,8 +52,8 @@ class CryptenScoreServer(ScoreServer):
         took = self._dealing.done(_LAST_WORD)
         self.spent.cpu_seconds += took.cpu_seconds
         self.spent.seconds += took.cpu_seconds  # the rest of its time it waits for requests
-        with session.phase(terms.round, SHARES):
-            message = SharesForAsker(PURPOSE, [int(party) for party in participants], shares)
+        with session.phase(terms.round, binding.SHARES):
+            message = GroupAnswer(PURPOSE, [int(party) for party in participants], shares)
             session.broadcast([terms.asker], message, terms.round, PURPOSE)
         if terms.asker not in session.present:
             raise SumAbandoned("the asker has dropped out")
@@ -64,9 +62,9 @@ class CryptenScoreServer(ScoreServer):
     def _form(self, session: ServerSession, terms: ScoreTerms) -> tuple[PartyId, ...]:
         """A group of all clients that join in time, in the order of their ranks."""
         asked = session.present
-        with session.phase(terms.round, JOIN):
-            joining = dict(session.gather_each(asked, JoinGroup, terms.round, JOIN, PURPOSE))
-            session.dropout(asked - joining.keys(), JOIN)
+        with session.phase(terms.round, binding.JOIN):
+            joining = dict(session.gather_each(asked, JoinGroup, terms.round, binding.JOIN, PURPOSE))
+            session.dropout(asked - joining.keys(), binding.JOIN)
             participants = _ring(joining, terms)
             first = joining[participants[0]]
             dealt, here = AgreementKey(), session.conversation.session
@@ -82,7 +80,7 @@ class CryptenScoreServer(ScoreServer):
                 for before, party in zip((participants[-1], *participants), participants, strict=False)
             }
             lost = session.conversation.deliver(messages, terms.round)
-            session.dropout(lost, JOIN)
+            session.dropout(lost, binding.JOIN)
         if lost:
             raise SumAbandoned(f"{len(lost)} clients dropped out as the CrypTen group was formed")
         return participants
@@ -90,9 +88,9 @@ class CryptenScoreServer(ScoreServer):
     @staticmethod
     def _shares(session: ServerSession, terms: ScoreTerms, scorers: frozenset[PartyId]) -> dict[int, bytes]:
         session.conversation.admit(shares_bytes(terms))
-        with session.phase(terms.round, SHARES):
-            shares = dict(session.gather_each(scorers, AnswerShares, terms.round, SHARES, PURPOSE))
-        session.dropout(scorers - shares.keys(), SHARES)
+        with session.phase(terms.round, binding.SHARES):
+            shares = dict(session.gather_each(scorers, AnswerShares, terms.round, binding.SHARES, PURPOSE))
+        session.dropout(scorers - shares.keys(), binding.SHARES)
         if len(shares) < len(scorers):
             raise SumAbandoned(f"{len(scorers) - len(shares)} clients dropped out of the CrypTen group")
         return {int(party): message.sealed for party, message in shares.items()}
