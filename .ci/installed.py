@@ -63,7 +63,7 @@ def import_used() -> None:
     sys.path.insert(0, str(ROOT))  # benchmarks are not installed
     for module in USED:
         importlib.import_module(module)
-    importlib.import_module("protocols.crypten_import").load_crypten()
+    importlib.import_module("protocols.scores.crypten.crypten_import").load_crypten()
 
 
 def check() -> None:
