@@ -148,6 +148,8 @@ class ScoreBackend:
     """How many scorers must hold a position, unless a run says otherwise."""
     packages: tuple[str, ...] = ()
     """Packages beyond the project's own requirements, by the names they are imported under."""
+    own_process: bool = False
+    """Whether every party needs a process of its own: some libraries keep one party's state per process."""
     disclosure: Disclosure
     unlimited: Disclosure | None = None
     """What opening means without a limit adds; None: there are no means to open."""

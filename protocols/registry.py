@@ -255,6 +255,7 @@ SCORES.register(
         stands_against_active=False,
         default_least=1,
         packages=("crypten",),
+        own_process=True,
         disclosure=CRYPTEN_SCORES,
     )
 )

@@ -2,12 +2,13 @@
 
 import argparse
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
 from protocols.bundles import ScoreBackend
 from protocols.registry import SCORES, encrypted_scores
+from protocols.scores.crypten.crypten_import import INSTALL as CRYPTEN_INSTALL
 from protocols.scores.encrypted import paillier
 from protocols.scores.encrypted.disclosure import PAILLIER_SCORES
 from protocols.scores.encrypted.paillier_keys import DEFAULT_BITS, KeySize
@@ -30,7 +31,8 @@ def missing(bundle: ScoreBackend) -> list[str]:
 
 
 def how_to_install(name: str, packages: list[str]) -> str:
-    return f"{name} needs {', '.join(packages)}, not installed here: pip install 'secure-kg[{name}]'"
+    how = CRYPTEN_INSTALL if "crypten" in packages else f"pip install 'secure-kg[{name}]'"
+    return f"{name} needs {', '.join(packages)}, not installed here: {how}"
 
 
 def choose(options: argparse.Namespace, say: Callable[[str], None]) -> list[str]:
@@ -51,14 +53,17 @@ def choose(options: argparse.Namespace, say: Callable[[str], None]) -> list[str]
     return chosen
 
 
-def bundles(names: list[str], options: argparse.Namespace) -> dict[str, ScoreBackend]:
+def with_peers(names: Sequence[str], options: argparse.Namespace) -> list[str]:
+    """With `PAILLIER_2048`, if that is to be measured beside `paillier`."""
+    wanted = options.peers and PAILLIER in names and options.paillier_bits != 2048
+    return [*names, PAILLIER_2048] if wanted else list(names)
+
+
+def bundles(names: Sequence[str], paillier_bits: int) -> dict[str, ScoreBackend]:
     """By the names under which they are reported."""
-    made = {name: SCORES[name] for name in names}
-    if PAILLIER in made:
-        if options.paillier_bits != DEFAULT_BITS:
-            made[PAILLIER] = _paillier(PAILLIER, options.paillier_bits)
-        if options.peers and options.paillier_bits != 2048:
-            made[PAILLIER_2048] = _paillier(PAILLIER_2048, 2048)
+    made = {name: _paillier(name, 2048) if name == PAILLIER_2048 else SCORES[name] for name in names}
+    if PAILLIER in made and paillier_bits != DEFAULT_BITS:
+        made[PAILLIER] = _paillier(PAILLIER, paillier_bits)
     return made
 
 

@@ -1,17 +1,24 @@
-"""Carriers of a measurement: all parties as threads of one process, or one party to each rank of mpirun."""
+"""Carriers of a measurement: parties as threads of one process, as processes that it starts, or as ranks of mpirun."""
 
 import threading
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
 
+from benchmarks.scoring.backends import bundles
 from benchmarks.scoring.party import BatchCost, Measured, Meet, serve, take_part
+from benchmarks.scoring.workload import Workload
 from protocols.foundation.deadline import Deadline
 from protocols.foundation.identifiers import SERVER, PartyId, SessionId, new_session
+from protocols.registry import SCORES
+from protocols.scores.crypten.launcher import LOADED
 from protocols.session.conversation import Conversation
 from protocols.transport.base import Transport
 from protocols.transport.in_process import InProcessNetwork
+from protocols.transport.processes import run_parties
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -55,13 +62,45 @@ def in_threads(measured: Measured) -> list[BatchCost]:
     return costs
 
 
+@dataclass(frozen=True)
+class ProcessJob:
+    """A measurement as a new process can be told: by the names of its backends."""
+
+    work: Workload
+    names: tuple[str, ...]
+    paillier_bits: int
+    repeat: int
+    session: SessionId
+
+    @property
+    def measured(self) -> Measured:
+        return Measured(self.work, bundles(self.names, self.paillier_bits), self.repeat)
+
+
+def in_processes(job: ProcessJob) -> list[BatchCost]:
+    """Every party in a process of its own. Batches wait for each other: no party begins one before it has a word."""
+    parts = {PartyId(number): partial(_process_part, job) for number in range(job.work.clients + 1)}
+    ended = run_parties(parts, _SECONDS, LOADED if any(SCORES[n].own_process for n in job.names if n in SCORES) else ())
+    if problems := [f"party {party}: {one.problem}" for party, one in ended.items() if one.problem]:
+        raise CarrierFailed(problems[0])
+    return [cost for one in ended.values() for cost in msgspec.convert(one.value, list[BatchCost])]
+
+
+class CarrierFailed(Exception):
+    """A party's process has failed; the text says which, and why."""
+
+
+def _process_part(job: ProcessJob, transport: Transport) -> Any:
+    return msgspec.to_builtins(part(job.measured, transport, job.session, lambda: None))
+
+
 def in_ranks(measured: Measured, world: "MPI.Intracomm") -> list[BatchCost] | None:
     """This rank's part. The costs of all parties at rank 0, None elsewhere."""
     from protocols.transport.mpi import MpiTransport
 
     session = np.frombuffer(new_session(), dtype=np.uint8).copy()
     world.Bcast(session, root=SERVER)
-    meet = _meeting(world)
+    meet = meeting(world)
     with MpiTransport(world, _SECONDS) as transport:
         own = part(measured, transport, SessionId(session.tobytes()), meet)
         transport.flush(Deadline.after(_SECONDS))
@@ -69,7 +108,7 @@ def in_ranks(measured: Measured, world: "MPI.Intracomm") -> list[BatchCost] | No
     return _gathered(own, world)
 
 
-def _meeting(world: "MPI.Intracomm") -> Meet:
+def meeting(world: "MPI.Intracomm") -> Meet:
     """MPI's own barrier spins, and would take the cores from the parties that are still at work."""
     from protocols.transport.mpi import Backoff
 

@@ -49,17 +49,17 @@ class Repetition:
         """Of all parties together, threads in the background included."""
         if self.shared_process:
             return self.asker.shared_process_seconds
-        return sum(cost.process_seconds for cost in self.costs.values())
+        return sum(cost.process_seconds + cost.helper_seconds for cost in self.costs.values())
 
     @property
     def background_seconds(self) -> float:
-        """The part of it that parties have left to other threads, e.g. to compute ahead."""
+        """The part of it that parties have left to other threads or processes, e.g. to compute ahead."""
         return max(0.0, self.cpu_seconds - sum(cost.cpu_seconds for cost in self.costs.values()))
 
     @property
     def rounds(self) -> int:
         """Times that a client has sent something and then waited for others: the most of any client."""
-        return max(cost.sent_messages for cost in self.clients)
+        return max(cost.sent_messages + cost.group_rounds for cost in self.clients)
 
 
 def repetitions(costs: Collection[BatchCost], backend: str, shared_process: bool) -> list[Repetition]:
@@ -73,7 +73,7 @@ def repetitions(costs: Collection[BatchCost], backend: str, shared_process: bool
     ]
 
 
-def backend_figures(all_of: Sequence[Repetition], bundle: ScoreBackend, work: Workload) -> Figures:
+def backend_figures(all_of: Sequence[Repetition], bundle: ScoreBackend, work: Workload, carrier: str) -> Figures:
     """Of one backend. Everything but `rounds` and `first_batch` is per query."""
     first, counted = all_of[0], all_of[1:]
 
@@ -85,12 +85,15 @@ def backend_figures(all_of: Sequence[Repetition], bundle: ScoreBackend, work: Wo
         "cpu_seconds_per_query": median(lambda one: one.cpu_seconds),
         "background_cpu_seconds_per_query": median(lambda one: one.background_seconds),
         "bytes_per_client": median(
-            lambda one: statistics.mean(cost.sent_bytes + cost.received_bytes for cost in one.clients)
+            lambda one: statistics.mean(
+                cost.sent_bytes + cost.received_bytes + cost.group_bytes for cost in one.clients
+            )
         ),
         "rounds": statistics.median(one.rounds for one in counted),
         "max_abs_error": max(one.asker.max_abs_error or 0.0 for one in all_of),
         "same_ranking": all(one.asker.same_ranking is True for one in all_of),
         "asker_reads": bundle.asker_reads.value,
+        "carrier": carrier,
         "min_holders": work.terms(bundle).least,
         "parties": {
             "asker": _party_figures([[one.asker] for one in counted], work.queries),
@@ -114,6 +117,7 @@ def _party_figures(of_repetitions: Sequence[Sequence[BatchCost]], queries: int) 
         "cpu_seconds": median("cpu_seconds", queries),
         "sent_bytes": median("sent_bytes", queries),
         "received_bytes": median("received_bytes", queries),
+        "group_bytes": median("group_bytes", queries),
         "sent_messages": median("sent_messages", 1),
         "received_messages": median("received_messages", 1),
     }

@@ -17,6 +17,8 @@ from protocols.bundles import ScoreBackend
 from protocols.foundation.deadline import Deadline
 from protocols.foundation.identifiers import PartyId
 from protocols.scores import batches
+from protocols.scores.crypten.client import CryptenScoreClient
+from protocols.scores.crypten.server import CryptenScoreServer
 from protocols.scores.interface import ScoreClient
 from protocols.scores.terms import ScoreTerms
 from protocols.session.client_session import ClientSession
@@ -53,6 +55,11 @@ class BatchCost(msgspec.Struct, frozen=True):
     received_bytes: int
     sent_messages: int
     received_messages: int
+    group_bytes: int = 0
+    """Sent outside of the toolkit's transport, to a group of the backend's own."""
+    group_rounds: int = 0
+    helper_seconds: float = 0.0
+    """Processor seconds of a helper process that the server keeps."""
     same_ranking: bool | None = None
     """Of the asker only."""
     max_abs_error: float | None = None
@@ -157,7 +164,7 @@ class _Client:
         self._meet()
         meter = Meter(self._conversation.transport.traffic)
         answer = batches.ask(client, self._session(), terms, queries, own)
-        cost = meter.cost(batch, terms.asker, self._meet)
+        cost = _with_group(client, meter.cost(batch, terms.asker, self._meet))
         return msgspec.structs.replace(cost, same_ranking=truth.same_ranking(answer), max_abs_error=truth.error(answer))
 
     def _score(self, client: ScoreClient, terms: ScoreTerms, batch: Batch) -> BatchCost:
@@ -166,10 +173,18 @@ class _Client:
         self._meet()
         meter = Meter(self._conversation.transport.traffic)
         batches.score(client, self._session(), terms, lambda queries: mine)
-        return meter.cost(batch, me, self._meet)
+        return _with_group(client, meter.cost(batch, me, self._meet))
 
     def _session(self) -> ClientSession:
         return ClientSession(self._conversation, Deadline.after(_SECONDS))
+
+
+def _with_group(client: ScoreClient, cost: BatchCost) -> BatchCost:
+    """With what a client has said in a group outside of the transport, if its backend has one."""
+    group = client.last_group if isinstance(client, CryptenScoreClient) else None
+    if group is None:
+        return cost
+    return msgspec.structs.replace(cost, group_bytes=group.sent_bytes, group_rounds=group.rounds)
 
 
 def serve(measured: Measured, conversation: Conversation, meet: Meet) -> list[BatchCost]:
@@ -181,10 +196,14 @@ def serve(measured: Measured, conversation: Conversation, meet: Meet) -> list[Ba
     costs = []
     for batch in measured.batches:
         terms = work.terms(measured.bundles[batch.backend], batch.number)
+        server = servers[batch.backend]
         meet()
-        meter = Meter(conversation.transport.traffic)
-        batches.serve(servers[batch.backend], session, terms)
-        costs.append(meter.cost(batch, party, meet))
+        meter, before = Meter(conversation.transport.traffic), server.spent.cpu_seconds
+        batches.serve(server, session, terms)
+        cost = meter.cost(batch, party, meet)
+        if isinstance(server, CryptenScoreServer):  # what it counts is its dealer's, a process of its own
+            cost = msgspec.structs.replace(cost, helper_seconds=server.spent.cpu_seconds - before)
+        costs.append(cost)
     return costs
 
 

@@ -1,4 +1,9 @@
-"""The same work by others, for comparison: one score to a Paillier ciphertext, as `phe` is commonly used."""
+"""The same work by others, for comparison.
+
+phe       one score to a Paillier ciphertext, as the package is commonly used
+CrypTen   one comparison of all scores with as many others, and one argmax, as its users have them; ten argmaxes are a
+          top-10
+"""
 
 import statistics
 import time
@@ -9,12 +14,15 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.scoring.workload import ASKER, Workload
+from protocols.scores.crypten.measure import function_costs
 from protocols.scores.encrypted.optional import need
 
 UNPACKED_BITS: Final = 2048
 SAMPLE: Final = 40
 """So many scores are encrypted, added and decrypted; all of a query would take minutes."""
 UNPACKED: Final = "phe_unpacked_2048"
+COMPARISON: Final = "crypten_comparison"
+ARGMAX: Final = "crypten_argmax"
 EXTRAPOLATED: Final = f"extrapolated from {SAMPLE} scores per step"
 
 
@@ -68,3 +76,33 @@ def over_unpacked(unpacked: dict[str, Any], packed: dict[str, Any], queries: int
         "tables_kept": theirs / later,
         "computed_ahead": theirs / (later - ahead),
     }
+
+
+def crypten_functions(work: Workload, repeat: int, tell: Callable[[str], None]) -> dict[str, dict[str, Any]]:
+    """Seconds by the clock on the wall, in a group of as many processes as there are clients.
+
+    With tuples from a dealer, as in the backend `crypten`, and from the first rank, as CrypTen has it by default. What
+    counts is the faster of the two.
+    """
+    tell(f"{COMPARISON}, {ARGMAX}")
+    costs = {
+        "dealer": function_costs(work.clients, work.entities, repeat),
+        "first party": function_costs(work.clients, work.entities, repeat, first_party=True),
+    }
+    if not all(one.right for one in costs.values()):
+        raise AssertionError("CrypTen has compared wrongly")
+    comparisons = {provider: one.comparison_seconds for provider, one in costs.items()}
+    argmaxes = {provider: one.argmax_seconds for provider, one in costs.items()}
+    return {COMPARISON: _faster(comparisons, work), ARGMAX: _faster(argmaxes, work)}
+
+
+def _faster(seconds: dict[str, float], work: Workload) -> dict[str, Any]:
+    provider = min(seconds, key=lambda name: seconds[name])
+    note = f"of {work.entities:,} scores, {work.clients} processes, tuples from the {provider}"
+    return {"seconds": seconds[provider], "by_provider": seconds, "note": note}
+
+
+def over_functions(measured: dict[str, Any], selection: dict[str, Any]) -> dict[str, float]:
+    """How many times the seconds of one query of a backend CrypTen's functions take; both in processes."""
+    seconds = selection["seconds_per_query"]
+    return {name: measured[name]["seconds"] / seconds for name in (COMPARISON, ARGMAX)}

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from benchmarks.scoring.peers import UNPACKED
+from benchmarks.scoring.peers import ARGMAX, COMPARISON, UNPACKED
 from secure_kg.foundation.console import say, table
 
 
@@ -10,12 +10,13 @@ def show(report: dict[str, Any]) -> None:
     """Print everything that `--json` has, but for single repetitions."""
     title = (
         f"{report['entities']:,} entities, {report['clients']} clients, batches of {report['queries']}, top "
-        f"{report['top']}; per query, medians of {report['repeat']}; parties as {report['carrier']}"
+        f"{report['top']}; per query, medians of {report['repeat']}"
     )
-    columns = ("backend", "ms", "CPU ms", "background", "KB per client", "rounds", "error", "ranking")
+    columns = ("backend", "parties", "ms", "CPU ms", "background", "KB per client", "rounds", "error", "ranking")
     rows = [
         [
             name,
+            one["carrier"],
             _milliseconds(one["seconds_per_query"]),
             _milliseconds(one["cpu_seconds_per_query"]),
             _milliseconds(one["background_cpu_seconds_per_query"]),
@@ -31,6 +32,11 @@ def show(report: dict[str, Any]) -> None:
     table("Per query and party; messages per batch", of_parties, _parties(report))
     _show_ratios(report)
     _show_peers(report)
+    if report["load_average_before"] > report["cores"] / 2:
+        say(
+            f"this machine was busy before ({report['load_average_before']:.1f} processes on {report['cores']} cores): "
+            "compare processor seconds, not seconds"
+        )
 
 
 def _parties(report: dict[str, Any]) -> list[list[str | int]]:
@@ -61,9 +67,16 @@ def _show_ratios(report: dict[str, Any]) -> None:
 
 
 def _show_peers(report: dict[str, Any]) -> None:
-    for name, peer in report["peers"].items():
-        say(f"{name}: {_milliseconds(peer['cpu_seconds_per_query'])} CPU ms per query ({peer['note']})")
-    for name, over in report["peer_ratios"].items():
+    peers, over_peers = report["peers"], report["peer_ratios"]
+    for name, peer in peers.items():
+        what = "cpu_seconds_per_query" if name == UNPACKED else "seconds"
+        say(f"{name}: {_milliseconds(peer[what])} {'CPU ms per query' if name == UNPACKED else 'ms'} ({peer['note']})")
+    for name, over in over_peers.get(COMPARISON, {}).items():
+        say(
+            f"one comparison by CrypTen takes {_ratio(over[COMPARISON])} times the seconds of a query by {name}, and "
+            f"ten argmaxes {_ratio(10 * over[ARGMAX])} times"
+        )
+    for name, over in over_peers.get(UNPACKED, {}).items():
         say(
             f"{UNPACKED} takes {_ratio(over['nothing_precomputed'])} times the processor seconds of the first batch of "
             f"{name}, which makes keys and tables, {_ratio(over['tables_kept'])} times those of a later one, and "
