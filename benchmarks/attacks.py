@@ -7,10 +7,10 @@ weak seed     A mask from a Mersenne Twister whose seed is folded to a few bits,
               all seeds on an upload in which it knows some entries to be zero, as those of rows a client does not hold.
               The same search on an upload under our AES-256-CTR masks finds nothing.
 
-extraction    An asker of score queries solves for the trained rows. It succeeds on means that `plain` or `masked` opens, if
-              clients keep no budget, and computes no row within the default budget, or from the positions that `topk`
-              opens. An estimate from positions shows the direction of rows all the same: on this small table, with
-              answers that are a twentieth of it, and the more the more is asked.
+extraction    An asker of score queries solves for the trained rows. It succeeds on means that `plain` or `masked`
+              opens, if clients keep no budget, and computes no row within the default budget, or from the positions
+              that `topk` opens. An estimate from positions shows the direction of rows all the same, here where answers
+              are a twentieth of a small table, and more of it with every query.
 
 Attacks on a whole run (FedR's reconstruction, holdings, differences of sums) are part of an audit:
 python -m launch.audit RUN --truth RUN/clients --out DIR. Exit code 0: every attack ended as expected. 1: one did not.
