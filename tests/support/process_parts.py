@@ -49,8 +49,16 @@ def die(transport: Transport) -> Any:
 
 
 def wait_in_vain(transport: Transport) -> Any:
-    """Nothing comes before the deadline."""
-    return transport.gather(transport.peers, Deadline.after(0.05))
+    """The server's part: from whom it hears at first, and then, when all of them wait for it."""
+    heard = [sorted(transport.gather(transport.peers, deadline)) for deadline in (_soon(), Deadline.after(0.05))]
+    for peer in transport.peers:
+        transport.send(peer, b"go")
+    return heard
+
+
+def wait_for_the_server(transport: Transport) -> Any:
+    transport.send(SERVER, b"here")
+    return bytes(transport.receive([SERVER], _soon())[1]).decode()
 
 
 def fail(transport: Transport) -> Any:

@@ -23,8 +23,14 @@ def test_a_frame_beyond_the_limit_is_refused() -> None:
 
 
 def test_a_process_that_dies_is_lost_to_its_peer_and_said_to_have_ended() -> None:
-    ended = run_parties({SERVER: parts.wait_for_the_dead, ONE: parts.die, TWO: parts.wait_in_vain}, SECONDS)
-    assert ended == {SERVER: Ended([1]), ONE: Ended(problem="ended without a word"), TWO: Ended({})}
+    ended = run_parties({SERVER: parts.wait_for_the_dead, ONE: parts.die}, SECONDS)
+    assert ended == {SERVER: Ended([1]), ONE: Ended(problem="ended without a word")}
+
+
+def test_a_deadline_passes() -> None:
+    waiting = dict.fromkeys([ONE, TWO], parts.wait_for_the_server)
+    ended = run_parties({SERVER: parts.wait_in_vain, **waiting}, SECONDS)
+    assert ended == {SERVER: Ended([[1, 2], []]), ONE: Ended("go"), TWO: Ended("go")}
 
 
 def test_what_a_part_raises_is_told_and_one_that_hangs_is_killed() -> None:
