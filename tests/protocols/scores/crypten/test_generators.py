@@ -1,6 +1,5 @@
 """CrypTen draws from AES-256 keystreams while they are installed, and from nothing else."""
 
-import numpy as np
 import pytest
 import torch
 
@@ -71,9 +70,3 @@ def test_keys_have_no_repr_and_are_not_serialised() -> None:
     assert repr(LOCAL) not in repr(KEYS)
     with pytest.raises(TypeError, match="not serialised"):
         KEYS.__reduce__()
-
-
-def test_a_piece_of_a_stream_goes_on_where_the_last_ended() -> None:
-    stream = Keystream(LOCAL)
-    pieces = [stream.words(count) for count in (1, 0, 40_000, 7)]
-    assert np.array_equal(np.concatenate(pieces), Keystream(LOCAL).words(40_008))
