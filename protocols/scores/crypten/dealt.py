@@ -57,10 +57,12 @@ def request(kind: Kind, first: Sequence[int] = (), second: Sequence[int] = ()) -
 def read_request(entries: Sequence[int]) -> tuple[Kind, Shape, Shape]:
     """`PeerMisbehaved` for what is no request."""
     try:
+        if len(entries) != REQUEST_ENTRIES:
+            raise ValueError("not a request")
         kind = Kind(entries[0])
         shapes = [_shape(entries[start : start + 1 + AXES]) for start in (1, 2 + AXES)]
         np.broadcast_shapes(*shapes)
-    except (ValueError, IndexError):
+    except ValueError:
         raise PeerMisbehaved("a request to the dealer that is none") from None
     return kind, shapes[0], shapes[1]
 
@@ -87,6 +89,10 @@ class Deal:
 
     def answer(self, kind: Kind, first: Shape, second: Shape) -> Words:
         """The first rank's share of what depends on the others' draws."""
+        with np.errstate(over="ignore"):  # numpy warns of single numbers that wrap, as all do here
+            return self._answer(kind, first, second)
+
+    def _answer(self, kind: Kind, first: Shape, second: Shape) -> Words:
         if kind is Kind.PRODUCT:
             a, b = self._sum(first), self._sum(second)
             return self._less_others(a * b)

@@ -54,7 +54,8 @@ class BatchJob:
 def run(job: BatchJob, seconds: float, instead: Mapping[PartyId, Part] | None = None) -> dict[PartyId, Ended]:
     """All parties of a job, each in its process; `instead`: what some of them do otherwise.
 
-    A client's value is a list with one entry per batch: the positions that it read, if it asked, and its cost.
+    A client's value is a list with one entry per batch: the positions that it read, if it asked, and what it cost. Of
+    bytes, `sent_bytes` went through the toolkit's own transport and `group_bytes` from rank to rank.
     """
     parts: dict[PartyId, Part] = {SERVER: partial(server_part, job)}
     parts |= {party: partial(client_part, job) for party in job.parties}
@@ -74,6 +75,7 @@ def client_part(job: BatchJob, transport: Transport) -> list[dict[str, Any]]:
     for terms, scores in zip(job.terms, job.scores, strict=True):
         mine, entry = scores.get(transport.party, no_scores(terms)), dict[str, Any]()
         started, cpu_started = time.perf_counter(), time.process_time()
+        sent_before = transport.traffic.total(direction="sent").bytes
         if terms.asker == transport.party:
             answer = batches.ask(client, session(), terms, b"queries", mine)
             entry["positions"] = [row.tolist() for row in answer.ranking.positions]
@@ -81,7 +83,8 @@ def client_part(job: BatchJob, transport: Transport) -> list[dict[str, Any]]:
         elif transport.party in terms.clients:
             batches.score(client, session(), terms, partial(_given, mine))
         entry |= {"seconds": time.perf_counter() - started, "cpu_seconds": time.process_time() - cpu_started}
-        if client.last_group is not None:
+        entry["sent_bytes"] = transport.traffic.total(direction="sent").bytes - sent_before
+        if client.last_group is not None and transport.party in terms.clients:
             entry |= {"rounds": client.last_group.rounds, "group_bytes": client.last_group.sent_bytes}
         ended.append(entry)
     return ended

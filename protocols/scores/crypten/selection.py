@@ -75,8 +75,7 @@ class Selection:
     def _exchanged(self, one: Share, other: Share) -> tuple[Share, Share]:
         """The larger of every two keys, and the smaller: one comparison and one product."""
         difference = (other - one).contiguous()
-        grows = (self._arithmetic(difference) > 0).share
-        change = self._product(grows, difference)
+        change = self._product(self._positive(difference), difference)
         return one + change, other - change
 
     def _weights(self, bits: Share) -> tuple[Share, Share]:
@@ -108,6 +107,11 @@ class Selection:
         mark = 1 << self._keys.position_bits
         words = (bits._tensor & (mark - 1)) ^ mark
         share: Share = (words & ~negative._tensor).share
+        return share
+
+    def _positive(self, numbers: Share) -> Share:
+        """1 for every number above 0, else 0: CrypTen's comparison."""
+        share: Share = (self._arithmetic(numbers) > 0).share
         return share
 
     def _product(self, one: Share, other: Share) -> Share:
