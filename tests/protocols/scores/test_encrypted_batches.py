@@ -356,7 +356,7 @@ def test_numbers_on_the_wire() -> None:
         "PaillierKey": 0x0421,
         "PaillierScores": 0x0422,
         "PaillierTotal": 0x0423,
-        "BfvKey": 0x0431,
-        "BfvScores": 0x0432,
-        "BfvTotal": 0x0433,
+        "BfvKey": 0x0432,
+        "BfvScores": 0x0431,
+        "BfvTotal": 0x0434,
     }
