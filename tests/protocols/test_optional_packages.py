@@ -43,3 +43,22 @@ def test_what_needs_crypten_says_in_one_line_how_to_install_it(missing: str) -> 
     (line,) = done.stdout.splitlines()
     assert line.startswith(f"CrypTen needs {missing}, which is not installed: pip install ")
     assert "pip install --no-deps crypten==0.4.1" in line
+
+
+@pytest.mark.parametrize(
+    ("backend", "missing"), [("paillier", "phe"), ("paillier", "gmpy2"), ("bfv", "tenseal")], ids=lambda name: name
+)
+def test_what_needs_a_cipher_says_in_one_line_how_to_install_it(backend: str, missing: str) -> None:
+    schemes = {"paillier": "paillier.PaillierScheme", "bfv": "bfv.BfvScheme"}
+    others = sorted({"phe", "gmpy2", "tenseal"} - {missing})
+    code = (
+        f"import sys, types\nsys.modules.update({{name: types.ModuleType(name) for name in {others!r}}})\n"
+        f"sys.modules[{missing!r}] = None\n"
+        "from protocols.scores.encrypted import bfv, paillier\n"
+        f"try:\n    {schemes[backend]}()\nexcept ImportError as problem:\n    print(problem)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    (line,) = done.stdout.splitlines()
+    assert line == (
+        f"scores '{backend}' need {missing}, which is not installed: pip install 'secure-kg[{backend}]'"
+    )

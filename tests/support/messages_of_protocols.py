@@ -25,6 +25,14 @@ from protocols.scores.crypten.messages import (
     GroupFormed,
     JoinGroup,
 )
+from protocols.scores.encrypted.messages import (
+    BfvKey,
+    BfvScores,
+    BfvTotal,
+    PaillierKey,
+    PaillierScores,
+    PaillierTotal,
+)
 from protocols.session.conversation import MAX_PURPOSE, MAX_REASON, Abandon, Abort, Back, Failed, LeaveOut
 from protocols.session.group_key import DrawGroupKey, SealedGroupKey, SealedGroupKeys
 from protocols.session.messages import AdvertiseChannel, ChannelDirectory
@@ -140,6 +148,13 @@ STRATEGIES: dict[type[wire.Message], st.SearchStrategy[wire.Message]] = {
     AnswerShares: st.builds(AnswerShares, _PURPOSE, _WORDS),
     GroupAnswer: st.builds(_group_answer, _PURPOSE, _PARTICIPANTS, _WORDS),
 }
+_CIPHERTEXTS = st.lists(st.binary(min_size=1, max_size=40), min_size=1, max_size=4)
+_CONTRIBUTORS = st.sets(_PARTY, max_size=4).map(sorted)
+STRATEGIES |= {kind: st.builds(kind, _PURPOSE, st.binary(min_size=1, max_size=40)) for kind in (PaillierKey, BfvKey)}
+STRATEGIES |= {
+    kind: st.builds(kind, _PURPOSE, _CIPHERTEXTS, _exactly(PEERS_BYTES)) for kind in (PaillierScores, BfvScores)
+}
+STRATEGIES |= {kind: st.builds(kind, _PURPOSE, _CONTRIBUTORS, _CIPHERTEXTS) for kind in (PaillierTotal, BfvTotal)}
 any_message = st.one_of(list(STRATEGIES.values()))
 
 
@@ -156,6 +171,8 @@ def _field(value: Any) -> Any:
         return unhex(value["bytes"])
     if isinstance(value, dict) and "map" in value:
         return {int(party): unhex(key) for party, key in value["map"].items()}
+    if isinstance(value, list):
+        return [_field(one) for one in value]
     if isinstance(value, dict):
         return np.array(value["values"], dtype=value["dtype"]).reshape(value["shape"])
     return value

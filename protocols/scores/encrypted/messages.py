@@ -77,17 +77,18 @@ class PaillierTotal(EncryptedTotal, frozen=True):
     """The same for the total."""
 
 
-@wire.message(0x0431)
+# Numbers of messages with the same fields differ in two bits or more: one flipped bit makes no other message.
+@wire.message(0x0432)
 class BfvKey(AskerKey, frozen=True):
     """A BFV public key as SEAL saves it."""
 
 
-@wire.message(0x0432, wire.MAX_FRAME_BYTES)
+@wire.message(0x0431, wire.MAX_FRAME_BYTES)
 class BfvScores(EncryptedScores, frozen=True):
     """BFV ciphertexts as SEAL saves them."""
 
 
-@wire.message(0x0433, wire.MAX_FRAME_BYTES)
+@wire.message(0x0434, wire.MAX_FRAME_BYTES)
 class BfvTotal(EncryptedTotal, frozen=True):
     """The same for the total."""
 

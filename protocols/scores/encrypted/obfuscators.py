@@ -48,6 +48,11 @@ class Obfuscators:
             self._thread = Thread(target=self._fill, args=(count,), name="obfuscators", daemon=True)
             self._thread.start()
 
+    def wait(self) -> None:
+        """Until the background is done."""
+        if self._thread is not None:
+            self._thread.join()
+
     def take(self, count: int) -> list[Any]:
         """So many, none of which was taken before. What the background has not come to yet is computed here."""
         self._stop()

@@ -63,7 +63,7 @@ class Slots:
         if any(one.bit_length() > self.used_bits for one in integers):
             raise OverflowError(f"an integer of more than {self.used_bits} bits")
         joined = b"".join(int(one).to_bytes(self._bytes + _SPAN, "little") for one in integers)
-        columns = np.frombuffer(joined, dtype=np.uint8).reshape(len(integers), -1).T.astype(np.uint64)
+        columns = np.frombuffer(joined, dtype=np.uint8).reshape(len(integers), self._bytes + _SPAN).T.astype(np.uint64)
         table = np.empty((len(integers), self.per_integer), dtype=np.uint32)
         for slot, (first, shift) in enumerate(self._places):
             word = columns[first] >> np.uint64(shift)

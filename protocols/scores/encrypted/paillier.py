@@ -129,6 +129,9 @@ class PaillierEncryptor(Encryptor):
     def begin(self, layout: EncryptedLayout) -> None:
         self.obfuscators.begin(self.scheme.ciphertexts(layout))
 
+    def wait(self) -> None:
+        self.obfuscators.wait()
+
     def ahead(self) -> Spent:
         return self.obfuscators.ahead()
 

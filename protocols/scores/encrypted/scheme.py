@@ -55,6 +55,10 @@ class Encryptor(ABC):
     def begin(self, layout: EncryptedLayout) -> None:
         """Compute in the background what encrypting one vector of this layout will need, if there is such a thing."""
 
+    def wait(self) -> None:
+        """Until the background is done. Encrypting does not: it computes itself what is not there yet."""
+        return
+
     @abstractmethod
     def encrypt(self, vector: GroupVector, layout: EncryptedLayout) -> list[bytes]:
         """A vector of the layout's group, with fresh randomness."""
