@@ -3,7 +3,7 @@
 import threading
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -20,10 +20,9 @@ from protocols.transport.base import Transport
 from protocols.transport.in_process import InProcessNetwork
 from protocols.transport.processes import run_parties
 
-if TYPE_CHECKING:
-    from mpi4py import MPI
-
 _SECONDS: Final = 3600.0
+World: TypeAlias = Any
+"""MPI's communicator of all ranks: a module that names its type would start MPI."""
 _COSTS: Final = msgspec.json.Decoder(list[BatchCost])
 
 
@@ -94,7 +93,7 @@ def _process_part(job: ProcessJob, transport: Transport) -> Any:
     return msgspec.to_builtins(part(job.measured, transport, job.session, lambda: None))
 
 
-def in_ranks(measured: Measured, world: "MPI.Intracomm") -> list[BatchCost] | None:
+def in_ranks(measured: Measured, world: World) -> list[BatchCost] | None:
     """This rank's part. The costs of all parties at rank 0, None elsewhere."""
     from protocols.transport.mpi import MpiTransport
 
@@ -108,7 +107,7 @@ def in_ranks(measured: Measured, world: "MPI.Intracomm") -> list[BatchCost] | No
     return _gathered(own, world)
 
 
-def meeting(world: "MPI.Intracomm") -> Meet:
+def meeting(world: World) -> Meet:
     """MPI's own barrier spins, and would take the cores from the parties that are still at work."""
     from protocols.transport.mpi import Backoff
 
@@ -120,7 +119,7 @@ def meeting(world: "MPI.Intracomm") -> Meet:
     return meet
 
 
-def _gathered(own: list[BatchCost], world: "MPI.Intracomm") -> list[BatchCost] | None:
+def _gathered(own: list[BatchCost], world: World) -> list[BatchCost] | None:
     mine = np.frombuffer(msgspec.json.encode(own), dtype=np.uint8)
     sizes = np.zeros(world.Get_size(), dtype=np.int64)
     world.Allgather(np.array([len(mine)], dtype=np.int64), sizes)
