@@ -1,6 +1,7 @@
 """The record of opened means on a client's disk."""
 
-import multiprocessing
+import fcntl
+import threading
 from pathlib import Path
 
 import pytest
@@ -50,19 +51,21 @@ def test_a_record_that_cannot_be_written_stops_the_client(tmp_path: Path) -> Non
         MeansRecord(tmp_path).add(ONE, None)
 
 
-def _spend(folder: Path, times: int) -> None:
-    for _ in range(times):
-        MeansRecord(folder).add(Charge(ONE.table, 1, PartyId(1)), 25)
-
-
-def test_sessions_at_the_same_time_share_one_budget(tmp_path: Path) -> None:
-    start = multiprocessing.get_context("fork")
-    workers = [start.Process(target=_spend, args=(tmp_path, 20)) for _ in range(3)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(60)
-    assert MeansRecord(tmp_path).spent(ONE.table) == 25
+def test_sessions_at_the_same_time_take_turns(tmp_path: Path) -> None:
+    """While one session looks at the record, another waits: both would find room for the same queries."""
+    record, added = MeansRecord(tmp_path), list[bool]()
+    record.add(ONE, 5)
+    waiting = threading.Thread(target=lambda: added.append(record.add(ONE, 5)))
+    with (tmp_path / "means.jsonl").open("ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        waiting.start()
+        waiting.join(0.2)
+        assert added == []
+        other.write(b'{"table": "017461626c65", "queries": 2, "asker": 2}\n')
+        other.flush()
+    waiting.join(20)
+    assert added == [False]
+    assert record.spent(ONE.table) == 4
 
 
 def test_the_budget_of_a_client_outlives_its_session(tmp_path: Path) -> None:
