@@ -21,7 +21,8 @@ What the columns and the fields of --json mean, medians over --repeat:
     max_abs_error          against scores that were never rounded; where positions alone are opened, of the mean scores
                            at each rank
     same_ranking           whether all answers are those that were computed in clear, with the same rounding
-    ratios                 ratios[what][a][b]: how many times as much a takes as b, the median over repetitions
+    ratios                 ratios[what][a][b]: how many times as much a takes as b, the median over repetitions; only of
+                           backends that took turns, with parties of one kind (carrier)
     load_average_before    of the last minute. On a machine that is busy with other things seconds say little, least of
                            all where processes wait for each other; load_average_after has this job's own work in it
 """

@@ -124,11 +124,13 @@ def _party_figures(of_repetitions: Sequence[Sequence[BatchCost]], queries: int) 
 
 
 def ratios(backends: Mapping[str, Figures]) -> Figures:
-    """`ratios[what][a][b]`: how many times as much a takes as b."""
+    """`ratios[what][a][b]`: how many times as much a takes as b. Only of backends that took turns: with one carrier."""
     return {
         what: {
             name: {
-                other: _median_ratio(figures[series], backends[other][series]) for other in backends if other != name
+                other: _median_ratio(figures[series], theirs[series])
+                for other, theirs in backends.items()
+                if other != name and theirs["carrier"] == figures["carrier"]
             }
             for name, figures in backends.items()
         }

@@ -60,7 +60,7 @@ def _show_ratios(report: dict[str, Any]) -> None:
         return
     for what, title in (("cpu_seconds", "processor seconds"), ("seconds", "seconds")):
         rows: list[list[str | int]] = [
-            [name, *("1" if name == other else _ratio(report["ratios"][what][name][other]) for other in names)]
+            [name, *("1" if name == other else _ratio(report["ratios"][what][name].get(other)) for other in names)]
             for name in names
         ]
         table(f"{title}: how many times as much the row takes as the column", ("", *names), rows)
@@ -88,5 +88,7 @@ def _milliseconds(seconds: float) -> str:
     return f"{1000 * seconds:,.2f}"
 
 
-def _ratio(ratio: float) -> str:
+def _ratio(ratio: float | None) -> str:
+    if ratio is None:  # not with the same carrier
+        return ""
     return f"{ratio:,.2f}" if ratio < 10 else f"{ratio:,.0f}"

@@ -154,10 +154,13 @@ def test_costs_of_a_batch_by_who_shares_a_process() -> None:
 
 def test_ratios_are_between_neighbours_in_time() -> None:
     figures = {
-        "a": {"all_seconds": [1.0, 10.0, 3.0], "all_cpu_seconds": [1.0, 1.0, 1.0]},
-        "b": {"all_seconds": [0.5, 5.0, 1.0], "all_cpu_seconds": [4.0, 4.0, 4.0]},
+        "a": {"carrier": "threads", "all_seconds": [1.0, 10.0, 3.0], "all_cpu_seconds": [1.0, 1.0, 1.0]},
+        "b": {"carrier": "threads", "all_seconds": [0.5, 5.0, 1.0], "all_cpu_seconds": [4.0, 4.0, 4.0]},
+        "c": {"carrier": "processes", "all_seconds": [1.0, 1.0, 1.0], "all_cpu_seconds": [1.0, 1.0, 1.0]},
     }
     found = ratios(figures)
+    assert found["seconds"]["a"].keys() == {"b"}  # the others were not there at the same time
+    assert found["seconds"]["c"] == {}
     assert found["seconds"]["a"]["b"] == 2.0
     assert found["cpu_seconds"]["a"]["b"] == 0.25
 
