@@ -28,6 +28,9 @@ from protocols.foundation.disclosure import Disclosure
 from protocols.holders import secret as secret_count
 from protocols.holders.disclosure import PLAIN_COUNT, SECRET_COUNT
 from protocols.holders.plain import PlainHolderClient, PlainHolderServer
+from protocols.scores.crypten.client import CryptenScoreClient
+from protocols.scores.crypten.disclosure import CRYPTEN_SCORES
+from protocols.scores.crypten.server import CryptenScoreServer
 from protocols.scores.disclosure import MASKED_SCORES, PLAIN_SCORES
 from protocols.scores.encrypted import bfv, paillier
 from protocols.scores.encrypted.disclosure import BFV_SCORES, PAILLIER_SCORES
@@ -231,3 +234,18 @@ def encrypted_scores(
 
 SCORES.register(encrypted_scores("paillier", paillier.PaillierScheme, paillier.PACKAGES, PAILLIER_SCORES))
 SCORES.register(encrypted_scores("bfv", bfv.BfvScheme, bfv.PACKAGES, BFV_SCORES))
+SCORES.register(
+    ScoreBackend(
+        name="crypten",
+        client=lambda keys: CryptenScoreClient(_needed(keys).vectors.session, _secret_holder_client(keys)),
+        server=lambda keys: CryptenScoreServer(secret_count.SecretHolderServer(_needed(keys).vectors)),
+        asker_reads=AskerReads.POSITIONS,
+        server_reads_scores=False,
+        reads_all_with_a_client=True,
+        needs_keys=True,
+        stands_against_active=False,
+        default_least=1,
+        packages=("crypten",),
+        disclosure=CRYPTEN_SCORES,
+    )
+)

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.long
 
 def test_crypten_imports_and_its_converters_refuse() -> None:
     code = (
-        "from protocols.crypten_import import load_crypten\n"
+        "from protocols.scores.crypten.crypten_import import load_crypten\n"
         "crypten = load_crypten()\n"
         "assert crypten.__version__ == '0.4.1' and callable(crypten.cryptensor)\n"
         "try:\n    crypten.nn.from_pytorch(None, None)\n"
@@ -25,7 +25,7 @@ def test_crypten_imports_and_its_converters_refuse() -> None:
 def test_no_module_brings_them_in_by_itself(package: str) -> None:
     code = (
         "import sys, launch.hosts.mpi, secure_kg.federation.server.serve, secure_kg.federation.client.take_part\n"
-        "import protocols.crypten_import, protocols.registry\n"
+        "import protocols.scores.crypten.crypten_import, protocols.registry\n"
         f"print({package!r} in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -36,7 +36,7 @@ def test_no_module_brings_them_in_by_itself(package: str) -> None:
 def test_what_needs_crypten_says_in_one_line_how_to_install_it(missing: str) -> None:
     code = (
         f"import sys\nsys.modules[{missing!r}] = None\n"
-        "from protocols.crypten_import import load_crypten\n"
+        "from protocols.scores.crypten.crypten_import import load_crypten\n"
         "try:\n    load_crypten()\nexcept ImportError as problem:\n    print(problem)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

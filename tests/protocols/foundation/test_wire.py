@@ -16,6 +16,7 @@ from protocols.alignment.psu.attempts import UnionPlaces
 from protocols.foundation import wire
 from protocols.foundation.errors import DecodeError
 from protocols.foundation.identifiers import RoundId, SessionId
+from protocols.scores.crypten.messages import AnswerShares, GroupAnswer
 from protocols.scores.encrypted.messages import BfvScores, BfvTotal, PaillierScores, PaillierTotal
 from protocols.session.conversation import Failed
 from protocols.session.messages import ChannelDirectory
@@ -163,7 +164,8 @@ def test_a_sender_is_told_of_frames_nobody_would_take(monkeypatch: pytest.Monkey
 def test_every_type_has_its_largest_frame() -> None:
     arrays = {MaskedInput, SumTotal, UnionPlaces, ClearInput, ClearUnion}
     ciphertexts = {PaillierScores, PaillierTotal, BfvScores, BfvTotal}
-    limits = dict.fromkeys(arrays | ciphertexts, wire.MAX_FRAME_BYTES) | {ClearNames: 1 << 26}
+    words = {AnswerShares, GroupAnswer}
+    limits = dict.fromkeys(arrays | ciphertexts | words, wire.MAX_FRAME_BYTES) | {ClearNames: 1 << 26}
     assert {kind: wire._LIMITS[kind] for kind in registered()} == {
         kind: limits.get(kind, 1 << 22) for kind in registered()
     }

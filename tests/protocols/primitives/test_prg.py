@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from protocols.primitives import prg
 from protocols.primitives.group import MODULUS, Group, GroupVector, PrimeField, Ring
-from protocols.primitives.prg import add_keystream, combine_keystreams, subtract_keystream
+from protocols.primitives.prg import Keystream, add_keystream, combine_keystreams, subtract_keystream
 from protocols.primitives.residues import Residues
 from tests.support.uniformity import ENTRIES, HIGH, LOW, chi_squares
 from tests.support.vectors import unhex, vectors
@@ -346,3 +346,30 @@ def test_masks_modulo_a_prime_are_uniform() -> None:
     vector = group.zeros(8 * ENTRIES)
     add_keystream(KEY, vector, group)
     assert all(LOW < statistic < HIGH for statistic in chi_squares(vector))
+
+
+# --- streams that go on ---------------------------------------------------------------------------------------------
+
+
+@given(st.binary(min_size=32, max_size=32), st.lists(st.sampled_from([0, 1, 2, 7, 32_767, 32_768, 40_000]), max_size=4))
+@settings(deadline=None)
+def test_pieces_of_a_stream_are_the_keystream_in_order(key: bytes, lengths: list[int]) -> None:
+    stream = Keystream(key)
+    pieces = [stream.words(length) for length in lengths]
+    whole = Ring(64).zeros(sum(lengths))
+    add_keystream(key, whole, Ring(64))
+    assert np.array_equal(np.concatenate([*pieces, whole[:0]]), whole)
+
+
+def test_a_stream_ends_where_a_vector_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prg, "MAX_STREAM_BYTES", 80)
+    stream = Keystream(bytes(32))
+    stream.words(4)
+    with pytest.raises(ValueError, match="more words than one key may give"):
+        stream.words(7)
+    assert len(stream.words(6)) == 6
+
+
+def test_a_stream_is_not_serialised() -> None:
+    with pytest.raises(TypeError, match="not serialised"):
+        Keystream(bytes(32)).__reduce__()
