@@ -163,9 +163,9 @@ def test_a_sender_is_told_of_frames_nobody_would_take(monkeypatch: pytest.Monkey
 
 def test_every_type_has_its_largest_frame() -> None:
     arrays = {MaskedInput, SumTotal, UnionPlaces, ClearInput, ClearUnion}
-    words = {AnswerShares, GroupAnswer}
     ciphertexts = {PaillierScores, PaillierTotal, BfvScores, BfvTotal}
-    limits = dict.fromkeys(arrays | words | ciphertexts, wire.MAX_FRAME_BYTES) | {ClearNames: 1 << 26}
+    words = {AnswerShares, GroupAnswer}
+    limits = dict.fromkeys(arrays | ciphertexts | words, wire.MAX_FRAME_BYTES) | {ClearNames: 1 << 26}
     assert {kind: wire._LIMITS[kind] for kind in registered()} == {
         kind: limits.get(kind, 1 << 22) for kind in registered()
     }
