@@ -1,11 +1,12 @@
 """Whole batches of queries as conversations over threads, for every backend alike, and what they must come to."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from protocols.foundation.errors import Aborted, SumAbandoned
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId
 from protocols.registry import SCORES
 from protocols.scores import batches
@@ -13,14 +14,14 @@ from protocols.scores.interface import Answer, Scores, no_scores
 from protocols.scores.plain import in_clear
 from protocols.scores.ranking import Ranking, rank
 from protocols.scores.terms import ScoreTerms
-from protocols.session.conversation import Conversation
+from protocols.session.conversation import MAX_REASON, Conversation, Failed
 from protocols.session.patience import Patience
 from protocols.session.server_session import ServerSession
 from protocols.sums.secagg.keys import ClientKeys, ServerKeys
 from protocols.sums.secagg.params import ThreatModel
 from tests.support.group_keys import Kind
 from tests.support.in_threads import PATIENCE, at_once, converse
-from tests.support.sum_conversations import credentials, everyone
+from tests.support.sum_conversations import Stopped, credentials, everyone
 
 TRUSTING = {
     "semi-honest": Kind(ThreatModel(0.0, 0.0), lambda me: None),
@@ -63,34 +64,60 @@ class Batch:
     answers: list[Answer] = field(default_factory=list)
     contributors: list[frozenset[PartyId]] = field(default_factory=list)
     dropouts: list[tuple[frozenset[PartyId], str]] = field(default_factory=list)
+    problems: dict[PartyId, Exception] = field(default_factory=dict)
+    """What each party that could not go on has raised."""
+
+    def raised(self, party: PartyId) -> type[Exception] | None:
+        return type(self.problems[party]) if party in self.problems else None
+
+
+Batches: TypeAlias = Sequence[tuple[ScoreTerms, Mapping[PartyId, Scores]]]
+Wrap: TypeAlias = Callable[[Conversation], Conversation]
 
 
 def run_batches(
     backend: str,
-    batches_: Sequence[tuple[ScoreTerms, Mapping[PartyId, Scores]]],
+    batches_: Batches,
     kind: Kind = TRUSTING["semi-honest"],
     patience: Patience | None = None,
-    wrap: Mapping[PartyId, Callable[[Conversation], Conversation]] | None = None,
+    wrap: Mapping[PartyId, Wrap] | None = None,
 ) -> Batch:
-    """One session in which batches follow each other. `wrap`: how a party's end is bent."""
-    first = batches_[0][0]
-    parties = tuple(sorted({*first.clients, *(terms.asker for terms, _ in batches_)}))
-    bundle, result = SCORES[backend], Batch()
+    """One session in which batches follow each other. `wrap`: how a party's end is bent. Whatever is raised, raises."""
+    result = hold_batches(backend, batches_, kind, patience, wrap)
+    if result.problems:
+        raise ExceptionGroup("parties failed", list(result.problems.values()))
+    return result
+
+
+def hold_batches(
+    backend: str,
+    batches_: Batches,
+    kind: Kind = TRUSTING["semi-honest"],
+    patience: Patience | None = None,
+    wrap: Mapping[PartyId, Wrap] | None = None,
+) -> Batch:
+    """The same, whatever becomes of it. As in a job, a client that cannot go on says so, and the server ends it all."""
+    parties = tuple(sorted({party for terms, _ in batches_ for party in (*terms.clients, terms.asker)}))
+    bundle, result, wraps = SCORES[backend], Batch(), wrap or {}
 
     def client_part(conversation: Conversation) -> None:
-        me, bent = conversation.transport.party, conversation
-        keys = None
-        if bundle.needs_keys:
-            keys = ClientKeys.agree(at_once(bent), kind.client(parties, me))
-        if wrap and me in wrap:
-            bent = wrap[me](conversation)
+        me = conversation.transport.party
+        keys = ClientKeys.agree(at_once(conversation), kind.client(parties, me)) if bundle.needs_keys else None
+        bent = wraps[me](conversation) if me in wraps else conversation
         client = bundle.client(keys)
-        for terms, scores in batches_:
-            mine = scores.get(me, no_scores(terms))
-            if terms.asker == me:
-                result.answers.append(batches.ask(client, at_once(bent), terms, b"queries", mine))
-            else:
-                batches.score(client, at_once(bent), terms, lambda queries, mine=mine: mine)
+        try:
+            for terms, scores in batches_:
+                mine = scores.get(me, no_scores(terms))
+                if terms.asker == me:
+                    result.answers.append(batches.ask(client, at_once(bent), terms, b"queries", mine))
+                elif me in terms.clients:
+                    batches.score(client, at_once(bent), terms, lambda queries, mine=mine: mine)
+        except Stopped:
+            return
+        except Exception as problem:
+            result.problems[me] = problem
+            if not isinstance(problem, SumAbandoned | Aborted):
+                conversation.send(SERVER, Failed(str(problem)[:MAX_REASON]), RoundId(0))
 
     def server_part(conversation: Conversation) -> None:
         def note(who: Collection[PartyId], step: str) -> None:
@@ -98,9 +125,16 @@ def run_batches(
 
         session = ServerSession(conversation, set(parties), patience or Patience.fixed(PATIENCE), note)
         keys = ServerKeys.agree(session, kind.server(parties)) if bundle.needs_keys else None
+        bent = wraps[SERVER](conversation) if SERVER in wraps else conversation
         server = bundle.server(keys)
-        for terms, _ in batches_:
-            result.contributors.append(batches.serve(server, session, terms).contributors)
+        try:
+            for terms, _ in batches_:
+                served = batches.serve(server, replace(session, conversation=bent), terms)
+                result.contributors.append(served.contributors)
+        except Exception as problem:
+            result.problems[SERVER] = problem
+            if not isinstance(problem, SumAbandoned):
+                conversation.abort(parties, str(problem), RoundId(0))
 
     converse({SERVER: server_part, **dict.fromkeys(parties, client_part)})
     return result
