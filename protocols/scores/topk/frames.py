@@ -14,8 +14,8 @@ _OVERHEAD: Final = 256
 
 def most_comparisons(terms: ScoreTerms) -> int:
     """Of one step of a batch."""
-    pairs = max(FEW, SAMPLE) * (max(FEW, SAMPLE) - 1) // 2
-    return terms.queries * max(terms.positions, pairs)
+    candidates = min(terms.positions, max(FEW, SAMPLE))
+    return terms.queries * max(terms.positions, candidates * (candidates - 1) // 2)
 
 
 def step_bytes(terms: ScoreTerms) -> int:

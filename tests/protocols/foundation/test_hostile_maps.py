@@ -7,6 +7,8 @@ from protocols.foundation import wire
 from protocols.primitives.aead import OVERHEAD_BYTES
 from protocols.primitives.prg import KEY_BYTES
 from protocols.primitives.shamir import SHARE_BYTES
+from protocols.scores.messages import AskScores
+from protocols.scores.topk.messages import SelectionRelay, SelectionStep, SharesForAsker
 from protocols.session.group_key import SealedGroupKeys
 from protocols.session.messages import ChannelDirectory
 from protocols.sums.secagg.messages import (
@@ -46,6 +48,11 @@ MAPS: list[tuple[type[wire.Message], str, Around, int]] = [
     (UnmaskShares, "mask_key_shares", (b"\x93\xa1p", b"\x80"), SHARE_BYTES),
     (UnmaskShares, "seed_shares", (b"\x93\xa1p\x80", b""), SHARE_BYTES),
     (SealedGroupKeys, "sealed", (b"\x92" + short_bytes(KEY), b""), KEY_BYTES + OVERHEAD_BYTES),
+    (AskScores, "sealed", (b"\x92\xa1p", b""), OVERHEAD_BYTES + 1),
+    (SelectionStep, "to_one", (b"\x95\xa1p\x01\x90" + short_bytes(b""), b""), 5),
+    (SelectionRelay, "to_all", (b"\x95\xa1p\x01", b"\x80" + short_bytes(b"")), 5),
+    (SelectionRelay, "to_one", (b"\x95\xa1p\x01\x80", short_bytes(b"")), 5),
+    (SharesForAsker, "sealed", (b"\x92\xa1p", b""), 5),
 ]
 """Every map of every message: its field, what stands before and behind it in the body, the length of its entries."""
 every_map = pytest.mark.parametrize(

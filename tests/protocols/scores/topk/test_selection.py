@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.scores.topk.frames import most_comparisons
+from protocols.scores.topk.frames import most_comparisons, require_sendable
 from protocols.scores.topk.selection import FEW, FEW_OF_MANY, SAMPLE, best, few_candidates, pivot_place
 from tests.support.score_batches import terms_of
 
@@ -73,6 +73,24 @@ def test_takes_few_steps_and_no_step_beyond_what_frames_allow(length: int, queri
 @given(st.integers(2, SAMPLE), st.integers(1, 10**6), st.integers(1, 10**6))
 def test_the_pivot_is_one_of_the_sample(sample: int, count: int, top: int) -> None:
     assert 0 <= pivot_place(sample, max(count, sample + 1), top) < sample
+
+
+@pytest.mark.parametrize("queries", [1, 5])
+@pytest.mark.parametrize("length", [1, 2, 3, 100, 256, 257, 600])
+def test_no_step_is_larger_than_frames_allow(length: int, queries: int) -> None:
+    """Whatever is asked for; of hidden queries `most_comparisons` is asked with more queries than there are."""
+    rng, most = np.random.default_rng(length), most_comparisons(terms_of(3, length))
+    for top in {1, 10, length // 2 + 1, length, length + 1}:
+        for _ in range(5):
+            sizes = selected(rng.permutation(length), top, few_candidates(queries))[1]
+            assert max(sizes, default=0) <= most
+
+
+def test_messages_of_small_unions_are_small() -> None:
+    """So that many queries fit a batch."""
+    require_sendable(terms_of(5, 100, queries=1000))
+    with pytest.raises(ValueError, match="fewer queries at a time"):
+        require_sendable(terms_of(5, 75_000, queries=1000))
 
 
 def test_what_is_compared_depends_on_the_ranks_alone() -> None:
