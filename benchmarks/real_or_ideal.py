@@ -98,16 +98,18 @@ CONTROLS: Final = (
     Comparison("cheated-keys", "late-checks"),
     Comparison("cheated-survivors", "unchecked-survivors"),
     Comparison("cheated-survivors", "telling-abort"),
-    Comparison("scores-masked", "plain-twin"),
-    Comparison("scores-masked", "no-asker-mask"),
-    Comparison("scores-topk", "plain-twin"),
-    Comparison("scores-topk", "unsealed-steps"),
 )
 """Broken protocols, in what the server sees of them."""
 CLIENT_CONTROLS: Final = tuple(Comparison("holders-client", variant) for variant in COUNT_VARIANTS)
 """Broken counts, in what a client sees of them."""
-SCORE_CLIENT_CONTROLS: Final = tuple(Comparison("scores-topk-client", variant) for variant in CLIENT_VARIANTS)
-"""Broken selections, in what all clients but one see of them."""
+SCORE_CONTROLS: Final = (
+    Comparison("scores-masked", "plain-twin"),
+    Comparison("scores-masked", "no-asker-mask"),
+    Comparison("scores-topk", "plain-twin"),
+    Comparison("scores-topk", "unsealed-steps"),
+    *(Comparison("scores-topk-client", variant) for variant in CLIENT_VARIANTS),
+)
+"""Broken batches of queries, in what the server sees of them, or all clients but one."""
 EXPERIMENTS: Final[Mapping[str, Callable[[int], Experiment | ClientExperiment]]] = {
     **PROTOCOLS,
     **CHEATED,
@@ -186,7 +188,7 @@ def _parser() -> argparse.ArgumentParser:
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     chosen = options.protocol or list(EXPERIMENTS)
     comparisons = [Comparison(protocol) for protocol in EXPERIMENTS if protocol in chosen]
-    controls = (*CONTROLS, *CLIENT_CONTROLS, *SCORE_CLIENT_CONTROLS)
+    controls = (*CONTROLS, *CLIENT_CONTROLS, *SCORE_CONTROLS)
     comparisons += [control for control in controls if control.protocol in chosen]
     tell, results = Teller(quiet=options.json == "-"), []
     for comparison in comparisons:

@@ -38,6 +38,7 @@ from protocols.scores.topk.frames import most_dealt
 from protocols.scores.topk.keys import KeyLayout
 from protocols.scores.topk.messages import DealtSeed, SelectionRelay, SelectionStep
 from protocols.scores.topk.selection import Places, Selecting, best, few_candidates
+from protocols.scores.topk.words import permutation
 from protocols.session.conversation import Conversation
 from protocols.sums.secagg.keys import ClientKeys, ServerKeys
 from protocols.sums.secagg.messages import STATE_BYTES
@@ -151,8 +152,8 @@ class Ranks:
     """What a simulator has in place of keys: for each query a uniform permutation of 0..N-1."""
 
     def __init__(self, terms: ScoreTerms) -> None:
-        rng = np.random.default_rng(secrets.randbits(256))
-        self.of = np.stack([rng.permutation(terms.positions) for _ in range(terms.queries)])
+        drawn = [permutation(secrets.token_bytes(KEY_BYTES), terms.positions) for _ in range(terms.queries)]
+        self.of = np.stack(drawn)
 
     def larger(self, query: int, first: Places, second: Places) -> Larger:
         found: Larger = self.of[query][first] > self.of[query][second]
