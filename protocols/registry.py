@@ -4,7 +4,7 @@ To add a sum or an alignment: write its two classes and its disclosure, and regi
 command line, documents, reports and audits follow.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Final, TypeVar
 
 from protocols.alignment import plain as plain_union
@@ -24,10 +24,18 @@ from protocols.bundles import (
     ScoreBackend,
     ServerReads,
 )
+from protocols.foundation.disclosure import Disclosure
 from protocols.holders import secret as secret_count
 from protocols.holders.disclosure import PLAIN_COUNT, SECRET_COUNT
 from protocols.holders.plain import PlainHolderClient, PlainHolderServer
+from protocols.scores.crypten.client import CryptenScoreClient
+from protocols.scores.crypten.disclosure import CRYPTEN_SCORES
+from protocols.scores.crypten.server import CryptenScoreServer
 from protocols.scores.disclosure import MASKED_SCORES, PLAIN_SCORES
+from protocols.scores.encrypted import bfv, paillier
+from protocols.scores.encrypted.disclosure import BFV_SCORES, PAILLIER_SCORES
+from protocols.scores.encrypted.scheme import Scheme
+from protocols.scores.encrypted.sums import EncryptedScoreClient, EncryptedScoreServer
 from protocols.scores.masked import MaskedScoreClient, MaskedScoreServer
 from protocols.scores.plain import PlainScoreClient, PlainScoreServer
 from protocols.scores.topk.client import TopKClient
@@ -199,5 +207,45 @@ SCORES.register(
         stands_against_active=False,
         default_least=1,
         disclosure=TOP_K,
+    )
+)
+
+
+def encrypted_scores(
+    name: str, scheme: Callable[[], Scheme], packages: tuple[str, ...], disclosure: Disclosure
+) -> ScoreBackend:
+    """Scores under a key of the asker. `scheme` is called for every party: it imports what the cipher needs."""
+    return ScoreBackend(
+        name=name,
+        client=lambda keys: EncryptedScoreClient(scheme(), _needed(keys).vectors, _secret_holder_client(keys)),
+        server=lambda keys: EncryptedScoreServer(
+            scheme(), _needed(keys).vectors, secret_count.SecretHolderServer(_needed(keys).vectors)
+        ),
+        asker_reads=AskerReads.MEANS,
+        server_reads_scores=False,
+        reads_all_with_a_client=False,
+        needs_keys=True,
+        stands_against_active=False,
+        default_least=2,
+        packages=packages,
+        disclosure=disclosure,
+    )
+
+
+SCORES.register(encrypted_scores("paillier", paillier.PaillierScheme, paillier.PACKAGES, PAILLIER_SCORES))
+SCORES.register(encrypted_scores("bfv", bfv.BfvScheme, bfv.PACKAGES, BFV_SCORES))
+SCORES.register(
+    ScoreBackend(
+        name="crypten",
+        client=lambda keys: CryptenScoreClient(_needed(keys).vectors.session, _secret_holder_client(keys)),
+        server=lambda keys: CryptenScoreServer(secret_count.SecretHolderServer(_needed(keys).vectors)),
+        asker_reads=AskerReads.POSITIONS,
+        server_reads_scores=False,
+        reads_all_with_a_client=True,
+        needs_keys=True,
+        stands_against_active=False,
+        default_least=1,
+        packages=("crypten",),
+        disclosure=CRYPTEN_SCORES,
     )
 )

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCK, CUDA_LOCK, UV = ROOT / "requirements.lock", ROOT / "requirements-cuda.lock", ROOT / ".ci" / "uv.txt"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 NAMED_ONLY = {"torch"}  # pinned by version, not by hash
-DECLARED_ONLY = {"phe"}  # pinned for those who install the extra themselves; `make setup` does not
+DECLARED_ONLY = {"phe", "gmpy2", "tenseal"}  # pinned for those who install extras themselves; `make setup` does not
 
 
 def entries(path: Path) -> dict[str, tuple[str, list[str]]]:

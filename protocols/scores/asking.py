@@ -56,19 +56,21 @@ class Asked:
 
     secrets: BatchSecrets
     queries: bytes = field(repr=False)
+    attached: bytes = b""
+    """What a backend has the asker say beside its queries, e.g. which public key is its own."""
 
 
 def ask(
-    session: ClientSession, channels: SealedChannels, terms: ScoreTerms, queries: bytes
+    session: ClientSession, channels: SealedChannels, terms: ScoreTerms, queries: bytes, attached: bytes = b""
 ) -> Mapping[PartyId, BatchSecrets]:
-    """The asker's side: draw and send the secrets; by scorer."""
+    """The asker's side: draw and send the secrets; by scorer. `attached`: of a length that all parties know."""
     if len(queries) > MAX_QUERY_BYTES:
         raise ValueError(f"queries of {len(queries)} bytes: a batch may have {MAX_QUERY_BYTES}")
     common = secrets.token_bytes(KEY_BYTES)
     drawn = {scorer: BatchSecrets(secrets.token_bytes(KEY_BYTES), common) for scorer in terms.scorers}
     # A scorer without a channel is a dropout of the set-up: nobody can ask it.
     sealed = {
-        int(scorer): channels.seal_for(scorer, _use(terms), terms.digest + one.own + one.common + queries)
+        int(scorer): channels.seal_for(scorer, _use(terms), terms.digest + one.own + one.common + attached + queries)
         for scorer, one in drawn.items()
         if scorer in channels.peers
     }
@@ -77,8 +79,8 @@ def ask(
     return drawn
 
 
-def asked(session: ClientSession, channels: SealedChannels, terms: ScoreTerms) -> Asked:
-    """A scorer's side: wait for the asker's word."""
+def asked(session: ClientSession, channels: SealedChannels, terms: ScoreTerms, attached: int = 0) -> Asked:
+    """A scorer's side: wait for the asker's word. `attached`: how many bytes there are beside the queries."""
     with session.phase(terms.round, STEP):
         message = session.receive(ScoresAsked, terms.round, PURPOSE)
     try:
@@ -86,14 +88,15 @@ def asked(session: ClientSession, channels: SealedChannels, terms: ScoreTerms) -
     except PeerMisbehaved:
         raise PeerMisbehaved(f"client {terms.asker} has not asked this: the queries cannot be opened") from None
     theirs, rest = opened[:_DIGEST_BYTES], opened[_DIGEST_BYTES:]
-    if theirs != terms.digest or len(rest) < 2 * KEY_BYTES:
+    if theirs != terms.digest or len(rest) < 2 * KEY_BYTES + attached:
         raise PeerMisbehaved(f"client {terms.asker} asks under other terms, or scores with another table")
     secrets_ = BatchSecrets(rest[:KEY_BYTES], rest[KEY_BYTES : 2 * KEY_BYTES])
-    return Asked(secrets_, rest[2 * KEY_BYTES :])
+    beside, queries = rest[2 * KEY_BYTES :][:attached], rest[2 * KEY_BYTES + attached :]
+    return Asked(secrets_, queries, beside)
 
 
-def relay(session: ServerSession, terms: ScoreTerms) -> None:
-    """The server's side: from the asker to every scorer that is present."""
+def relay(session: ServerSession, terms: ScoreTerms) -> frozenset[PartyId]:
+    """The server's side: from the asker to every scorer that is present; to whom."""
     session.conversation.admit(len(terms.scorers) * (MAX_QUERY_BYTES + 8192))
     with session.phase(terms.round, STEP):
         answers = session.among([terms.asker]).gather(AskScores, terms.round, STEP)
@@ -103,6 +106,7 @@ def relay(session: ServerSession, terms: ScoreTerms) -> None:
         present = session.present & frozenset(terms.scorers)
         messages = {party: ScoresAsked(PURPOSE, sealed[int(party)]) for party in present if int(party) in sealed}
         session.dropout(session.conversation.deliver(messages, terms.round), STEP)
+        return frozenset(messages) & session.present
 
 
 def key_of(secret: bytes, session: ClientSession, terms: ScoreTerms, party: PartyId, use: str) -> bytes:

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from protocols.foundation.errors import PeerMisbehaved
 from protocols.primitives.group import MODULUS, FieldArray, GroupVector, PrimeField, Ring
@@ -42,6 +43,26 @@ _BLOCK: Final = 1 << 14
 """So many entries are worked on at a time: they and what is computed from them stay in the processor's cache."""
 
 
+def count_entries(terms: ScoreTerms) -> int:
+    """How many entries the packed counts of a batch take."""
+    return -(-terms.positions // _LANES)
+
+
+def packed_counts(encoded: EncodedScores, terms: ScoreTerms) -> GroupVector:
+    """Who holds what, one byte per position."""
+    lanes = np.zeros(count_entries(terms) * _LANES, dtype=np.uint8)
+    lanes[: terms.positions] = encoded.held
+    return lanes.view("<u4")
+
+
+def unpacked_counts(entries: GroupVector, terms: ScoreTerms) -> npt.NDArray[np.int64]:
+    """Counts of the scorers by position from a sum of packed ones; `PeerMisbehaved` for counts that are impossible."""
+    counts = np.ascontiguousarray(entries).view(np.uint8)[: terms.positions].astype(np.int64)
+    if int(counts.max(initial=0)) > len(terms.scorers):
+        raise PeerMisbehaved("the server sent a total that is none of these contributors")
+    return counts
+
+
 @dataclass(frozen=True, slots=True)
 class ScoreLayout:
     """The layout of a batch; a `protocols.sums.terms.Layout`."""
@@ -54,7 +75,7 @@ class ScoreLayout:
 
     @property
     def count_entries(self) -> int:
-        return -(-self.terms.positions // _LANES)
+        return count_entries(self.terms)
 
     @property
     def checked_entries(self) -> int:
@@ -68,9 +89,7 @@ class ScoreLayout:
         """Scores and counts; zeros where the check will be."""
         cells, vector = self.terms.cells, RING.zeros(self.entries)
         vector[:cells] = encoded.cells.reshape(-1).view(np.uint32)
-        lanes = np.zeros(self.count_entries * _LANES, dtype=np.uint8)
-        lanes[: self.terms.positions] = encoded.held
-        vector[cells : self.checked_entries] = lanes.view("<u4")
+        vector[cells : self.checked_entries] = packed_counts(encoded, self.terms)
         return vector
 
     def vector(self, encoded: EncodedScores, factor_key: bytes) -> GroupVector:
@@ -85,10 +104,7 @@ class ScoreLayout:
         """Sums and counts of a total, without a look at its check. `PeerMisbehaved` for counts that are impossible."""
         cells = self.terms.cells
         sums = total[:cells].view(np.int32).astype(np.int64).reshape(self.terms.queries, self.terms.positions)
-        counts = total[cells : self.checked_entries].view(np.uint8)[: self.terms.positions].astype(np.int64)
-        if int(counts.max(initial=0)) > len(self.terms.scorers):
-            raise PeerMisbehaved("the server sent a total that is none of these contributors")
-        return ScoreSums(sums, counts)
+        return ScoreSums(sums, unpacked_counts(total[cells : self.checked_entries], self.terms))
 
     def read_checked(self, total: GroupVector, factor_key: bytes) -> ScoreSums:
         """Sums and counts; `PeerMisbehaved` unless the total is what its contributors have sent."""

@@ -28,7 +28,6 @@ import secrets
 
 from protocols.foundation.digests import encode_parties, length_prefixed
 from protocols.foundation.errors import PeerMisbehaved, SumAbandoned
-from protocols.foundation.identifiers import PartyId
 from protocols.foundation.spent import Spent
 from protocols.holders.interface import HolderClient, HolderServer
 from protocols.primitives.prg import KEY_BYTES, combine_keystreams
@@ -44,7 +43,7 @@ from protocols.scores.interface import (
     encode,
 )
 from protocols.scores.layout import ScoreLayout
-from protocols.scores.messages import PURPOSE, ScoresTotal, total_bytes
+from protocols.scores.messages import PURPOSE, ScoresTotal, checked_contributors, total_bytes
 from protocols.scores.ranking import rank
 from protocols.scores.terms import RING, ScoreTerms
 from protocols.session.client_session import ClientSession
@@ -79,7 +78,7 @@ class MaskedScoreClient(ScoreClient):
         with session.phase(terms.round, f"total/{PURPOSE}"):
             total = session.receive(ScoresTotal, terms.round, PURPOSE)
         with spent.measure():
-            contributors = _checked_contributors(total, terms)
+            contributors = checked_contributors(total.contributors, terms)
             vector = total.vector
             try:
                 RING.require(vector, layout.entries)
@@ -130,13 +129,3 @@ class MaskedScoreServer(ScoreServer):
         if terms.asker not in session.present:
             raise SumAbandoned("the asker has dropped out")
         return Served(total.contributors)
-
-
-def _checked_contributors(total: ScoresTotal, terms: ScoreTerms) -> list[PartyId]:
-    """`PeerMisbehaved` unless they are scorers, and enough of them that no single one's scores are read."""
-    contributors = [PartyId(party) for party in total.contributors]
-    if not set(contributors) <= set(terms.scorers):
-        raise PeerMisbehaved("a total with contributors that take no part in it")
-    if len(contributors) < max(2, terms.least):
-        raise PeerMisbehaved(f"a total of {len(contributors)} scorers, fewer than {max(2, terms.least)}")
-    return contributors
