@@ -1,6 +1,6 @@
 """The view of all clients but one in a selection (`protocols.scores.topk`), written from (N, k) and the answer.
 
-`SeenSelections` holds real batches and keeps what the clients other than the honest one see together: everything that
+`seen_by_others` holds real batches and keeps what the clients other than the honest one see together: everything that
 is opened, everything that the honest client hands one of them, and their own permutations. `simulate_seen` writes the
 same without any score. Opened words and handed shares are uniform: they lie under masks of which the honest client has
 a share. Comparison bits are those of uniform ranks, on which the same selection is run. Of the answer the simulator has
@@ -103,26 +103,22 @@ class _SeeingClient(TopKClient):
         return exchange
 
 
-@dataclass(frozen=True)
-class SeenSelections(ScoreSession):
-    """Real batches of `topk`, of which all clients but one tell what they see. The first client asks."""
+def seen_by_others(session: ScoreSession, honest: PartyId) -> list[SeenSelection]:
+    """Real batches of `topk`: what all clients but one see of each. The first client asks."""
+    seen = {batch.terms.round: SeenSelection() for batch in session.todo}
 
-    def seen_by_others(self, honest: PartyId) -> list[SeenSelection]:
-        """Of each batch."""
-        seen = {batch.terms.round: SeenSelection() for batch in self.todo}
+    def take_part(conversation: Conversation) -> None:
+        me = conversation.transport.party
+        keys = ClientKeys.agree(at_once(conversation), session.parties.vector_client(me))
+        make = TopKClient if me == honest else _SeeingClient
+        client = make(keys.vectors, SecretHolderClient(keys.vectors, keys.key))
+        if isinstance(client, _SeeingClient):
+            client.honest, client.seen = honest, seen
+        for batch in session.todo:
+            batch.take_part(client, conversation)
 
-        def take_part(conversation: Conversation) -> None:
-            me = conversation.transport.party
-            keys = ClientKeys.agree(at_once(conversation), self.parties.vector_client(me))
-            make = TopKClient if me == honest else _SeeingClient
-            client = make(keys.vectors, SecretHolderClient(keys.vectors, keys.key))
-            if isinstance(client, _SeeingClient):
-                client.honest, client.seen = honest, seen
-            for batch in self.todo:
-                batch.take_part(client, conversation)
-
-        self.parties.view(self.serve, take_part, self.falls)
-        return list(seen.values())
+    session.parties.view(session.serve, take_part, session.falls)
+    return list(seen.values())
 
 
 def simulate_seen(terms: ScoreTerms, answer: Words, honest: PartyId) -> SeenSelection:

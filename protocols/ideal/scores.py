@@ -22,22 +22,25 @@ import numpy as np
 import numpy.typing as npt
 
 from protocols.foundation.identifiers import PartyId
+from protocols.holders.secret import SecretHolderClient, SecretHolderServer
 from protocols.ideal.masked_sum import Silences, SimulatedSums, sealed_zeros, uniform_vector
 from protocols.ideal.real import Falls, Parties, ServerSide, at_once
 from protocols.ideal.real_sessions import Session
 from protocols.primitives.prg import KEY_BYTES
-from protocols.registry import SCORES
 from protocols.scores import asking, batches
-from protocols.scores.interface import ScoreClient, Scores
-from protocols.scores.masked import sum_terms
+from protocols.scores.interface import ScoreClient, Scores, ScoreServer
+from protocols.scores.masked import MaskedScoreClient, MaskedScoreServer, sum_terms
 from protocols.scores.messages import PURPOSE, AskScores, BatchServed, ScoresAsked, ScoresTotal
+from protocols.scores.plain import PlainScoreClient, PlainScoreServer
 from protocols.scores.terms import ScoreTerms
+from protocols.scores.topk.client import TopKClient
 from protocols.scores.topk.dealing import WORD_TYPES, Deal, Dealer, Seed
 from protocols.scores.topk.exchange import STEP
 from protocols.scores.topk.frames import most_dealt
 from protocols.scores.topk.keys import KeyLayout
 from protocols.scores.topk.messages import DealtSeed, SelectionRelay, SelectionStep
 from protocols.scores.topk.selection import Places, Selecting, best, few_candidates
+from protocols.scores.topk.server import TopKServer
 from protocols.scores.topk.words import permutation
 from protocols.session.conversation import Conversation
 from protocols.sums.secagg.keys import ClientKeys, ServerKeys
@@ -70,27 +73,46 @@ class KnownBatch:
 
 @dataclass(frozen=True)
 class ScoreSession(Session):
-    """Batches one after the other, by one of the backends of the registry."""
+    """Batches one after the other; `client` and `server` make the two sides of one of the backends."""
 
     parties: Parties
-    backend: str
     todo: Sequence[KnownBatch] = field(repr=False)
+    client: Callable[[ClientKeys], ScoreClient]
+    server: Callable[[ServerKeys], ScoreServer]
     falls: Falls = field(default_factory=Falls)
 
+    @classmethod
+    def masked(cls, parties: Parties, todo: Sequence[KnownBatch]) -> "ScoreSession":
+        return cls(
+            parties,
+            todo,
+            lambda keys: MaskedScoreClient(keys.vectors, SecretHolderClient(keys.vectors, keys.key)),
+            lambda keys: MaskedScoreServer(keys.vectors, SecretHolderServer(keys.vectors)),
+        )
+
+    @classmethod
+    def topk(cls, parties: Parties, todo: Sequence[KnownBatch]) -> "ScoreSession":
+        return cls(
+            parties,
+            todo,
+            lambda keys: TopKClient(keys.vectors, SecretHolderClient(keys.vectors, keys.key)),
+            lambda keys: TopKServer(SecretHolderServer(keys.vectors)),
+        )
+
+    @classmethod
+    def plain(cls, parties: Parties, todo: Sequence[KnownBatch]) -> "ScoreSession":
+        """With the keys of the others, of which it makes no use."""
+        return cls(parties, todo, lambda keys: PlainScoreClient(), lambda keys: PlainScoreServer())
+
     def serve(self, side: ServerSide) -> None:
-        bundle = SCORES[self.backend]
-        keys = ServerKeys.agree(side.session, self.parties.vector_server()) if bundle.needs_keys else None
-        server = bundle.server(keys)
+        server = self.server(ServerKeys.agree(side.session, self.parties.vector_server()))
         for batch in self.todo:
             side.expect(PURPOSE, self.falls.at(batch.terms.round, PURPOSE))
             batches.serve(server, side.session, batch.terms)
 
     def take_part(self, conversation: Conversation) -> None:
-        bundle, me = SCORES[self.backend], conversation.transport.party
-        keys = None
-        if bundle.needs_keys:
-            keys = ClientKeys.agree(at_once(conversation), self.parties.vector_client(me))
-        client = bundle.client(keys)
+        me = conversation.transport.party
+        client = self.client(ClientKeys.agree(at_once(conversation), self.parties.vector_client(me)))
         for batch in self.todo:
             batch.take_part(client, conversation)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from protocols.foundation.identifiers import PartyId
@@ -22,6 +23,20 @@ THREADED: Final = [
     if not OF_PROCESSES & {*bundle.packages} and all(map(importlib.util.find_spec, bundle.packages))
 ]
 """The backends whose parties may be threads and whose packages are there."""
+
+
+every_backend = pytest.mark.parametrize(
+    "backend", [pytest.param(name, marks=[pytest.mark.long] if SCORES[name].packages else []) for name in THREADED]
+)
+"""Those that draw keys of thousands of bits take seconds."""
+sealed_backends = pytest.mark.parametrize(
+    "backend",
+    [
+        pytest.param(name, marks=[pytest.mark.long] if SCORES[name].packages else [])
+        for name in THREADED
+        if SCORES[name].needs_keys
+    ],
+)
 
 
 def examples(backend: str) -> int:

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from protocols.foundation.identifiers import PartyId, RoundId, new_session
-from protocols.ideal.client_selection import SeenSelections, simulate_seen
+from protocols.ideal.client_selection import seen_by_others, simulate_seen
 from protocols.ideal.dealt_features import dealt_features
 from protocols.ideal.group_key import simulate_group_key
 from protocols.ideal.masked_sum import SimulatedSums
@@ -38,7 +38,7 @@ FALLS: Final = {PartyId(4): Step.MASKED_INPUT}
 _LAST: Final = RoundId(4)
 
 
-def masked_scores(seed: int, backend: str = "masked") -> Experiment:
+def masked_scores(seed: int) -> Experiment:
     todo = [_batch(SCORING, number, seed, positions=24, queries=3) for number in (RoundId(1), _LAST)]
 
     def simulate() -> View:
@@ -49,16 +49,15 @@ def masked_scores(seed: int, backend: str = "masked") -> Experiment:
         return simulated.view()
 
     known = [KnownSum(sum_terms(batch.terms), _without_checks(batch), model=SCORING.model) for batch in todo]
-    session = ScoreSession(SCORING, backend, todo, Falls({(_LAST, PURPOSE): FALLS}))
+    session = replace(ScoreSession.masked(SCORING, todo), falls=Falls({(_LAST, PURPOSE): FALLS}))
     return Experiment("scores-masked", session, simulate, lambda view: known)
 
 
 def plain_scores(seed: int) -> Experiment:
     """The twin in clear, held against the simulator of masked scores. Nobody drops out."""
-    experiment = masked_scores(seed, "plain")
-    session = experiment.session
-    assert isinstance(session, ScoreSession)
-    return replace(experiment, session=replace(session, falls=Falls()))
+    experiment = masked_scores(seed)
+    assert isinstance(experiment.session, ScoreSession)
+    return replace(experiment, session=ScoreSession.plain(SCORING, experiment.session.todo))
 
 
 def selections(seed: int) -> Experiment:
@@ -69,26 +68,25 @@ def selections(seed: int) -> Experiment:
         simulate_selection(simulated, batch.terms, len(batch.queries))
         return simulated.view()
 
-    session = ScoreSession(SELECTING, "topk", [batch])
+    session = ScoreSession.topk(SELECTING, [batch])
     return Experiment("scores-topk", session, simulate, lambda view: [], lambda view: dealt_features(view, batch))
 
 
 def plain_selections(seed: int) -> Experiment:
     """The twin in clear, held against the simulator of selections."""
     experiment = selections(seed)
-    session = experiment.session
-    assert isinstance(session, ScoreSession)
-    return replace(experiment, session=replace(session, backend="plain"))
+    assert isinstance(experiment.session, ScoreSession)
+    return replace(experiment, session=ScoreSession.plain(SELECTING, experiment.session.todo))
 
 
 def client_selections(seed: int) -> ClientExperiment:
     """As many positions as their bits can name, so that keys without these bits still have an answer."""
     todo = [_batch(SELECTING, number, seed, positions=64, queries=2) for number in (RoundId(1), _LAST)]
-    session = SeenSelections(SELECTING, "topk", todo)
+    session = ScoreSession.topk(SELECTING, todo)
     answers = [true_answer(batch) for batch in todo]
     return ClientExperiment(
         "scores-topk-client",
-        lambda: features_of(session.seen_by_others(HONEST), todo),
+        lambda: features_of(seen_by_others(session, HONEST), todo),
         lambda: features_of(
             [simulate_seen(batch.terms, answer, HONEST) for batch, answer in zip(todo, answers, strict=True)], todo
         ),

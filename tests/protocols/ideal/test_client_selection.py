@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from protocols.foundation.identifiers import PartyId, RoundId
-from protocols.ideal.client_selection import SeenSelection, SeenSelections, simulate_seen
+from protocols.ideal.client_selection import SeenSelection, seen_by_others, simulate_seen
 from protocols.ideal.real import Parties
-from protocols.ideal.scores import KnownBatch
+from protocols.ideal.scores import KnownBatch, ScoreSession
 from protocols.ideal.selection_features import features_of, true_answer, true_keys
 from protocols.scores.topk.keys import KeyLayout
 from protocols.sums.secagg.params import ThreatModel
@@ -17,7 +17,7 @@ TODO = [
     KnownBatch(terms, b"queries", some_scores(terms, 5, share=0.3))
     for terms in (terms_of(4, 16, queries=2, top=4), terms_of(4, 16, queries=2, top=4, round=RoundId(4)))
 ]
-TOGETHER = SeenSelections(PARTIES, "topk", TODO)
+TOGETHER = ScoreSession.topk(PARTIES, TODO)
 
 
 def form(seen: SeenSelection) -> object:
@@ -35,7 +35,7 @@ def answer_of(seen: SeenSelection, batch: KnownBatch) -> list[int]:
 @pytest.mark.parametrize("honest", [2, 3, 4])
 def test_real_and_simulated_views_have_one_form_and_the_true_answer(honest: int) -> None:
     """All pairs are compared at once, so no size is left to chance."""
-    for seen, batch in zip(TOGETHER.seen_by_others(PartyId(honest)), TODO, strict=True):
+    for seen, batch in zip(seen_by_others(TOGETHER, PartyId(honest)), TODO, strict=True):
         simulated = simulate_seen(batch.terms, true_answer(batch), PartyId(honest))
         assert form(seen) == form(simulated)
         assert answer_of(seen, batch) == answer_of(simulated, batch) == true_answer(batch).tolist()

@@ -1,5 +1,7 @@
 """Simulated views of batches of queries have the form of real ones, whatever the scores are."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -39,7 +41,7 @@ def test_masked_scores(silent: dict[PartyId, Step]) -> None:
         KnownBatch(terms, QUERIES, some_scores(terms))
         for terms in (terms_of(5, 12, queries=2), terms_of(5, 12, round=RoundId(4), asker=PartyId(2)))
     ]
-    real = ScoreSession(BEARING, "masked", todo, Falls({(RoundId(4), PURPOSE): silent})).view()
+    real = replace(ScoreSession.masked(BEARING, todo), falls=Falls({(RoundId(4), PURPOSE): silent})).view()
     sums = simulated(BEARING)
     simulate_masked_scores(sums, todo[0].terms, len(QUERIES))
     simulate_masked_scores(sums, todo[1].terms, len(QUERIES), silent)
@@ -53,7 +55,7 @@ def test_masked_scores(silent: dict[PartyId, Step]) -> None:
 def test_selections_of_few_positions(positions: int, top: int) -> None:
     """All pairs are compared in one step, so nothing of the structure is left to chance."""
     terms = terms_of(3, positions, queries=3, top=top)
-    real = ScoreSession(THREE, "topk", [KnownBatch(terms, QUERIES, some_scores(terms))]).view()
+    real = ScoreSession.topk(THREE, [KnownBatch(terms, QUERIES, some_scores(terms))]).view()
     sums = simulated(THREE)
     simulate_selection(sums, terms, len(QUERIES))
     assert sums.view().structure() == real.structure()
@@ -62,7 +64,7 @@ def test_selections_of_few_positions(positions: int, top: int) -> None:
 def test_selections_of_many_positions_are_simulated_from_the_same_steps() -> None:
     """How many comparisons there are is random: those of a real run come out if its bits answer the same questions."""
     terms = terms_of(3, 300, queries=5, top=3)
-    real = ScoreSession(THREE, "topk", [KnownBatch(terms, QUERIES, some_scores(terms))]).view()
+    real = ScoreSession.topk(THREE, [KnownBatch(terms, QUERIES, some_scores(terms))]).view()
     said = [seen.message for seen in real.messages() if isinstance(seen.message, SelectionStep) and seen.peer == 1]
     simulated_deals = [step.deal for step in selection_steps(terms, Ranks(terms).larger)]
     assert [one.deal for one in said[:5]] == simulated_deals[:5]

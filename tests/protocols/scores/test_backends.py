@@ -9,16 +9,14 @@ from protocols.registry import SCORES
 from protocols.scores.interface import Scores
 from protocols.scores.ranking import Ranking
 from tests.support.score_batches import TRUSTING, expected, run_batches, same_ranking, some_scores, terms_of
-from tests.support.score_cases import THREADED, Case, cases, examples
-
-every = pytest.mark.parametrize("backend", THREADED)
+from tests.support.score_cases import THREADED, Case, cases, every_backend, examples
 
 
 def test_backends_that_need_no_package_are_among_them() -> None:
     assert {"plain", "masked", "topk"} <= set(THREADED)
 
 
-@every
+@every_backend
 def test_any_batch_is_ranked_as_in_clear(backend: str) -> None:
     @settings(max_examples=examples(backend), deadline=None, suppress_health_check=list(HealthCheck))
     @given(cases())
@@ -41,7 +39,7 @@ def assert_means(ranking: Ranking, in_clear: Ranking, backend: str) -> None:
         assert mine.tolist() == clear.tolist()
 
 
-@every
+@every_backend
 def test_many_positions_are_ranked_as_in_clear(backend: str) -> None:
     """Enough that a selection takes a pivot, with ties all over."""
     terms = terms_of(4, 700, queries=2, top=12)
@@ -50,7 +48,7 @@ def test_many_positions_are_ranked_as_in_clear(backend: str) -> None:
     assert same_ranking(answer.ranking, expected(scores, terms))
 
 
-@every
+@every_backend
 def test_of_equal_means_the_lower_position_comes_first(backend: str) -> None:
     terms = terms_of(3, 6, top=4)
     held = np.arange(6)
@@ -59,7 +57,7 @@ def test_of_equal_means_the_lower_position_comes_first(backend: str) -> None:
     assert answer.ranking.positions[0].tolist() == [0, 1, 2, 3]
 
 
-@every
+@every_backend
 def test_fewer_than_k_with_a_score_come_back_as_fewer(backend: str) -> None:
     """Positions 1 and 4 have scores, the worst that there are; nobody holds the others."""
     terms = terms_of(3, 6, top=5)
@@ -68,14 +66,14 @@ def test_fewer_than_k_with_a_score_come_back_as_fewer(backend: str) -> None:
     assert run_batches(backend, [(terms, scores)]).answers[0].ranking.positions[0].tolist() == [1, 4]
 
 
-@every
+@every_backend
 def test_nobody_holds_anything(backend: str) -> None:
     terms = terms_of(3, 6, queries=2)
     scores = some_scores(terms, share=0.0)
     assert [len(found) for found in run_batches(backend, [(terms, scores)]).answers[0].ranking.positions] == [0, 0]
 
 
-@every
+@every_backend
 @pytest.mark.parametrize("asker", [1, 4, 5], ids=["first client", "last client", "outside"])
 def test_too_few_scorers_hold_a_position(backend: str, asker: int) -> None:
     """Position 0: one scorer. Position 1: two of them. Position 2: the asker alone, if it is a client."""
@@ -90,7 +88,7 @@ def test_too_few_scorers_hold_a_position(backend: str, asker: int) -> None:
     assert answer.ranking.positions[0].tolist() == ([1, 2] if asker < 5 else [1])
 
 
-@every
+@every_backend
 def test_batches_of_several_askers_follow_each_other(backend: str) -> None:
     """One of them outside, with other numbers of queries and positions."""
     tasks = [
@@ -109,7 +107,7 @@ def test_batches_of_several_askers_follow_each_other(backend: str) -> None:
     assert result.dropouts == []
 
 
-@every
+@every_backend
 def test_the_asker_is_told_whose_scores_it_reads(backend: str) -> None:
     terms = terms_of(4, 12)
     result = run_batches(backend, [(terms, some_scores(terms))])

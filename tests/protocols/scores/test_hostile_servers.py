@@ -10,20 +10,16 @@ import pytest
 from protocols.foundation import wire
 from protocols.foundation.errors import PeerMisbehaved
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId
-from protocols.registry import SCORES
 from protocols.scores.messages import PURPOSE, ScoresAsked, ScoresTotal
 from protocols.scores.terms import ScoreTerms
 from tests.support.bent_scores import about, lying
 from tests.support.score_batches import TRUSTING, Batch, expected, hold_batches, same_ranking, some_scores, terms_of
-from tests.support.score_cases import THREADED
+from tests.support.score_cases import sealed_backends
 
 ASKER, TWO, THREE, FOUR = (PartyId(number) for number in range(1, 5))
 TERMS = terms_of(4, 12, queries=2)
 LATER = terms_of(4, 12, queries=2, round=RoundId(4))
 BY_ANOTHER = terms_of(4, 12, queries=2, round=RoundId(4), asker=TWO)
-SEALED = [name for name in THREADED if SCORES[name].needs_keys]
-sealed_backends = pytest.mark.parametrize("backend", SEALED)
-kinds = pytest.mark.parametrize("kind", TRUSTING.values(), ids=TRUSTING)
 
 
 def with_lies(change: Callable[[ScoresTotal], wire.Message], *terms: ScoreTerms, kind: str = "semi-honest") -> Batch:

@@ -26,7 +26,7 @@ from tests.support.score_batches import (
     some_scores,
     terms_of,
 )
-from tests.support.score_cases import THREADED
+from tests.support.score_cases import every_backend
 from tests.support.sum_conversations import Foreseen
 
 SILENT = PartyId(3)
@@ -119,7 +119,7 @@ def test_plain_scores_are_those_of_the_survivors(clients: int) -> None:
     assert same_ranking(result.answers[0].ranking, expected(without(some_scores(terms), SILENT), terms))
 
 
-@pytest.mark.parametrize("backend", THREADED)
+@every_backend
 @pytest.mark.parametrize("asker", [1, 6], ids=["client", "outside"])
 def test_an_asker_that_says_nothing_ends_the_batch(backend: str, asker: int) -> None:
     terms = terms_of(5, 12, asker=PartyId(asker))
@@ -136,7 +136,7 @@ def test_an_asker_that_says_nothing_ends_the_batch(backend: str, asker: int) -> 
     assert {result.raised(party) for party in (SERVER, *terms.scorers)} == {SumAbandoned}
 
 
-@pytest.mark.parametrize("backend", THREADED)
+@every_backend
 def test_a_batch_after_one_that_was_given_up(backend: str) -> None:
     """One attempt comes to nothing: a scorer says that it does not take part. The next one is the answer."""
     terms = terms_of(4, 12)
