@@ -1,11 +1,12 @@
 """Can the server's view be told from a simulated one? `python -m benchmarks.real_or_ideal --help`.
 
 For every protocol there is a simulator that writes what the server sees from what the server is allowed to learn,
-without any client's input (protocols/ideal), and for the count of holders one that writes what a client sees
-(holders-client). This command holds real sessions on fixed inputs, has as many views simulated, and trains a classifier
-that knows all inputs to tell one from the other. Of a secure protocol it must be right half of the time. The same test
-is then made with protocols that are broken on purpose (benchmarks/insecure_variants.py, benchmarks/insecure_counts.py):
-these it must catch.
+without any client's input (protocols/ideal). For the count of holders there is one that writes what a client sees
+(holders-client), for secret selection one that writes what all clients but one see together (scores-topk-client). This
+command holds real sessions on fixed inputs, has as many views simulated, and trains a classifier that knows all inputs
+to tell one from the other. Of a secure protocol it must be right half of the time. The same test is then made with
+protocols that are broken on purpose (benchmarks/insecure_variants.py, benchmarks/insecure_counts.py,
+benchmarks/insecure_scores.py): these it must catch.
 
 accuracy    of the classifier on views it was not trained on; 0.5 is guessing
 interval    exact (Clopper-Pearson): it misses the classifier's true accuracy once in 20,000 times at most
@@ -37,6 +38,7 @@ from typing import Any, Final
 from benchmarks.graded_controls import GRADED, Gradings, graded_report, show_graded
 from benchmarks.insecure_aborts import ABORTS
 from benchmarks.insecure_counts import COUNT_VARIANTS, insecure_count
+from benchmarks.insecure_scores import CLIENT_VARIANTS, SCORE_VARIANTS, insecure_scores
 from benchmarks.insecure_variants import insecure, substituted
 from benchmarks.masked_sum_timing import Teller
 from benchmarks.sensitivity_chart import sensitivity_chart
@@ -54,6 +56,11 @@ from secure_kg.audit.indistinguishability.distinguisher import (
     simulated_features,
 )
 from secure_kg.audit.indistinguishability.experiments import PLAIN_TWINS, PROTOCOLS, Experiment
+from secure_kg.audit.indistinguishability.score_experiments import (
+    PLAIN_SCORES,
+    SCORE_CLIENT_PROTOCOLS,
+    SCORE_PROTOCOLS,
+)
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
 from secure_kg.runs.run_folder import write_json
@@ -94,11 +101,21 @@ CONTROLS: Final = (
 )
 """Broken protocols, in what the server sees of them."""
 CLIENT_CONTROLS: Final = tuple(Comparison("holders-client", variant) for variant in COUNT_VARIANTS)
-"""Broken protocols, in what a client sees of them."""
+"""Broken counts, in what a client sees of them."""
+SCORE_CONTROLS: Final = (
+    Comparison("scores-masked", "plain-twin"),
+    Comparison("scores-masked", "no-asker-mask"),
+    Comparison("scores-topk", "plain-twin"),
+    Comparison("scores-topk", "unsealed-steps"),
+    *(Comparison("scores-topk-client", variant) for variant in CLIENT_VARIANTS),
+)
+"""Broken batches of queries, in what the server sees of them, or all clients but one."""
 EXPERIMENTS: Final[Mapping[str, Callable[[int], Experiment | ClientExperiment]]] = {
     **PROTOCOLS,
     **CHEATED,
     **CLIENT_PROTOCOLS,
+    **SCORE_PROTOCOLS,
+    **SCORE_CLIENT_PROTOCOLS,
 }
 """Every comparison in which nothing may be told apart."""
 
@@ -171,7 +188,8 @@ def _parser() -> argparse.ArgumentParser:
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     chosen = options.protocol or list(EXPERIMENTS)
     comparisons = [Comparison(protocol) for protocol in EXPERIMENTS if protocol in chosen]
-    comparisons += [control for control in (*CONTROLS, *CLIENT_CONTROLS) if control.protocol in chosen]
+    controls = (*CONTROLS, *CLIENT_CONTROLS, *SCORE_CONTROLS)
+    comparisons += [control for control in controls if control.protocol in chosen]
     tell, results = Teller(quiet=options.json == "-"), []
     for comparison in comparisons:
         samples = options.samples if comparison.variant is None else CONTROL_SAMPLES
@@ -206,7 +224,7 @@ def measure_graded(options: argparse.Namespace) -> dict[str, Any]:
 
 def compare(comparison: Comparison, samples: int, seed: int, tell: Teller) -> Distinction:
     """One test."""
-    make = PLAIN_TWINS if comparison.variant == "plain-twin" else EXPERIMENTS
+    make = {**PLAIN_TWINS, **PLAIN_SCORES} if comparison.variant == "plain-twin" else EXPERIMENTS
     experiment = make[comparison.protocol](seed)
     name = comparison.protocol + (f", {comparison.variant}" if comparison.variant else "")
     # What the server can compute is computed by the rules of the protocol that was run, broken or not.
@@ -222,6 +240,8 @@ def broken(variant: str | None) -> AbstractContextManager[None]:
         return nullcontext()
     if variant in COUNT_VARIANTS:
         return insecure_count(variant)
+    if variant in SCORE_VARIANTS:
+        return insecure_scores(variant)
     return substituted(ABORTS[variant]) if variant in ABORTS else insecure(variant)
 
 

@@ -11,7 +11,12 @@ reads from a view of either kind all that the server can compute from it.
     secret sums        given who dropped out in which step                                   `secret_sum`
     counts of holders  given who dropped out in which step                                   `count`
     private union      given that, and the size of the union; for `psu.names` the names      `union`
+    masked scores      given who dropped out in which step                                   `scores`
+    secret selection   given N, k and who asks                                               `scores`
     cheated sums       given the server's lie, and the sum if the others open it             `cheated`
+
+Two views are not the server's: a client's in a count of holders (`client_count`), and that of all clients but one in a
+secret selection, given the answer (`client_selection`).
 
 Parties:     the server, alone. (With clients on its side more is to be simulated; see `docs/real-or-ideal.md`.)
 Adversary:   semi-honest: the server's own messages are what the honest server makes of what it has received. In

@@ -11,12 +11,15 @@ every linear form of the entries over a field is additive. Clients share factors
 elements, which the server does not have. Each appends c = sum of f_i x_i, in limbs; the asker accepts a total t if the
 limbs add up to sum of f_i t_i modulo p.
 
-Why a changed total does not pass. A server that changes the total makes t' of t, with t' - t = d as whole numbers, each
-d_i between -2^32 and 2^32. If any d_i is not zero, it is not zero modulo p, and f_i d_i is uniform, whatever the other
-factors are: the check passes with probability 1/p. If only limbs are changed, by less than 2^33 in all four
-together and so by a known amount e, the check passes only if e is zero modulo p. The factors are uniform to the server
-and independent of all that it has seen, since what depends on them lies under masks. A total of other contributors, or
-of another batch, is changed by masks that are independent of the factors.
+Why a changed total does not pass. What the server has seen, the total under the asker's masks included, is independent
+of the factors. So is what it hands on, and the difference of the masks of the contributors that it names and of those
+whose vectors are in it. The asker reads t' instead of t, with t' - t = d as whole numbers, each d_i between -2^32 and
+2^32. The d_i of scores and counts are independent of the factors, because scores and counts are. If one of them is not
+zero, it is not zero modulo p, and the sum of f_i d_i is uniform. The check passes if that sum equals the change of the
+limbs. Each limb changes by one of two amounts, by whether it wraps, so there are 16 values at most: the check passes
+with probability 16/p at most. If only limbs are changed, the asker reads the same sums and counts or refuses them.
+
+The check alone is linear: it passes every multiple of a total. The asker's masks are what a server cannot multiply.
 """
 
 from dataclasses import dataclass

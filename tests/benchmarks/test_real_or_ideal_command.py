@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import real_or_ideal
-from benchmarks.real_or_ideal import CLIENT_CONTROLS, CONTROLS, EXPERIMENTS, LEAST_SAMPLES, main
+from benchmarks.real_or_ideal import CLIENT_CONTROLS, CONTROLS, EXPERIMENTS, LEAST_SAMPLES, SCORE_CONTROLS, main
 from secure_kg.audit.indistinguishability.distinguisher import (
     ERROR,
     NOT_TOLD_APART,
@@ -80,7 +80,8 @@ def test_json_alone_on_standard_output(monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.setattr(real_or_ideal, "compare", lambda *arguments: judged(100))
     main(["--json", "-"])
     report = json.loads(capsys.readouterr().out)
-    assert len(report["results"]) == len(EXPERIMENTS) + len(CONTROLS) + len(CLIENT_CONTROLS)
+    controls = (*CONTROLS, *CLIENT_CONTROLS, *SCORE_CONTROLS)
+    assert len(report["results"]) == len(EXPERIMENTS) + len(controls)
     expected = {entry["variant"]: entry["expected"] for entry in report["results"]}
     assert expected.pop(None) != TOLD_APART
     assert set(expected.values()) == {TOLD_APART}

@@ -33,6 +33,17 @@ from protocols.scores.encrypted.messages import (
     PaillierScores,
     PaillierTotal,
 )
+from protocols.scores.messages import AskScores, BatchServed, ScoresAsked, ScoresTotal
+from protocols.scores.plain import ClearQueries, ClearScores
+from protocols.scores.topk.messages import (
+    MOST_NUMBERS,
+    DealtProduct,
+    DealtSeed,
+    MaskedTable,
+    SelectionRelay,
+    SelectionStep,
+    SharesForAsker,
+)
 from protocols.session.conversation import MAX_PURPOSE, MAX_REASON, Abandon, Abort, Back, Failed, LeaveOut
 from protocols.session.group_key import DrawGroupKey, SealedGroupKey, SealedGroupKeys
 from protocols.session.messages import AdvertiseChannel, ChannelDirectory
@@ -155,6 +166,24 @@ STRATEGIES |= {
     kind: st.builds(kind, _PURPOSE, _CIPHERTEXTS, _exactly(PEERS_BYTES)) for kind in (PaillierScores, BfvScores)
 }
 STRATEGIES |= {kind: st.builds(kind, _PURPOSE, _CONTRIBUTORS, _CIPHERTEXTS) for kind in (PaillierTotal, BfvTotal)}
+_ASKED = st.binary(min_size=OVERHEAD_BYTES + 1, max_size=OVERHEAD_BYTES + 9)
+_BYTES, _NUMBER = st.binary(max_size=9), st.integers(0, 2**64 - 1)
+STRATEGIES |= {
+    AskScores: st.builds(AskScores, _PURPOSE, _by_client(_ASKED)),
+    ScoresAsked: st.builds(ScoresAsked, _PURPOSE, _ASKED),
+    ScoresTotal: st.builds(ScoresTotal, _PURPOSE, st.sets(_PARTY, max_size=4).map(sorted), _vector("<u4")),
+    BatchServed: st.builds(BatchServed, _PURPOSE),
+    ClearQueries: st.builds(ClearQueries, _PURPOSE, _BYTES),
+    ClearScores: st.builds(ClearScores, _PURPOSE, _vector("<u4")),
+    DealtSeed: st.builds(DealtSeed, _PURPOSE, _KEY),
+    SelectionStep: st.builds(
+        SelectionStep, _PURPOSE, _PARTY, st.lists(_NUMBER, max_size=MOST_NUMBERS), _BYTES, _by_client(_BYTES)
+    ),
+    SelectionRelay: st.builds(SelectionRelay, _PURPOSE, _PARTY, _by_client(_BYTES), _by_client(_BYTES), _BYTES),
+    SharesForAsker: st.builds(SharesForAsker, _PURPOSE, _by_client(_BYTES)),
+    MaskedTable: st.builds(MaskedTable, _PURPOSE, _PARTY, _BYTES),
+    DealtProduct: st.builds(DealtProduct, _PURPOSE, _BYTES),
+}
 any_message = st.one_of(list(STRATEGIES.values()))
 
 

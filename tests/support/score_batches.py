@@ -101,8 +101,12 @@ def hold_batches(
     patience: Patience | None = None,
     wrap: Mapping[PartyId, Wrap] | None = None,
     budgets: Mapping[PartyId, Budget] | None = None,
+    believes: Mapping[PartyId, Callable[[ScoreTerms], ScoreTerms]] | None = None,
 ) -> Batch:
-    """The same, whatever becomes of it. As in a job, a client that cannot go on says so, and the server ends it all."""
+    """The same, whatever becomes of it. As in a job, a client that cannot go on says so, and the server ends it all.
+
+    `believes`: the terms of parties whose configuration is another one.
+    """
     parties = tuple(sorted({party for terms, _ in batches_ for party in (*terms.clients, terms.asker)}))
     bundle, result, wraps = SCORES[backend], Batch(), wrap or {}
 
@@ -112,7 +116,8 @@ def hold_batches(
         bent = wraps[me](conversation) if me in wraps else conversation
         client = bundle.client(keys, (budgets or {}).get(me))
         try:
-            for terms, scores in batches_:
+            for public, scores in batches_:
+                terms = believes[me](public) if believes and me in believes else public
                 mine = scores.get(me, no_scores(terms))
                 if terms.asker == me:
                     result.answers.append(batches.ask(client, at_once(bent), terms, b"queries", mine))

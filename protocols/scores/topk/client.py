@@ -80,8 +80,12 @@ class TopKClient(ScoreClient):
         with session.phase(terms.round, _SEED):
             dealt = session.receive(DealtSeed, terms.round, PURPOSE)
         seed = Seed(dealt.seed, session.conversation.session, terms, session.party)
-        exchange = Exchange(session, terms, self._vectors.session, common)
+        exchange = self._exchange(session, terms, common, seed)
         return exchange, SharedArithmetic(exchange, seed)
+
+    def _exchange(self, session: ClientSession, terms: ScoreTerms, common: bytes, seed: Seed) -> Exchange:
+        """This client's end of the exchanges of a batch."""
+        return Exchange(session, terms, self._vectors.session, common)
 
     def _outside(self, session: ClientSession, terms: ScoreTerms, layout: KeyLayout) -> Words:
         """The shares that reach an asker that took no part in the selection, added up."""

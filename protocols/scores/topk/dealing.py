@@ -18,6 +18,7 @@ opened under it.
 The lead is the client with the lowest number. Every key is used for one deal of one step of one batch.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -46,8 +47,8 @@ class Deal(IntEnum):
 
 
 WORD_TYPES: Final = {size: np.dtype(f"<u{size}") for size in (1, 2, 4, 8)}
-MOST_WORDS: Final = 1 << 27
-"""Of one deal: a gigabyte."""
+_LARGEST_TABLE: Final = 256
+"""A shift into a table is one byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +86,10 @@ class Seed:
 
 
 class Dealer:
-    """The server's side. `seeds`: of all clients."""
+    """The server's side. `seeds`: of all clients. `most`: so many words one deal of this batch may have."""
 
-    def __init__(self, seeds: Mapping[PartyId, Seed]) -> None:
-        self._seeds = dict(sorted(seeds.items()))
+    def __init__(self, seeds: Mapping[PartyId, Seed], most: int) -> None:
+        self._seeds, self._most = dict(sorted(seeds.items())), most
         self._parties = tuple(self._seeds)
 
     def deal(self, step: int, numbers: Sequence[int]) -> tuple[PartyId, bytes]:
@@ -97,20 +98,24 @@ class Dealer:
         match list(numbers):
             case [Deal.NOTHING | Deal.ANSWER]:
                 return lead, b""
-            case [Deal.LOOKUP, positions, table] if _sized(positions, table) and table & (table - 1) == 0:
+            case [Deal.LOOKUP, positions, table] if self._fits(positions, table) and _is_table(table):
                 return lead, self._look_up(step, positions, table).tobytes()
-            case [Deal.SCALE, queries, positions] if _sized(queries, positions):
+            case [Deal.SCALE, queries, positions] if self._fits(queries, positions):
                 return lead, self._scale(step, queries, positions).tobytes()
-            case [Deal.SIGN, count] if _sized(count):
+            case [Deal.SIGN, count] if self._fits(count):
                 return lead, self._sign(step, count).tobytes()
-            case [Deal.AND, count, size] if _sized(count) and size in WORD_TYPES:
+            case [Deal.AND, count, size] if self._fits(count) and size in WORD_TYPES:
                 return lead, self._and(step, count, size).tobytes()
-            case [Deal.BIT, count] if _sized(count):
+            case [Deal.BIT, count] if self._fits(count):
                 return lead, self._bits(step, count).tobytes()
-            case [Deal.SHUFFLE, turn, queries, length] if turn in self._parties and _sized(queries, length):
+            case [Deal.SHUFFLE, turn, queries, length] if turn in self._parties and self._fits(queries, length):
                 return PartyId(turn), self._shuffle(step, PartyId(turn), queries, length).tobytes()
             case _:
                 raise PeerMisbehaved("a step of a selection asks for randomness of no known kind")
+
+    def _fits(self, *sizes: int) -> bool:
+        """Whether a deal of these sizes may be drawn at all: clients that ask for more are not of this batch."""
+        return min(sizes) >= 1 and math.prod(sizes) <= self._most
 
     def _look_up(self, step: int, positions: int, table: int) -> Words:
         """[table, positions], less the shares of all but the lead."""
@@ -183,5 +188,5 @@ def look_up_shift(seed: Seed, step: int, positions: int, table: int) -> npt.NDAr
     return drawn
 
 
-def _sized(*sizes: int) -> bool:
-    return all(size >= 1 for size in sizes) and int(np.prod([float(size) for size in sizes])) <= MOST_WORDS
+def _is_table(size: int) -> bool:
+    return size <= _LARGEST_TABLE and size & (size - 1) == 0

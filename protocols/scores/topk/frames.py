@@ -14,8 +14,8 @@ _OVERHEAD: Final = 256
 
 def most_comparisons(terms: ScoreTerms) -> int:
     """Of one step of a batch."""
-    pairs = max(FEW, SAMPLE) * (max(FEW, SAMPLE) - 1) // 2
-    return terms.queries * max(terms.positions, pairs)
+    candidates = min(terms.positions, max(FEW, SAMPLE))
+    return terms.queries * max(terms.positions, candidates * (candidates - 1) // 2)
 
 
 def step_bytes(terms: ScoreTerms) -> int:
@@ -23,10 +23,14 @@ def step_bytes(terms: ScoreTerms) -> int:
     return _OPENED_BYTES * most_comparisons(terms) + 8 * terms.positions + _OVERHEAD
 
 
+def most_dealt(terms: ScoreTerms) -> int:
+    """How many words the server deals in one step, at most."""
+    return max(most_comparisons(terms), terms.positions << len(terms.clients).bit_length())
+
+
 def relay_bytes(terms: ScoreTerms) -> int:
     """What one client is sent in one step, at most."""
-    dealt = 8 * max(most_comparisons(terms), terms.positions << len(terms.clients).bit_length())
-    return len(terms.clients) * step_bytes(terms) + dealt + _OVERHEAD
+    return len(terms.clients) * step_bytes(terms) + 8 * most_dealt(terms) + _OVERHEAD
 
 
 def require_sendable(terms: ScoreTerms) -> None:

@@ -14,10 +14,10 @@ The two add up to E_i q, since E_i u - M b = E_i q - A_i b. The selection goes o
 
 Parties, adversary, what is assumed and not covered: see the package, `protocols.scores.topk`; here the asker is one of
 the clients.
-Reveals:     to scorers nothing of the queries but their number. To the asker its answers. M is uniform to the asker and
-             u to the scorers, as long as they do not work together with the server. A table is masked once: that is
-             sound because the mask of the queries is fresh in every batch, and all that A_i enters besides is hidden by
-             r. Both M and u are sealed, so the server, who knows A_i and b, reads neither.
+Reveals:     to scorers nothing of the queries but their number and that of their branches. To the asker its answers. M
+             is uniform to the asker and u to the scorers, as long as they do not work together with the server. A table
+             is masked once: that is sound because the mask of the queries is fresh in every batch, and all that A_i
+             enters besides is hidden by r. Both M and u are sealed, so the server, who knows A_i and b, reads neither.
 Costs:       once, positions x dimensions words per scorer, which the asker keeps; per batch and scorer, branches x
              dimensions words to it from the asker and branches x positions words from the server.
 Reference:   Beaver, CRYPTO 1991; a fixed operand as in Mohassel, Zhang, S&P 2017.

@@ -1,25 +1,28 @@
 """The two sides of hidden queries (`protocols.scores.topk.hidden`) as conversations."""
 
 import secrets
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from protocols.foundation.errors import PeerMisbehaved, SumAbandoned
-from protocols.foundation.identifiers import PartyId
+from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.holders.interface import HolderClient, HolderServer
 from protocols.primitives.aead import OVERHEAD_BYTES
 from protocols.primitives.prg import KEY_BYTES
 from protocols.scores import asking, counting
 from protocols.scores.messages import PURPOSE as SCORES
 from protocols.scores.ranking import Ranking
+from protocols.scores.terms import ScoreTerms
 from protocols.scores.topk import hidden
 from protocols.scores.topk.client import ANSWER, answers_of, best_of, low_bits
 from protocols.scores.topk.dealing import Deal, Seed
 from protocols.scores.topk.exchange import Exchange
 from protocols.scores.topk.frames import relay_bytes
 from protocols.scores.topk.hidden import PURPOSE, HiddenBatch, HiddenTable, PaddedTable
+from protocols.scores.topk.hidden_shape import HiddenShape
 from protocols.scores.topk.messages import DealtProduct, DealtSeed, MaskedTable
 from protocols.scores.topk.server import TopKServer
 from protocols.scores.topk.shares import SharedArithmetic
@@ -150,21 +153,21 @@ class HiddenClient:
 
     def _require_same(self, batch: HiddenBatch) -> None:
         """Tables are masked in the fixed point of the first batch and for its asker. No mask of queries comes twice."""
-        first = self._first
+        if _lasting(batch) != _lasting(self._first):
+            raise ValueError("a batch of hidden queries under other terms than its tables were masked for")
         if batch.terms.round <= self._last:
             raise ValueError(f"a second batch of hidden queries as round {batch.terms.round}: its mask was used before")
         self._last = int(batch.terms.round)
-        if (batch.bits, batch.terms.asker, batch.terms.clients, batch.terms.least) != (
-            first.bits,
-            first.terms.asker,
-            first.terms.clients,
-            first.terms.least,
-        ):
-            raise ValueError("a batch of hidden queries under other terms than its tables were masked for")
 
     @property
     def _use(self) -> str:
         return f"masked table/{self._first.terms.round}"
+
+
+def _lasting(batch: HiddenBatch) -> tuple[HiddenShape, ScoreTerms]:
+    """What all batches of one table have in common: everything but their round, their queries and how many answers."""
+    shape = replace(batch.shape, branches=(1,))
+    return shape, replace(batch.terms, round=RoundId(0), queries=1, top=1, table=b"")
 
 
 class HiddenServer(TopKServer):

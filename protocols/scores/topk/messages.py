@@ -58,7 +58,7 @@ class SelectionRelay(wire.Message, frozen=True):
         wire.require(all(party > 0 for party in (*self.to_all, *self.to_one)), "a party that is no client")
 
 
-@wire.message(0x0444)
+@wire.message(0x0444, wire.MAX_FRAME_BYTES)
 class SharesForAsker(wire.Message, frozen=True):
     """Server to an asker outside: the shares of its answers, each sealed by one client."""
 

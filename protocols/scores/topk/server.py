@@ -14,7 +14,7 @@ from protocols.scores.messages import PURPOSE
 from protocols.scores.terms import ScoreTerms
 from protocols.scores.topk.dealing import Deal, Dealer, Seed
 from protocols.scores.topk.exchange import STEP
-from protocols.scores.topk.frames import require_sendable, step_bytes
+from protocols.scores.topk.frames import most_dealt, require_sendable, step_bytes
 from protocols.scores.topk.keys import KeyLayout
 from protocols.scores.topk.messages import DealtSeed, SelectionRelay, SelectionStep, SharesForAsker
 from protocols.session.server_session import ServerSession
@@ -44,13 +44,14 @@ class TopKServer(ScoreServer):
     def _select(self, session: ServerSession, terms: ScoreTerms, widest: ScoreTerms) -> None:
         """`widest`: terms of the largest messages."""
         session.conversation.admit(step_bytes(widest))
-        dealer = self._deal_seeds(session, terms)
+        dealer = Dealer(self._deal_seeds(session, terms), most_dealt(widest))
         for step in range(1, _MOST_STEPS + 1):
             if self._relay(session, terms, dealer, step):
                 return
         raise PeerMisbehaved("a selection that does not end")
 
-    def _deal_seeds(self, session: ServerSession, terms: ScoreTerms) -> Dealer:
+    @staticmethod
+    def _deal_seeds(session: ServerSession, terms: ScoreTerms) -> dict[PartyId, Seed]:
         drawn = {
             party: Seed(secrets.token_bytes(KEY_BYTES), session.conversation.session, terms, party)
             for party in terms.clients
@@ -58,7 +59,7 @@ class TopKServer(ScoreServer):
         with session.phase(terms.round, _SEED):
             messages = {party: DealtSeed(PURPOSE, seed.secret) for party, seed in drawn.items()}
             session.dropout(session.conversation.deliver(messages, terms.round), _SEED)
-        return Dealer(drawn)
+        return drawn
 
     def _relay(self, session: ServerSession, terms: ScoreTerms, dealer: Dealer, step: int) -> bool:
         """One exchange; whether it was the last."""

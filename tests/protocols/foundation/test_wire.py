@@ -18,6 +18,9 @@ from protocols.foundation.errors import DecodeError
 from protocols.foundation.identifiers import RoundId, SessionId
 from protocols.scores.crypten.messages import AnswerShares, GroupAnswer
 from protocols.scores.encrypted.messages import BfvScores, BfvTotal, PaillierScores, PaillierTotal
+from protocols.scores.messages import AskScores, ScoresTotal
+from protocols.scores.plain import ClearQueries, ClearScores
+from protocols.scores.topk.messages import DealtProduct, MaskedTable, SelectionRelay, SelectionStep, SharesForAsker
 from protocols.session.conversation import Failed
 from protocols.session.messages import ChannelDirectory
 from protocols.sums.plain import ClearInput
@@ -165,7 +168,9 @@ def test_every_type_has_its_largest_frame() -> None:
     arrays = {MaskedInput, SumTotal, UnionPlaces, ClearInput, ClearUnion}
     ciphertexts = {PaillierScores, PaillierTotal, BfvScores, BfvTotal}
     words = {AnswerShares, GroupAnswer}
-    limits = dict.fromkeys(arrays | ciphertexts | words, wire.MAX_FRAME_BYTES) | {ClearNames: 1 << 26}
+    scores = {ScoresTotal, ClearScores, SelectionStep, SelectionRelay, SharesForAsker, MaskedTable, DealtProduct}
+    limits = dict.fromkeys(arrays | ciphertexts | words | scores, wire.MAX_FRAME_BYTES)
+    limits |= {ClearNames: 1 << 26, AskScores: 1 << 24, ClearQueries: 1 << 21}
     assert {kind: wire._LIMITS[kind] for kind in registered()} == {
         kind: limits.get(kind, 1 << 22) for kind in registered()
     }

@@ -1,0 +1,68 @@
+"""Batches of queries: views are not told from their simulations, and those of broken ones are.
+
+The false-alarm rate of each verdict is 5 * 10^-5 at most (`distinguisher.ERROR`).
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.insecure_scores import SCORE_VARIANTS, insecure_scores
+from benchmarks.masked_sum_timing import Teller
+from benchmarks.real_or_ideal import SCORE_CONTROLS, Comparison, compare
+from secure_kg.audit.indistinguishability.distinguisher import (
+    NOT_TOLD_APART,
+    TOLD_APART,
+    real_features,
+    simulated_features,
+)
+from secure_kg.audit.indistinguishability.score_experiments import SCORE_CLIENT_PROTOCOLS, SCORE_PROTOCOLS
+
+pytestmark = pytest.mark.long
+
+SAMPLES = 40
+CONTROL_SAMPLES = 20
+NAMES = [*SCORE_PROTOCOLS, *SCORE_CLIENT_PROTOCOLS]
+QUIET = Teller(quiet=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_views_are_not_told_from_their_simulations(name: str) -> None:
+    found = compare(Comparison(name), SAMPLES, 0, QUIET)
+    assert found.verdict != TOLD_APART, found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_many_views_are_not_told_from_their_simulations(name: str) -> None:
+    found = compare(Comparison(name), 200, 1, QUIET)
+    assert found.verdict == NOT_TOLD_APART, found
+
+
+@pytest.mark.parametrize("control", SCORE_CONTROLS, ids=lambda control: f"{control.protocol}, {control.variant}")
+def test_every_broken_batch_is_told_from_the_simulation(control: Comparison) -> None:
+    found = compare(control, CONTROL_SAMPLES, 0, QUIET)
+    assert found.verdict == TOLD_APART, found
+
+
+def test_every_variant_is_a_control() -> None:
+    assert {control.variant for control in SCORE_CONTROLS} == {*SCORE_VARIANTS, "plain-twin"}
+    assert {control.protocol for control in SCORE_CONTROLS} == {*NAMES}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_real_and_simulated_views_have_the_same_features(name: str) -> None:
+    experiment: Any = {**SCORE_PROTOCOLS, **SCORE_CLIENT_PROTOCOLS}[name](3)
+    (real,), (simulated,) = real_features(experiment, 1), simulated_features(experiment, 1)
+    assert real.keys() == simulated.keys()
+    assert np.isfinite(list(real.values())).all()
+
+
+@pytest.mark.parametrize("variant", SCORE_VARIANTS)
+def test_what_is_substituted_is_put_back(variant: str) -> None:
+    pieces = SCORE_VARIANTS[variant]
+    sound = [getattr(place, name) for place, name, _ in pieces]
+    with insecure_scores(variant):
+        assert all(getattr(place, name) is piece for place, name, piece in pieces)
+    assert [getattr(place, name) for place, name, _ in pieces] == sound
