@@ -5,15 +5,15 @@ Usage: python .ci/tables.py (`make tables`)
 
 from pathlib import Path
 
-from secure_kg.report.disclosure_tables import DOCUMENTS, rendered
+from secure_kg.report.disclosure_tables import DOCUMENTS, all_rendered
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> None:
-    for name, table in DOCUMENTS.items():
+    for name, tables in DOCUMENTS.items():
         path = ROOT / name
-        path.write_text(rendered(path.read_text(encoding="utf-8"), table), encoding="utf-8")
+        path.write_text(all_rendered(path.read_text(encoding="utf-8"), tables), encoding="utf-8")
 
 
 if __name__ == "__main__":

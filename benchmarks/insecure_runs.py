@@ -4,7 +4,6 @@
 in this process, with the parties as threads. With variant None the real protocols are used: what an audit must pass.
 """
 
-import threading
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -18,12 +17,14 @@ from protocols.foundation.errors import LeftOut
 from protocols.foundation.identifiers import NO_SESSION, SERVER, SETUP, PartyId, RoundId, new_session
 from protocols.foundation.wire import Frame
 from protocols.ideal.real_sessions import Session
+from protocols.transport.base import Transport
 from protocols.transport.in_process import InProcessNetwork, InProcessTransport
 from protocols.transport.tap import Tap
 from secure_kg.audit.indistinguishability.experiments import masked_sums, plain_sums, union
 from secure_kg.data.partition import partition
 from secure_kg.data.sources import load_source
 from secure_kg.federation.client.client import FederationClient
+from secure_kg.federation.in_process import Ended, run_in_process
 from secure_kg.federation.plan.messages import Hello, Welcome
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.server.server import FederationServer
@@ -82,7 +83,7 @@ def insecure_run(variant: str | None, path: Path, *, vanish: tuple[int, int] | N
     if vanish is not None and "grace" not in changes:
         config = replace(config, grace=5.0)
     with insecure(variant) if variant is not None else nullcontext():
-        return run_in_process(config, path, vanish)
+        return _train(config, path, vanish)
 
 
 class _Vanished(Exception):
@@ -102,48 +103,39 @@ class _VanishingTransport(InProcessTransport):
         super()._post(to, frame)
 
 
-def run_in_process(config: RunConfig, path: Path, vanish: tuple[int, int] | None = None) -> Summary:
+def _train(config: RunConfig, path: Path, vanish: tuple[int, int] | None) -> Summary:
     """A whole run in one process: the real server, clients and trainers as threads. Raises what the parties raise."""
     torch.set_num_threads(1)
     graphs = partition(load_source(config.dataset), config.clients or 0, config.by, config.seed)
-    network, folder = InProcessNetwork(len(graphs)), RunFolder.create(path, config)
-    summaries: list[Summary] = []
-    problems: list[Exception] = []
+    folder = RunFolder.create(path, config)
 
-    def serve() -> None:
-        try:
-            with network.endpoint(SERVER) as transport:
-                outcome = FederationServer(config, transport, folder, lambda line: None).run()
-                summaries.append(summarise(config, outcome, folder))
-        except Exception as problem:
-            problems.append(problem)
+    def serve(transport: Transport) -> Summary:
+        outcome = FederationServer(config, transport, folder, lambda line: None).run()
+        return summarise(config, outcome, folder)
 
-    def take_part(number: int) -> None:
-        party, graph = PartyId(number), graphs[number - 1]
-        leaves = vanish is not None and vanish[0] == number
-        transport = (
-            _VanishingTransport(network, party, vanish[1]) if leaves and vanish is not None else network.endpoint(party)
-        )
-        client = FederationClient(config, transport, len(graphs))
+    def take_part(transport: Transport) -> None:
+        number, client = transport.party, FederationClient(config, transport, len(graphs))
         try:
             client.greet()
-            trainer = KgeLearner(graph, config.training, torch.device("cpu"), config.seed, number)
+            trainer = KgeLearner(graphs[number - 1], config.training, torch.device("cpu"), config.seed, number)
             client.run(trainer, folder.client(number))
         except (_Vanished, LeftOut):
-            pass
+            return
         except Exception as problem:
-            problems.append(problem)
             client.say_failed(str(problem))
+            raise
 
-    threads = [threading.Thread(target=serve, daemon=True)]
-    threads += [threading.Thread(target=take_part, args=(number,), daemon=True) for number in range(1, len(graphs) + 1)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(_JOIN_SECONDS)
-        if thread.is_alive():
-            problems.append(TimeoutError("a party hangs"))
-    if problems:
-        raise ExceptionGroup("parties failed", problems)
-    folder.write_summary(summaries[0])
-    return summaries[0]
+    def endpoint(network: InProcessNetwork, party: PartyId) -> Transport:
+        if vanish is not None and vanish[0] == party:
+            return _VanishingTransport(network, party, vanish[1])
+        return network.endpoint(party)
+
+    parts = {PartyId(number): take_part for number in range(1, len(graphs) + 1)}
+    ended = run_in_process(serve, parts, endpoint=endpoint, seconds=_JOIN_SECONDS)
+    everybody: list[Ended[Any]] = [ended.server, *ended.clients.values()]
+    problems = [TimeoutError("a party hangs") if one.hangs else one.error for one in everybody]
+    if any(problems):
+        raise BaseExceptionGroup("parties failed", [problem for problem in problems if problem is not None])
+    summary = ended.server.result()
+    folder.write_summary(summary)
+    return summary

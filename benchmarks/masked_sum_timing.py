@@ -73,7 +73,7 @@ def random_inputs(group: Group, length: int, seed: int) -> Inputs:
 
 def drop_out(clients: int, fraction: float, seed: int) -> dict[Step, frozenset[PartyId]]:
     """floor(fraction n) clients that share their keys and then drop out: the place that costs the server most."""
-    silent = ThreatModel(corrupt=0.0, dropout=fraction).silent_of(clients)
+    silent = ThreatModel(corrupt=0.0, dropout=fraction).dropouts_of(clients)
     drawn = random.Random(seed).sample(range(1, clients + 1), silent)
     return {Step.MASKED_INPUT: frozenset(PartyId(number) for number in drawn)}
 

@@ -244,7 +244,7 @@ def _job(options: argparse.Namespace, setting: str, scratch: Path) -> Job:
     arguments += options.training
     alignment = RunConfig().alignment if AGGREGATIONS[aggregation].hides_contributions else PLAIN
     arguments += ["--aggregation", aggregation, "--alignment", alignment]
-    command = mpirun_command(_LAUNCHERS[options.strategy], options.clients + 1, [*arguments, "--out", str(out)])
+    command = mpirun_command(options.clients + 1, [_LAUNCHERS[options.strategy], *arguments, "--out", str(out)])
     silence = Silence(options.clients, silent_rounds(options.dropouts, options.rounds))
     return Job(setting, command, out, scratch, silence if setting in WITH_DROPOUTS else None)
 

@@ -63,7 +63,7 @@ from secure_kg.audit.indistinguishability.score_experiments import (
 )
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
-from secure_kg.runs.run_folder import write_json
+from secure_kg.runs.run_folder import write_json, write_whole
 
 SAMPLES: Final = 200
 LEAST_SAMPLES: Final = 100
@@ -213,7 +213,7 @@ def measure_graded(options: argparse.Namespace) -> dict[str, Any]:
     gradings = Gradings(options.samples, options.seed, Teller(quiet=options.json == "-"))
     curves = [gradings.curve(graded) for graded in chosen]
     if options.figure:
-        Path(options.figure).write_text(sensitivity_chart(curves, options.samples), encoding="utf-8")
+        write_whole(Path(options.figure), sensitivity_chart(curves, options.samples).encode())
     return {
         "seed": options.seed,
         "error": ERROR,

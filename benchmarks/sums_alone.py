@@ -91,7 +91,7 @@ class _Held:
         if config.sum_protocol.needs_keys:
             keys = twins.server_keys(config, self.parties, session)
         sums = twins.sum_server(config.aggregation, keys, config.min_participants)
-        holders = twins.holder_server(config, keys)
+        holders = twins.holder_server(config.aggregation, keys, config.min_participants)
         for round_id in self._rounds:
             counting, terms = self._terms(round_id)
             holders.prepare(session, counting)
@@ -110,7 +110,8 @@ class _Held:
         session = ClientSession(talk, Deadline.after(_SECONDS))
         if config.sum_protocol.needs_keys:
             keys = twins.client_keys(config, self.parties, None, Openings(), session)
-        sums, holders = twins.sum_client(config.aggregation, keys), twins.holder_client(config, keys)
+        sums = twins.sum_client(config.aggregation, keys)
+        holders = twins.holder_client(config.aggregation, keys)
         for round_id in self._rounds:
             seconds = self._one_round(session, sums, holders, round_id)
             spent += seconds if round_id != self._rounds[0] else 0.0

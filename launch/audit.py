@@ -22,6 +22,7 @@ from secure_kg.audit.view.read import AuditedRun, open_run
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.invocation import command
 from secure_kg.report.audit_page import audit_page
 from secure_kg.report.audit_view import Upload, Words
 from secure_kg.runs.run_folder import write_json, write_whole
@@ -49,14 +50,14 @@ MODEL = "model.safetensors"
 _SECONDS_BETWEEN_LINES = 5.0
 
 
-def main(argv: Sequence[str] | None = None, prog: str = "python -m launch.audit") -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """0: no high finding. 3: at least one. 2: one line on standard error says what to mend."""
-    return run_command(lambda: _run(_parser(prog).parse_args(argv)))
+    return run_command(lambda: _run(_parser().parse_args(argv)))
 
 
-def _parser(prog: str) -> argparse.ArgumentParser:
+def _parser() -> argparse.ArgumentParser:
     parser = OneLineParser(
-        prog=prog,
+        prog=command("launch.audit"),
         description=_DESCRIPTION,
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -5,9 +5,10 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from launch.commands import COMMANDS, CONSOLE_SCRIPT
+from launch.commands import COMMANDS, CONSOLE_SCRIPT, script_names
 from launch.hosts import environment
 from secure_kg.foundation.console import fail, say
+from secure_kg.foundation.invocation import called_by_script
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -16,7 +17,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     name = arguments[0] if arguments else "--help"
     if name in COMMANDS:
         command = importlib.import_module(COMMANDS[name].module)
-        return int(command.main(arguments[1:], f"{CONSOLE_SCRIPT} {name}"))
+        with called_by_script(script_names()):
+            return int(command.main(arguments[1:]))
     if environment.rank() not in (None, 0):
         return 0  # one rank speaks for all
     if name in ("-h", "--help"):

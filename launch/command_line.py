@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from launch.commands import COMMANDS, CONSOLE_SCRIPT
+from launch.commands import CONSOLE_SCRIPT, script_names
 from secure_kg.foundation.console import fail
 from secure_kg.foundation.errors import UserError
 
@@ -16,7 +16,7 @@ class OneLineParser(argparse.ArgumentParser):
     """Raises `UserError` where argparse would print its usage and exit."""
 
     def error(self, message: str) -> NoReturn:
-        raise UserError(f"{message}; see --help")
+        raise UserError(f"{message.removeprefix('argument ')}; see --help")
 
     def format_help(self) -> str:
         """Examples name the commands as the user does, who typed either `python -m launch.fede` or `secure-kg fede`."""
@@ -30,7 +30,7 @@ def is_console_script(prog: str) -> bool:
 
 def _as_console_script(text: str) -> str:
     """The same text with the console script's names. What stands in a column to the right of a command stays there."""
-    names = {command.module: f"{CONSOLE_SCRIPT} {name}" for name, command in COMMANDS.items()}
+    names = script_names()
 
     def renamed(found: "re.Match[str]") -> str:
         name = names.get(found["module"], found["command"])
@@ -54,10 +54,10 @@ def run_command(command: Callable[[], int]) -> int:
 
 
 def require_writable(path: Path) -> None:
-    """Asked before work that may take minutes."""
+    """Asked before work that may take minutes. Missing folders are made when the file is written, not here."""
+    there = next(folder for folder in path.absolute().parents if folder.exists())
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path.parent):
+        with tempfile.TemporaryFile(dir=there):
             pass
     except OSError as problem:
         raise UserError(f"{path}: cannot be written ({problem.strerror})") from None

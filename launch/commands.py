@@ -1,7 +1,10 @@
-"""The commands of the console script by name; each is a module of this package with `main(argv, prog)`."""
+"""The commands of the console script by name; each is a module of this package with `main(argv)`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
+
+from secure_kg.foundation.invocation import is_renamed
 
 CONSOLE_SCRIPT: Final = "secure-kg"
 
@@ -24,3 +27,16 @@ COMMANDS: Final[dict[str, Command]] = {
     "keygen": Command("launch.keygen", "make the identities that --adversary active needs"),
     "audit": Command("launch.audit", "report what the server of a run really observed, and attack it"),
 }
+
+
+def script_names() -> dict[str, str]:
+    """The console script's commands by module."""
+    return {command.module: f"{CONSOLE_SCRIPT} {name}" for name, command in COMMANDS.items()}
+
+
+def restarted(module: str, arguments: Sequence[str]) -> tuple[str, ...]:
+    """What follows `python -m` to start the same command again, which then speaks of commands as this process does."""
+    if not is_renamed(module):
+        return module, *arguments
+    (name,) = (name for name, command in COMMANDS.items() if command.module == module)
+    return "launch.cli", name, *arguments

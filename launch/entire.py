@@ -30,20 +30,20 @@ run folder has the files of every run: config.toml, metrics.jsonl, summary.json,
 )
 
 
-def main(argv: Sequence[str] | None = None, prog: str = LAUNCHER.prog) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """0: done. 2: one line on standard error says what to mend."""
     rank = environment.rank()
     if rank not in (None, 0):
         return 0  # one process does it all
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    return run_command(lambda: _run(list(sys.argv[1:] if argv is None else argv), rank, prog))
+    return run_command(lambda: _run(list(sys.argv[1:] if argv is None else argv), rank))
 
 
-def _run(arguments: list[str], rank: int | None, prog: str) -> int:
+def _run(arguments: list[str], rank: int | None) -> int:
     from launch.options import parse
     from secure_kg.foundation.errors import UserError
 
-    plan = parse(arguments, prog, LAUNCHER.description, LAUNCHER.epilog, LAUNCHER.defaults)
+    plan = parse(arguments, LAUNCHER.prog, LAUNCHER.description, LAUNCHER.epilog, LAUNCHER.defaults)
     started = environment.size() if rank is not None else None
     ranks = plan.ranks if plan.ranks is not None else started if started != 1 else None
     if started not in (None, 1, ranks):

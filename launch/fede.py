@@ -29,9 +29,9 @@ The run folder gets config.toml, metrics.jsonl, summary.json, checkpoints and, i
 )
 
 
-def main(argv: Sequence[str] | None = None, prog: str = LAUNCHER.prog) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """0: the job is done. 2: one line on standard error says what to mend."""
-    return run(LAUNCHER, argv, prog)
+    return run(LAUNCHER, argv)
 
 
 if __name__ == "__main__":

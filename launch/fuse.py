@@ -6,15 +6,19 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from launch.command_line import OneLineParser, require_writable, run_command
-from secure_kg.data.folders import make_empty_folder
+from secure_kg.data.folders import make_empty_folder, require_new_or_empty
+from secure_kg.evaluation.metric_names import METRICS
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.invocation import command
 from secure_kg.runs.checkpoint import load_arrays
+from secure_kg.runs.records.fusion import FusedClient, FusedRun, FusedTotal, FusionOptions, FusionRecord
+from secure_kg.runs.records.summary import TITLES, written
 from secure_kg.runs.run_folder import RunFolder, read_config, write_json
 
 if TYPE_CHECKING:
@@ -37,18 +41,16 @@ example:
 Both runs must be complete and have the same data, seed, clients and model. DIR gets fusion.json."""
 
 _SAME = ("dataset", "by", "client_data", "clients", "seed")
-_METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
-_COLUMNS = ("", "MRR", "Hits@1", "Hits@3", "Hits@10")
 
 
-def main(argv: Sequence[str] | None = None, prog: str = "python -m launch.fuse") -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """0: written. 2: one line on standard error says what to mend."""
-    return run_command(lambda: _run(_parser(prog).parse_args(argv)))
+    return run_command(lambda: _run(_parser().parse_args(argv)))
 
 
-def _parser(prog: str) -> argparse.ArgumentParser:
+def _parser() -> argparse.ArgumentParser:
     parser = OneLineParser(
-        prog=prog,
+        prog=command("launch.fuse"),
         description=_DESCRIPTION,
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -76,6 +78,8 @@ def _run(options: argparse.Namespace) -> int:
     for name in ("beta", "epochs", "negatives"):
         if not 0 < getattr(options, name) < 1e9:
             raise UserError(f"--{name} must be a positive number")
+    require_new_or_empty(options.out)
+    require_writable(options.out / "fusion.json")
     if options.json not in (None, "-"):
         require_writable(Path(options.json))
     federated, single = _finished(options.federated), _finished(options.single)
@@ -83,14 +87,14 @@ def _run(options: argparse.Namespace) -> int:
         federated, single = (dataclasses.replace(one, client_data=options.client_data) for one in (federated, single))
     _check_fit_together(options, federated, single)
     clients = _clients(options, federated)
-    make_empty_folder(options.out)
     fused = {number: _fuse(options, number, federated, single) for number in clients}
 
+    make_empty_folder(options.out)
     title = STRATEGIES[federated.strategy].title
     record = _record(options, federated, fused)
-    write_json(options.out / "fusion.json", record)
+    write_json(options.out / "fusion.json", record.to_json())
     if options.json == "-":
-        say(json.dumps(record, indent=2))
+        say(json.dumps(record.to_json(), indent=2))
         return 0
     for number, fusion in fused.items():
         _show(f"client {number}: test, tail side, filtered", title, fusion.test)
@@ -101,11 +105,11 @@ def _run(options: argparse.Namespace) -> int:
     if len(fused) > 1:
         _show(f"all {len(fused)} clients, every test triple alike", title, _total(list(fused.values())))
     if options.json is not None:
-        write_json(Path(options.json), record)
-    scores = record["all"]
+        write_json(Path(options.json), record.to_json())
+    scores = record.all
     say(
-        f"test MRR: single {scores['single']['mrr']:.4f}, {title} {scores['federated']['mrr']:.4f}, "
-        f"fused {scores['fused']['mrr']:.4f}; written to {options.out / 'fusion.json'}"
+        f"test MRR: single {scores.single['mrr']:.4f}, {title} {scores.federated['mrr']:.4f}, "
+        f"fused {scores.fused['mrr']:.4f}; written to {options.out / 'fusion.json'}"
     )
     return 0
 
@@ -174,36 +178,38 @@ def _total(fusions: "list[Fusion]") -> "dict[str, Ranked]":
     return total
 
 
-def _record(options: argparse.Namespace, config: RunConfig, fused: "dict[int, Fusion]") -> dict[str, Any]:
+def _record(options: argparse.Namespace, config: RunConfig, fused: "dict[int, Fusion]") -> FusionRecord:
     total = _total(list(fused.values()))
-    return {
-        "federated": {"run": str(options.federated), "strategy": config.strategy},
-        "single": {"run": str(options.single)},
-        "model": config.training.model,
-        "settings": {name: getattr(options, name) for name in ("fit", "beta", "epochs", "negatives")},
-        "clients": [
-            {
-                "client": number,
-                "test_triples": fusion.test["fused"].tail.count,
-                "weights": dataclasses.asdict(fusion.weights),
-                "chosen": fusion.chosen,
-                "valid_mrr": fusion.valid_mrr,
-                "losses": [epoch.loss for epoch in fusion.epochs],
+    return FusionRecord(
+        federated=FusedRun(run=str(options.federated), strategy=config.strategy),
+        single=FusedRun(run=str(options.single)),
+        model=config.training.model,
+        settings=FusionOptions(
+            fit=options.fit, beta=options.beta, epochs=options.epochs, negatives=options.negatives
+        ),
+        clients=[
+            FusedClient(
+                client=number,
+                test_triples=fusion.test["fused"].tail.count,
+                weights=dataclasses.asdict(fusion.weights),
+                chosen=fusion.chosen,
+                valid_mrr=fusion.valid_mrr,
+                losses=[epoch.loss for epoch in fusion.epochs],
                 **{name: ranked.record() for name, ranked in fusion.test.items()},
-            }
+            )
             for number, fusion in fused.items()
         ],
-        "all": {
-            "test_triples": total["fused"].tail.count,
-            **{name: ranked.record() for name, ranked in total.items()},
-        },
-    }
+        all=FusedTotal(
+            test_triples=total["fused"].tail.count, **{name: ranked.record() for name, ranked in total.items()}
+        ),
+    )
 
 
 def _show(title: str, federated: str, test: "dict[str, Ranked]") -> None:
     names = {"single": "single", "federated": federated, "fused": "fused"}
-    rows = [[names[name], *(f"{ranked.tail.metrics()[one]:.4f}" for one in _METRICS)] for name, ranked in test.items()]
-    table(title, _COLUMNS, rows)
+    figures = {names[name]: ranked.tail.metrics() for name, ranked in test.items()}
+    rows = [[name, *(written(one, told[one]) for one in METRICS)] for name, told in figures.items()]
+    table(title, ("", *(TITLES[one] for one in METRICS)), rows)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from launch.command_line import OneLineParser, run_command
 from protocols.foundation.identifiers import PartyId
@@ -30,9 +31,11 @@ from protocols.session.identities import (
 from secure_kg.data.triples import shown
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.invocation import command
 from secure_kg.runs.key_files import DIRECTORY, named, private_file, public_file, read_text
 from secure_kg.runs.run_folder import write_whole
 
+_MOST_AT_ONCE: Final = 10_000
 _DESCRIPTION = """\
 Make the identities that a job with --adversary active needs, and put their public halves together.
 
@@ -55,15 +58,15 @@ The training job reads keys/client-K.key and keys/directory.toml with --adversar
 Files that exist are never overwritten."""
 
 
-def main(argv: Sequence[str] | None = None, prog: str = "python -m launch.keygen") -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """0: written. 2: one line on standard error says what to mend."""
-    return run_command(lambda: _run(_parser(prog).parse_args(argv)))
+    return run_command(lambda: _run(_parser().parse_args(argv)))
 
 
-def _parser(prog: str) -> argparse.ArgumentParser:
+def _parser() -> argparse.ArgumentParser:
     parser = OneLineParser(
-        prog=prog,
-        usage=f"{prog} (--client K | --clients N | --collect FILE ...) --out DIR",
+        prog=command("launch.keygen"),
+        usage=f"{command('launch.keygen')} (--client K | --clients N | --collect FILE ...) --out DIR",
         description=_DESCRIPTION,
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -104,6 +107,8 @@ def _make_one(number: int, folder: Path) -> None:
 def _make_all(count: int, folder: Path) -> None:
     if count < 2:
         raise UserError(f"--clients {count}: at least 2 are needed")
+    if count > _MOST_AT_ONCE:
+        raise UserError(f"--clients {count}: at most {_MOST_AT_ONCE} at once, to try it out")
     _table(_make(range(1, count + 1), folder, with_directory=True))
     say(f"written to {shown(folder)}, for trying it out: whoever reads this folder can sign for every client")
     say("In earnest every client makes its own pair with --client K and passes on nothing but client-K.toml.")

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from launch.commands import restarted
 from launch.hosts.registry import chosen_host
+from secure_kg.foundation.invocation import command
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +22,12 @@ class Launcher:
 
     @property
     def prog(self) -> str:
-        return f"python -m {self.module}"
+        """The command as the user calls it."""
+        return command(self.module)
 
 
-def run(launcher: Launcher, argv: Sequence[str] | None, prog: str) -> int:
-    """The way of every process through a job. 0: it is done. 2: one line on standard error says what to mend.
-
-    `prog`: the command as the user typed it.
-    """
+def run(launcher: Launcher, argv: Sequence[str] | None) -> int:
+    """The way of every process through a job. 0: it is done. 2: one line on standard error says what to mend."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     host = chosen_host(arguments)
     speaks = host.enter()  # before anything heavy is imported
@@ -40,7 +40,7 @@ def run(launcher: Launcher, argv: Sequence[str] | None, prog: str) -> int:
     try:
         if not speaks and {"-h", "--help"} & set(arguments):
             return 0
-        plan = parse(arguments, prog, launcher.description, launcher.epilog, launcher.defaults)
+        plan = parse(arguments, launcher.prog, launcher.description, launcher.epilog, launcher.defaults)
         from launch.completed import finished_before, show_again
         from launch.hosts.job import Job
         from launch.results import show_results
@@ -49,7 +49,8 @@ def run(launcher: Launcher, argv: Sequence[str] | None, prog: str) -> int:
             if speaks:
                 show_again(plan)
             return 0
-        return host.run(Job(plan, launcher.module, tuple(arguments), show_results))
+        typed = " ".join([launcher.prog, *arguments])
+        return host.run(Job(plan, typed, restarted(launcher.module, arguments), show_results))
     except UserError as problem:
         if speaks:
             fail(str(problem))

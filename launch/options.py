@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from launch.command_line import OneLineParser, is_console_script
+from launch.commands import script_names
 from launch.hosts.interface import Host
 from launch.hosts.job import DEFAULT_RANKS, Plan
 from launch.hosts.registry import DEFAULT_HOST, HOSTS, chosen_host
@@ -17,6 +18,7 @@ from secure_kg.federation.plan.presets import PRESETS, preset_for
 from secure_kg.federation.plan.settings import RunConfig, flag, scalar_type
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.invocation import command
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.models.shapes import MODELS
 from secure_kg.runs.run_folder import read_config
@@ -35,9 +37,8 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "begins with their number, for such figures are too good",
     },
     "federation": {
-        "strategy": "fedr: clients share relation rows; fede: entity rows; local: nobody shares anything; entire: all "
-        "triples in one place (python -m launch.entire)",
-        "aggregation": "how contributions are added up",  # choices and what they reveal: `_explained`
+        "strategy": "what clients share",  # choices and what they mean: `_explained`
+        "aggregation": "how contributions are added up",
         "alignment": "how clients find out which rows are the same",
         "reveal_names": "tell the server names once they are aligned",
         "union_bound": "how many names the first attempt of the private set union has room for [relations 1024, "
@@ -122,10 +123,11 @@ def parse(
 def _check_launcher(strategy: str, usual: str) -> None:
     """Pooled training is one process, every other strategy a job of several: no launcher does both."""
     if STRATEGIES[strategy].pools and not STRATEGIES[usual].pools:
-        raise UserError(f"--strategy {strategy} pools all triples in one process: python -m launch.{strategy}")
+        raise UserError(f"--strategy {strategy} pools all triples in one process: {command(f'launch.{strategy}')}")
     if STRATEGIES[usual].pools and not STRATEGIES[strategy].pools:
-        command = "launch.fedr_secagg" if strategy == "fedr" else f"launch.{strategy}"
-        raise UserError(f"--strategy {strategy} is a job of several processes: python -m {command}")
+        own = f"launch.{strategy}"
+        launcher = command(own) if own in script_names() else f"{command('launch.fedr_secagg')} --strategy {strategy}"
+        raise UserError(f"--strategy {strategy} is a job of several processes: {launcher}")
 
 
 def _parser(
@@ -204,6 +206,8 @@ def _add_option(group: argparse._ArgumentGroup, entry: "dataclasses.Field[Any]",
 def _explained(name: str) -> str:
     """The help of an option; of a choice among protocols in the words of their disclosures."""
     match name:
+        case "strategy":
+            told = [f"{one.name}: {one.choice}" for one in STRATEGIES.values()]
         case "aggregation":
             told = [f"{one.name}: {one.disclosure.choice}" for one in AGGREGATIONS.values()]
         case "alignment":

@@ -14,6 +14,7 @@ from secure_kg.data.soundness import Faults, check_split, faults
 from secure_kg.data.sources import FederatedSource, load_source
 from secure_kg.data.triples import shown
 from secure_kg.foundation.console import say, table
+from secure_kg.foundation.invocation import command
 
 _DESCRIPTION = """\
 Divide a data set among clients and write one folder for each client.
@@ -31,14 +32,14 @@ data sets: umls, kinships, nations (included); any other PyKEEN name (downloaded
 (and valid.tsv, test.tsv); one .tsv file; a published federated split .npz (--by and --seed do not apply)."""
 
 
-def main(argv: Sequence[str] | None = None, prog: str = "python -m launch.partition") -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """0: written. 2: one line on standard error says what to mend."""
-    return run_command(lambda: _run(_parser(prog).parse_args(argv)))
+    return run_command(lambda: _run(_parser().parse_args(argv)))
 
 
-def _parser(prog: str) -> argparse.ArgumentParser:
+def _parser() -> argparse.ArgumentParser:
     parser = OneLineParser(
-        prog=prog,
+        prog=command("launch.partition"),
         description=_DESCRIPTION,
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -7,8 +7,9 @@ from secure_kg.federation.plan.recorded import RecordedSettings
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.invocation import command
 from secure_kg.runs.records.record import Figures
-from secure_kg.runs.records.summary import TITLES, Summary
+from secure_kg.runs.records.summary import TITLES, Summary, written
 from secure_kg.runs.run_folder import RunFolder
 from secure_kg.runs.split_record import blemish_note, leak_warning
 from secure_kg.runs.summary import comparable
@@ -21,7 +22,7 @@ def show_results(summary: Summary, folder: Path) -> None:
     ranked = "mrr" in names
     title = (
         f"{STRATEGIES[settings.strategy].title} on {_data(settings)}, {settings.training.model}, "
-        f"{summary.tested} clients, {settings.aggregation}: test{', tail side, filtered' if ranked else ''}"
+        f"{summary.tested} clients, {settings.aggregation}: test{' tails, filtered' if ranked else ''}"
     )
     rows = [
         [f"client {one.client}", one.test_triples, *_row(one.figures, names, one.bytes_up, one.bytes_down)]
@@ -31,7 +32,7 @@ def show_results(summary: Summary, folder: Path) -> None:
         sizes = summary.bytes_up, summary.bytes_down
         rows.append(["all", summary.test_triples or 0, *_row(summary.figures, names, *sizes)])
     scores = [TITLES.get(name, name) for name in names]
-    table(title, ("", "test triples" if ranked else "examples", *scores, "kB up", "kB down"), rows)
+    table(title, ("", "triples" if ranked else "examples", *scores, "kB up", "kB down"), rows)
     if summary.told and not ranked:
         say(f"rounds {summary.rounds}, best {summary.best_round}")
     elif summary.told:
@@ -40,6 +41,10 @@ def show_results(summary: Summary, folder: Path) -> None:
             f"rounds {summary.rounds}, best {summary.best_round} by validation MRR {summary.valid_mrr:.4f}; "
             f"both sides: MRR {both['mrr']:.4f}, Hits@10 {both['hits@10']:.4f}"
         )
+        more = [name for name in summary.all_scores if name not in names]  # the table has no room for them
+        if more:
+            told = ", ".join(f"{TITLES[name]} {written(name, summary.figures[name])}" for name in more)
+            say(f"tail side, all clients: {told}")
     else:
         say(f"rounds {summary.rounds}, best {summary.best_round}; the results are in the clients' own folders")
     phases = ", ".join(f"{phase} {seconds:.2f}" for phase, seconds in summary.seconds.items())
@@ -113,8 +118,8 @@ def _compare(summary: Summary, folder: Path) -> None:
     if not others and summary.number_of_clients == 1:
         return
     if not others:
-        beside = "local" if summary.settings.strategy != "local" else "fedr_secagg"
-        say(f"to compare: python -m launch.{beside} with the same options and another --out beside this one")
+        beside = "launch.local" if summary.settings.strategy != "local" else "launch.fedr_secagg"
+        say(f"to compare: {command(beside)} with the same options and another --out beside this one")
         return
     scores = [TITLES.get(name, name) for name in _compared(summary)]
     columns = ("run", "strategy", "sums", "clients", "rounds", *scores, "kB up")

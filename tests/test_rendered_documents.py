@@ -6,7 +6,7 @@ import pytest
 
 from protocols.registry import AGGREGATIONS, ALIGNMENTS
 from secure_kg.foundation.errors import UserError
-from secure_kg.report.disclosure_tables import DOCUMENTS, TABLES, rendered
+from secure_kg.report.disclosure_tables import DOCUMENTS, TABLES, all_rendered, rendered
 from tests.support.toy_aggregation import registered
 
 ROOT = Path(__file__).parents[1]
@@ -15,11 +15,11 @@ ROOT = Path(__file__).parents[1]
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_document_has_its_table_as_the_code_has_it(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
-    assert rendered(text, DOCUMENTS[name]) == text, "make tables"
+    assert all_rendered(text, DOCUMENTS[name]) == text, "make tables"
 
 
 def test_every_table_has_a_document_and_every_choice_a_row() -> None:
-    assert sorted(DOCUMENTS.values()) == sorted(TABLES)
+    assert sorted(name for names in DOCUMENTS.values() for name in names) == sorted(TABLES)
     by_option = TABLES["who learns what"]()
     for option, names in (("--aggregation", AGGREGATIONS), ("--alignment", ALIGNMENTS)):
         assert all(f"| `{option} {name}`" in by_option for name in names)

@@ -51,7 +51,7 @@ class _GivesUp(FederationServer):
         sums._holders.prepare(people.session, count)
         sums._sums[table.block.aggregation].prepare(people.session, terms)
         self._ledger.abandoned_in_a_row = 0
-        sums._give_up(terms, HOLDERS, SumAbandoned(EXCUSE), ())
+        sums._abandon(terms, HOLDERS, SumAbandoned(EXCUSE), ())
         return {}
 
 
@@ -77,7 +77,7 @@ class _SavedByOne(_GivesUp):
 
     def _checkpoint(self, round_id: RoundId) -> None:
         if round_id == LAST_ALONE:
-            self._people.silent({party for party in self._clients if party != VICTIM}, "checkpoint")
+            self._people.dropout({party for party in self._clients if party != VICTIM}, "checkpoint")
         super()._checkpoint(round_id)
         if round_id == LAST_ALONE:
             raise ServerDied

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,9 @@ from protocols.foundation import wire
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.sums.interface import Total
 from secure_kg.federation.plan.messages import TrainRound, Welcome
+from secure_kg.federation.plan.run_plan import AGREEING_ROUND
 from secure_kg.federation.server.server import FederationServer
+from secure_kg.models.shapes import initial_range
 from secure_kg.runs import checkpoint
 from secure_kg.runs.alignment_files import AlignedRun
 
@@ -29,6 +31,8 @@ NEARLY: Final = 1 + 1e-6
 """By which factor a learning rate is another one, and its rows hardly are."""
 _SAME_ROW: Final = 1e-3
 """Rows of two runs that differ by less are taken for the same one."""
+_ROUNDING: Final = 1e-3
+"""By which share of its range a row may seem to leave it."""
 IMPOSSIBLE: Final = 1 << 32
 """A round whose number no frame can have."""
 
@@ -107,14 +111,24 @@ def _by_row(total: Total) -> set[tuple[tuple[float, ...], int]]:
 class _TooSlow(FederationServer):
     """Calls the victim too slow before a round."""
 
+    in_round: ClassVar[int] = REPEATED
+
     def _bring(self, parties: Collection[PartyId], round_id: RoundId) -> None:
         super()._bring(parties, round_id)
-        if round_id == REPEATED:
-            self._people.silent({PartyId(VICTIM)}, "shared rows")
+        if round_id == self.in_round:
+            self._people.dropout({PartyId(VICTIM)}, "shared rows")
+
+
+class _TooSlowAtFirst(_TooSlow):
+    in_round = AGREEING_ROUND
 
 
 class WithoutVictimAnew(Cheat):
     server = _TooSlow
+
+
+class FirstRowsWithoutVictim(Cheat):
+    server = _TooSlowAtFirst
 
 
 def restarted_job(path: Path) -> Played:
@@ -160,6 +174,40 @@ def _rows_of_victim(broken: Stage, first: Session, stage: Stage, second: Session
     own, places, places_anew = (list(numbers) for numbers in zip(*pairs, strict=True))
     total = _rows(then)[places]
     return compared(total - _rows(anew)[places_anew], held[1][own], total / np.maximum(then.counts[places, None], 1))
+
+
+def wider_first_rows(path: Path) -> Played:
+    """A job that came to its end, and once more with rows of one number more. First rows are sent without the victim.
+
+    First rows follow from graph, seed and name: those of the second run begin with the numbers of the first, to scale.
+    """
+    config = stage_config()
+    wider = replace(config, training=replace(config.training, dim=config.training.dim + 1))
+    done = Stage(path / "done", config)
+    first = done.perform(Cheat())
+    stage = Stage(path / "wider", wider, earlier=done)
+    second = stage.perform(FirstRowsWithoutVictim())
+    spoils = _first_rows_of_victim(done, first, stage, second)
+    return Played(stage, spoils.got, spoils.record())
+
+
+def _first_rows_of_victim(done: Stage, first: Session, stage: Stage, second: Session) -> Spoils:
+    """The difference of first sums. Two positions are the same row if what is left of them could be a first row."""
+    with_it = total_of(sums_read(done, first), "rows", AGREEING_ROUND)
+    without = total_of(sums_read(stage, second), "rows", AGREEING_ROUND)
+    put = first.trainers[VICTIM].put
+    held = held_rows(done, VICTIM, put[0]) if put else None
+    if with_it is None or without is None or held is None:
+        return NOTHING
+    span, span_anew = (initial_range(one.config.training.margin, one.config.training.dim) for one in (done, stage))
+    total, counts = _rows(with_it[0])[held[0]], with_it[0].counts[held[0]]
+    anew, counts_anew = _rows(without[0])[:, : total.shape[1]] * (span / span_anew), without[0].counts
+    left = total[:, None] - anew[None]
+    fits = (np.abs(left).max(axis=-1) <= span * (1 + _ROUNDING)) & (counts_anew > 0)
+    fits &= counts[:, None] - counts_anew[None] == 1
+    one = fits.sum(axis=1) == 1
+    found = left[one, fits[one].argmax(axis=1)]
+    return compared(found, held[1][one], total[one] / counts[one, None])
 
 
 def _rows(total: Total) -> npt.NDArray[np.float64]:

@@ -1,6 +1,8 @@
-"""Cheats in what lies between sums: who trains for them, what is asked for twice, how a session or run begins."""
+"""Cheats in what lies between sums: who trains for them, what comes of them, what is asked for, how a run begins."""
 
-from benchmarks.cheating import again, apart, beginnings, claims, results
+from functools import partial
+
+from benchmarks.cheating import again, apart, beginnings, claims, interpolating, left_undone, results, two_blocks
 from benchmarks.cheating.entry import Entry
 
 _NO_FURTHER = "Whatever a client trains for a sum that is abandoned, it begins the next round at the applied table."
@@ -25,6 +27,70 @@ def of_training() -> tuple[Entry, ...]:
             ("given-up-at-will",),
             apart.past_for_one,
             unrefused=_NO_FURTHER,
+        ),
+        Entry(
+            "withheld-tables",
+            "the victim's update: nobody is sent means any more, so that all rounds begin alike; one is without it",
+            claims.NEWS,
+            "stopped",
+            ("tables-withheld",),
+            interpolating.withheld_tables,
+        ),
+        Entry(
+            "interpolated-dropout",
+            "the victim's update: it is called too slow for a round, between rounds that are held with it",
+            claims.SUM,
+            "out of scope",
+            (),
+            interpolating.one_dropout,
+            not_covered="One dropout is enough where training is nearly deterministic",
+        ),
+        Entry(
+            "first-of-two-blocks",
+            "the victim's rows: sums are opened and called abandoned, and the next round is held without it. A second "
+            "block, trained meanwhile, is to make the commitments to the first new",
+            claims.AGAIN,
+            "stopped",
+            ("false-totals", "given-up-at-will"),
+            two_blocks.first_of_two_blocks,
+            needs=two_blocks.registered,
+        ),
+    )
+
+
+def of_duties() -> tuple[Entry, ...]:
+    return (
+        Entry(
+            "opened-and-abandoned",
+            "the victim's rows: a sum that it has read it calls abandoned, and has it made again without the victim",
+            claims.LEFT_UNDONE,
+            "caught",
+            ("given-up-at-will",),
+            left_undone.opened_and_abandoned,
+        ),
+        Entry(
+            "kept-tables",
+            "sums of rows that are trained from where the round before began: it sends nobody a table any more",
+            claims.NEWS + claims.LEFT_UNDONE,
+            "stopped",
+            ("tables-withheld",),
+            left_undone.kept_tables,
+        ),
+        Entry(
+            "kept-totals",
+            "the same under secret sums, whose totals it sends nobody any more",
+            claims.NEWS + claims.LEFT_UNDONE,
+            "stopped",
+            ("tables-withheld",),
+            partial(left_undone.kept_tables, aggregation="secret"),
+        ),
+        Entry(
+            "passed-over",
+            "how many validation triples the victim has: it is not asked for one evaluation, and called no dropout",
+            claims.LEFT_UNDONE,
+            "caught",
+            ("passed-over",),
+            left_undone.passed_over,
         ),
     )
 
@@ -104,6 +170,15 @@ def of_beginnings() -> tuple[Entry, ...]:
             "stopped",
             (),
             beginnings.nearly_the_same_job,
+            unnamed="An honest server that has lost a client leaves the same transcript.",
+        ),
+        Entry(
+            "wider-first-rows",
+            "the victim's first rows: a second run with rows of one number more, in which they are summed without it",
+            claims.AGAIN,
+            "stopped",
+            (),
+            beginnings.wider_first_rows,
             unnamed="An honest server that has lost a client leaves the same transcript.",
         ),
         Entry(

@@ -34,6 +34,8 @@ COUNTED: Final = (Claim("N3", "a changed total is noticed with probability"),)
 FIRST: Final = (Claim("N4", "First rows tell no names."),)
 RECORD: Final = (Claim("A1", "What passed is on record."),)
 LIE: Final = (Claim("A2", "A server that lies alike to everybody is found."),)
+LEFT_UNDONE: Final = (Claim("A3", "What a server leaves undone is found."),)
+NEWS: Final = (Claim("S4", "goes on only after it was sent the result, or told that the sum was abandoned"),)
 FRAMES: Final = (
     Claim("R1", "A party neither unpacks nor keeps a frame larger than the tasks of its session call for."),
 )

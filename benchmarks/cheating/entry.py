@@ -3,6 +3,7 @@
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -50,6 +51,8 @@ class Entry:
     """Why nobody refuses a cheat that is stopped: it has its way, and that gives it nothing."""
     shows: tuple[str, ...] = ()
     """Findings that an audit must have, of whatever severity, although they do not name the cheat."""
+    needs: Callable[[], AbstractContextManager[None]] = nullcontext
+    """What must be registered while it is played and audited."""
     not_covered: str = ""
     """Of a cheat that is out of scope: the words of SECURITY.md that say so."""
 
@@ -65,7 +68,7 @@ class Audited:
 def perform(entry: Entry) -> dict[str, Any]:
     """The cheat, the audit of what it has left behind, and the judgement: one record of the command's JSON."""
     started = time.process_time()
-    with tempfile.TemporaryDirectory(prefix=f"cheating-{entry.name}-") as folder:
+    with entry.needs(), tempfile.TemporaryDirectory(prefix=f"cheating-{entry.name}-") as folder:
         played = entry.play(Path(folder))
         audited = _audited(played.stage)
         refused = refusals(played.stage)

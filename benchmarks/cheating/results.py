@@ -35,7 +35,7 @@ class _TooSlowAtTheEnd(FederationServer):
     def _bring(self, parties: Iterable[PartyId], round_id: RoundId) -> None:
         super()._bring(frozenset(parties), round_id)
         if round_id == self._config.rounds + 1:
-            self._people.silent({PartyId(VICTIM)}, "finish")
+            self._people.dropout({PartyId(VICTIM)}, "finish")
 
 
 class LossTwice(Cheat):

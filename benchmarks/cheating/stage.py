@@ -4,7 +4,6 @@ The clients are those of the toolkit and know nothing of the play. What is watch
 by, is watched in their trainers: the rows they hold when they contribute, and the figures they rank.
 """
 
-import threading
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,11 +16,12 @@ import torch
 
 from benchmarks.cheating.meddling import Cheat, Meddling, ServerDied
 from protocols.foundation.deadline import Deadline
-from protocols.foundation.errors import Aborted, LeftOut, ProtocolError
+from protocols.foundation.errors import Aborted, LeftOut, PeerLost, ProtocolError
 from protocols.foundation.identifiers import SERVER, PartyId
 from protocols.foundation.wire import Frame
 from protocols.session.credentials import Credentials
 from protocols.session.identities import PublicIdentity, credentials, directory_text, new_identity, parse_directory
+from protocols.transport.base import Transport
 from protocols.transport.in_process import InProcessNetwork, InProcessTransport
 from secure_kg.data.graph import ClientGraph, Part
 from secure_kg.data.partition import partition
@@ -29,11 +29,12 @@ from secure_kg.data.sources import load_source
 from secure_kg.evaluation.ranking import Sides
 from secure_kg.evaluation.sums import RankingSums
 from secure_kg.federation.client.client import FederationClient
+from secure_kg.federation.in_process import run_in_process
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.kge import KgeLearner
-from secure_kg.learning.learner import TrainStats
+from secure_kg.learning.learner import Settings, TrainStats
 from secure_kg.runs.outcome import ServerOutcome
 from secure_kg.runs.run_folder import RunFolder
 from secure_kg.runs.summary import summarise
@@ -42,7 +43,6 @@ CLIENTS: Final = 5
 VICTIM: Final = 3
 COLLUDER: Final = 1
 _JOIN_SECONDS: Final = 60.0
-_SLICE: Final = 0.05
 SMALL: Final = TrainingConfig(dim=8, negatives=14, batch_size=512, local_epochs=1, lr=0.01)
 
 Rows = npt.NDArray[np.float32]
@@ -70,7 +70,7 @@ def stage_config(**changes: Any) -> RunConfig:
 class WatchedTrainer(KgeLearner):
     """A trainer that lets the judge see what its client holds."""
 
-    def __init__(self, graph: ClientGraph, config: RunConfig, number: int) -> None:
+    def __init__(self, graph: ClientGraph, config: Settings, number: int) -> None:
         super().__init__(graph, config.training, torch.device("cpu"), config.seed, number)
         self.trained: dict[int, Rows] = {}
         """By round: the relations' rows after its epochs, which are what its client contributes."""
@@ -101,11 +101,9 @@ class _Gone(Exception):
 class _ClientTransport(InProcessTransport):
     """Ends with the server, as processes of one job do, or with its first masked input of the round `vanishes_in`."""
 
-    def __init__(
-        self, network: InProcessNetwork, party: PartyId, over: threading.Event, vanishes_in: int | None
-    ) -> None:
+    def __init__(self, network: InProcessNetwork, party: PartyId, vanishes_in: int | None) -> None:
         super().__init__(network, party, [SERVER])
-        self._over, self._last = over, vanishes_in
+        self._last = vanishes_in
 
     def _post(self, to: PartyId, frame: Frame) -> None:
         if self._round == self._last and self._phase.startswith("masked input/"):
@@ -113,12 +111,10 @@ class _ClientTransport(InProcessTransport):
         super()._post(to, frame)
 
     def _take(self, senders: Collection[PartyId], deadline: Deadline) -> tuple[PartyId, Frame] | None:
-        while True:
-            taken = super()._take(senders, Deadline.after(min(_SLICE, deadline.remaining())))
-            if taken is not None or deadline.expired:
-                return taken
-            if self._over.is_set():
-                raise _Gone
+        try:
+            return super()._take(senders, deadline)
+        except PeerLost:  # no error of the protocol: the process of this client would be ended
+            raise _Gone from None
 
 
 @dataclass
@@ -147,10 +143,7 @@ class _Job:
 
     config: RunConfig
     folder: RunFolder
-    network: InProcessNetwork
     session: Session
-    over: threading.Event = field(default_factory=threading.Event)
-    """Set when the server is no longer there."""
 
 
 class Stage:
@@ -163,10 +156,12 @@ class Stage:
         graphs: list[ClientGraph] | None = None,
         vanishes: tuple[int, int] | None = None,
         earlier: "Stage | None" = None,
+        trainer: type[WatchedTrainer] = WatchedTrainer,
     ) -> None:
         """`path`: an empty folder; the run's own is `run` in it. `vanishes`: client and round in which it is lost.
 
         `earlier`: another run of the same clients, whose identities they have still, with what lies beside them.
+        `trainer`: what clients learn with.
         """
         self.config, self.path, self.run = config, path, path / "run"
         count = config.clients or 0
@@ -174,7 +169,7 @@ class Stage:
         self.sessions: list[Session] = []
         self.directory: Mapping[PartyId, bytes] | None = None
         self._credentials: dict[int, Credentials] = {}
-        self._vanishes = vanishes
+        self._vanishes, self._trainer = vanishes, trainer
         self.keys: Path = earlier.keys if earlier is not None else path / "keys"
         if earlier is not None:
             self.directory, self._credentials = earlier.directory, earlier._credentials
@@ -199,42 +194,33 @@ class Stage:
         session = Session(self.path / f"notebook-{len(self.sessions) + 1}.bin")
         self.sessions.append(session)
         cheat.begin(self)
-        job = _Job(config, folder, InProcessNetwork(len(self.graphs)), session)
-        parts = [partial(self._serve, cheat, job)]
-        parts += [partial(self._take_part, number, job) for number in range(1, len(self.graphs) + 1)]
-        threads = [
-            threading.Thread(target=part, name=thread_name(number), daemon=True) for number, part in enumerate(parts)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(_JOIN_SECONDS)
-            if thread.is_alive():
-                job.over.set()
-                thread.join(_JOIN_SECONDS)
+        job = _Job(config, folder, session)
+
+        def endpoint(network: InProcessNetwork, party: PartyId) -> Transport:
+            if party == SERVER:
+                return Meddling(network.endpoint(SERVER), cheat, session.notebook)
+            client, in_round = self._vanishes if self._vanishes is not None else (SERVER, None)
+            return _ClientTransport(network, party, in_round if client == party else None)
+
+        clients = {PartyId(number): partial(self._take_part, job) for number in range(1, len(self.graphs) + 1)}
+        ended = run_in_process(partial(self._serve, cheat, job), clients, endpoint=endpoint, seconds=_JOIN_SECONDS)
+        if (problem := ended.server.error) is not None:
+            session.server_error = "died" if isinstance(problem, ServerDied) else f"{type(problem).__name__}: {problem}"
         return session
 
-    def _serve(self, cheat: Cheat, job: _Job) -> None:
-        try:
-            with Meddling(job.network.endpoint(SERVER), cheat, job.session.notebook) as transport:
-                cheat.server_object = cheat.server(job.config, transport, job.folder, lambda line: None)
-                job.session.outcome = cheat.server_object.run()
-                job.folder.write_summary(summarise(job.config, job.session.outcome, job.folder))
-        except ServerDied:
-            job.session.server_error = "died"
-        except Exception as problem:
-            job.session.server_error = f"{type(problem).__name__}: {problem}"
-        finally:
-            job.over.set()
+    @staticmethod
+    def _serve(cheat: Cheat, job: _Job, transport: Transport) -> None:
+        cheat.server_object = cheat.server(job.config, transport, job.folder, lambda line: None)
+        job.session.outcome = cheat.server_object.run()
+        job.folder.write_summary(summarise(job.config, job.session.outcome, job.folder))
 
-    def _take_part(self, number: int, job: _Job) -> None:
-        last = self._vanishes[1] if self._vanishes is not None and self._vanishes[0] == number else None
-        transport = _ClientTransport(job.network, PartyId(number), job.over, last)
+    def _take_part(self, job: _Job, transport: Transport) -> None:
+        number = int(transport.party)
         client = job.session.clients[number] = FederationClient(job.config, transport, len(self.graphs))
         graph = self.graphs[number - 1]
         try:
             client.greet()
-            trainer = job.session.trainers[number] = WatchedTrainer(graph, job.config, number)
+            trainer = job.session.trainers[number] = self._trainer(graph, job.config, number)
             own, credentials = job.folder.client(number), self._credentials.get(number)
             # Against an active server the record of openings lies beside the identity.
             record = self.keys / f"client-{number}.record" if credentials is not None else None

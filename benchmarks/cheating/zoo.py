@@ -34,6 +34,7 @@ _ENTRIES: Final = (
     *around_sums.of_records(),
     *around_sums.of_absences(),
     *between_sums.of_training(),
+    *between_sums.of_duties(),
     *between_sums.of_results(),
     *between_sums.of_beginnings(),
 )

@@ -150,4 +150,4 @@ def _command(cell: Cell, arguments: Sequence[str]) -> tuple[str, ...]:
     ranks = cell.clients + 1
     if cell.strategy == "entire":
         return (sys.executable, "-m", "launch.entire", "-n", str(ranks), *arguments)
-    return tuple(mpirun_command("launch.fedr_secagg", ranks, arguments))
+    return tuple(mpirun_command(ranks, ["launch.fedr_secagg", *arguments]))

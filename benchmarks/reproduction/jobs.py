@@ -14,14 +14,17 @@ import time
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import ClassVar, Final
+
+import msgspec
 
 from benchmarks.reproduction.cells import Cell, Job
 from benchmarks.reproduction.provenance import commit
 from launch.hosts.supervisor import die_with_parent
 from secure_kg.federation.plan.settings import flag
 from secure_kg.foundation.errors import UserError
-from secure_kg.runs.run_folder import read_json, write_json
+from secure_kg.runs.records.record import Record
+from secure_kg.runs.run_folder import read_record, write_json
 
 _LOOK_EVERY: Final = 0.1
 _SECONDS_TO_END: Final = 10.0
@@ -49,9 +52,32 @@ def command_for(job: Job) -> tuple[str, ...]:
     return job.resume if _has_begun(job) else job.start
 
 
-def spent(job: Job) -> dict[str, Any]:
-    """What was spent on the run in all sessions; empty if nothing was recorded."""
-    return read_json(job.record) if job.record.exists() else {}
+class Session(Record, kw_only=True, frozen=True):
+    """One call of a run's command."""
+
+    kind: ClassVar[str] = "record of a session"
+
+    command: str = ""
+    seconds: float = 0.0
+    peak_memory_mb: float = 0.0
+    exit_code: int | None = None
+    commit: str | None = None
+
+
+class Spent(Record, kw_only=True, frozen=True):
+    """What was spent on a run in all sessions."""
+
+    kind: ClassVar[str] = "record of what was spent on a run"
+
+    command: str | None = None
+    seconds: float | None = None
+    peak_memory_mb: float | None = None
+    sessions: list[Session] = msgspec.field(default_factory=list)
+
+
+def spent(job: Job) -> Spent:
+    """Without any values if nothing was recorded."""
+    return read_record(job.record, Spent) if job.record.exists() else Spent()
 
 
 def run_all(
@@ -148,22 +174,21 @@ class _Running:
         """Write down what the session cost, and tell how it ended."""
         self._log.close()
         seconds = time.monotonic() - self.began
-        session: dict[str, Any] = {
-            "command": shlex.join(self.command),
-            "seconds": seconds,
-            "peak_memory_mb": self._peak_mb,
-        }
-        session |= {"exit_code": self._code, "commit": self._commit}
-        before = spent(self.job)
-        write_json(
-            self.job.record,
-            {
-                "command": before.get("command", shlex.join(self.job.start)),
-                "seconds": before.get("seconds", 0.0) + seconds,
-                "peak_memory_mb": max(before.get("peak_memory_mb", 0.0), self._peak_mb),
-                "sessions": [*before.get("sessions", []), session],
-            },
+        session = Session(
+            command=shlex.join(self.command),
+            seconds=seconds,
+            peak_memory_mb=self._peak_mb,
+            exit_code=self._code,
+            commit=self._commit,
         )
+        before = spent(self.job)
+        so_far = Spent(
+            command=before.command if before.command is not None else shlex.join(self.job.start),
+            seconds=(before.seconds or 0.0) + seconds,
+            peak_memory_mb=max(before.peak_memory_mb or 0.0, self._peak_mb),
+            sessions=[*before.sessions, session],
+        )
+        write_json(self.job.record, so_far.to_json())
         if self._code == 0 and self.job.result.exists():
             return Outcome("finished", None, seconds)
         if interrupted:

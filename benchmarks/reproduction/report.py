@@ -21,15 +21,15 @@ def build(
     """`name` is the table's; `command` the whole command line."""
     table = request.table
     differences = [*_differences(request, results)]
-    sessions = [session for result in results for session in result.spent.get("sessions", [])]
+    sessions = [session for result in results for session in result.spent.sessions]
     return {
         "table": name,
         "title": table.title,
         "command": command,
         "commit": commit,
-        "commits_of_runs": sorted({session["commit"] for session in sessions if session.get("commit")}),
+        "commits_of_runs": sorted({session.commit for session in sessions if session.commit}),
         "date": date,
-        "seconds_spent": sum(result.spent.get("seconds", 0.0) for result in results),
+        "seconds_spent": sum(result.spent.seconds or 0.0 for result in results),
         "settings": dataclasses.asdict(request.settings) | {"aggregation": request.aggregation, "alignment": "psu"},
         "deviations": table.settings.deviations(request.settings),
         "notes": [*table.notes, *_seed_notes(request)],
@@ -71,9 +71,9 @@ def _cells(request: Request, results: Sequence[Result]) -> Iterator[Record]:
                     "strategy": strategy,
                     "paper": {metric: figure for metric, figure in printed.items() if figure is not None},
                     "ours": ours,
-                    "rounds": _mean([run.about["rounds"] for run in done if "rounds" in run.about]),
-                    "best_round": _mean([run.about["best_round"] for run in done if "best_round" in run.about]),
-                    "seconds_per_run": _mean([run.spent["seconds"] for run in done if "seconds" in run.spent]),
+                    "rounds": _mean([run.about.rounds for run in done if run.about.rounds is not None]),
+                    "best_round": _mean([run.about.best_round for run in done if run.about.best_round is not None]),
+                    "seconds_per_run": _mean([run.spent.seconds for run in done if run.spent.seconds is not None]),
                     "states": {str(run.cell.seed): run.outcome.state for run in runs},
                 }
 

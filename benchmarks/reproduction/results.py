@@ -1,19 +1,64 @@
 """Results of a finished run, in one form for training runs and fusions."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import ClassVar
+
+import msgspec
 
 from benchmarks.reproduction.cells import Cell, Job
-from benchmarks.reproduction.jobs import Outcome, spent
+from benchmarks.reproduction.jobs import Outcome, Spent, spent
 from benchmarks.reproduction.tables import ALL
-from secure_kg.runs.run_folder import read_json
+from secure_kg.runs.records.events import Dropout
+from secure_kg.runs.records.fusion import FusionOptions, FusionRecord
+from secure_kg.runs.records.record import Figures, Record
+from secure_kg.runs.run_folder import read_record
 
 _METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
-_ABOUT_THE_RUN = (
-    "seconds_total", "rounds", "best_round", "valid_mrr", "both_sides", "test_triples", "test_clients",
-    "number_of_clients", "dropouts", "bytes_up", "bytes_down", "leaky_split", "split_blemishes",
-)  # fmt: skip
+Unset = msgspec.UnsetType
+
+
+class About(Record, kw_only=True, frozen=True):
+    """What a report tells of a run beside its figures; a summary of an earlier version may lack some of it."""
+
+    kind: ClassVar[str] = "record of a run"
+    absent: ClassVar[frozenset[str]] = frozenset({"rounds", "best_round"})
+
+    seconds_total: float | Unset = msgspec.UNSET
+    rounds: int | None = None
+    best_round: int | None = None
+    valid_mrr: float | Unset | None = msgspec.UNSET
+    both_sides: Figures | Unset | None = msgspec.UNSET
+    test_triples: int | Unset | None = msgspec.UNSET
+    test_clients: int | Unset = msgspec.UNSET
+    number_of_clients: int | Unset = msgspec.UNSET
+    dropouts: list[Dropout] | Unset = msgspec.UNSET
+    bytes_up: int | Unset = msgspec.UNSET
+    bytes_down: int | Unset = msgspec.UNSET
+    leaky_split: dict[str, int] | Unset | None = msgspec.UNSET
+    split_blemishes: dict[str, int] | Unset | None = msgspec.UNSET
+    fusion_settings: FusionOptions | Unset | None = msgspec.UNSET
+
+
+class ClientPart(Record, kw_only=True, frozen=True):
+    """Figures of one client."""
+
+    kind: ClassVar[str] = "result of a client"
+    opened: ClassVar[tuple[str, ...]] = ("figures",)
+
+    client: int
+    test_triples: int | None = None
+    figures: Figures = msgspec.field(default_factory=dict)
+
+
+class TrainedRun(Record, kw_only=True, frozen=True):
+    """A summary of whatever version, as far as a report reads it."""
+
+    kind: ClassVar[str] = "summary of a run"
+    opened: ClassVar[tuple[str, ...]] = ("items",)
+    nested: ClassVar[dict[str, type[Record]]] = {"clients": ClientPart}
+
+    clients: list[ClientPart] = msgspec.field(default_factory=list)
+    items: Figures = msgspec.field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +70,11 @@ class Result:
     outcome: Outcome
     metrics: dict[str, dict[str, float]] = field(default_factory=dict)
     """By part (`all`, `client 1`, ...), tail side."""
-    about: dict[str, Any] = field(default_factory=dict)
-    clients: list[dict[str, Any]] = field(default_factory=list)
-    spent: dict[str, Any] = field(default_factory=dict)
+    about: About = field(default_factory=About)
+    clients: list[ClientPart] = field(default_factory=list)
+    spent: Spent = field(default_factory=Spent)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Figures:
         cell = self.cell
         return {
             "run": self.folder,
@@ -40,13 +85,13 @@ class Result:
             "seed": cell.seed,
             "state": self.outcome.state,
             "error": self.outcome.error,
-            "command": self.spent.get("command"),
-            "seconds_spent": self.spent.get("seconds"),
-            "sessions": len(self.spent.get("sessions", [])),
-            "peak_memory_mb": self.spent.get("peak_memory_mb"),
-            **self.about,
+            "command": self.spent.command,
+            "seconds_spent": self.spent.seconds,
+            "sessions": len(self.spent.sessions),
+            "peak_memory_mb": self.spent.peak_memory_mb,
+            **self.about.to_json(),
             **self.metrics.get(ALL, {}),
-            "per_client": self.clients,
+            "per_client": [client.to_json() for client in self.clients],
         }
 
 
@@ -54,30 +99,31 @@ def read_result(job: Job, outcome: Outcome) -> Result:
     """From the run's own files; a run that is not finished has no figures."""
     if outcome.state != "finished":
         return Result(job.cell, job.folder.name, outcome, spent=spent(job))
-    summary = read_json(job.result)
-    clients = [
-        {"client": number, "test_triples": values.get("test_triples"), **_metrics(values)}
-        for number, values in _clients(summary)
-    ]
-    metrics = {f"client {client['client']}": _metrics(client) for client in clients} | {ALL: _metrics(summary)}
-    about = {name: summary[name] for name in _ABOUT_THE_RUN if name in summary}
-    if job.needs:
-        about |= {"fusion_settings": summary.get("settings"), "both_sides": _figures(summary).get("both_sides")}
+    clients, total, about = _fusion(job) if job.needs else _training(job)
+    metrics = {f"client {client.client}": client.figures for client in clients} | {ALL: total}
     return Result(job.cell, job.folder.name, outcome, metrics, about, clients, spent(job))
 
 
-def _metrics(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name in _METRICS if isinstance(value := _figures(values).get(name), float | int)}
+def _training(job: Job) -> tuple[list[ClientPart], dict[str, float], About]:
+    run = read_record(job.result, TrainedRun)
+    clients = [
+        ClientPart(client=one.client, test_triples=one.test_triples, figures=_metrics(one.figures))
+        for one in run.clients
+    ]
+    return clients, _metrics(run.items), About.from_json(run.items, job.result)
 
 
-def _figures(values: dict[str, Any]) -> dict[str, Any]:
-    """`values` themselves, or those of the fused model in them: a fusion has `all`, and in it `fused` beside others."""
-    for inner in (ALL, "fused"):
-        if isinstance(values.get(inner), dict):
-            return _figures(values[inner])
-    return values
+def _fusion(job: Job) -> tuple[list[ClientPart], dict[str, float], About]:
+    """Figures of the fused models."""
+    fusion = read_record(job.result, FusionRecord)
+    clients = [
+        ClientPart(client=one.client, test_triples=one.test_triples, figures=_metrics(one.fused))
+        for one in fusion.clients
+    ]
+    fused = fusion.all.fused
+    about = About(fusion_settings=fusion.settings, both_sides=fused.get("both_sides"))
+    return clients, _metrics(fused), about
 
 
-def _clients(summary: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
-    for values in summary.get("clients", []):
-        yield int(values["client"]), values
+def _metrics(figures: Figures) -> dict[str, float]:
+    return {name: value for name in _METRICS if isinstance(value := figures.get(name), float | int)}

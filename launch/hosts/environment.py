@@ -31,8 +31,10 @@ def local_rank() -> int:
     return _number(_LOCAL_RANK) or 0
 
 
-def mpirun_command(module: str, ranks: int, argv: Sequence[str]) -> list[str]:
-    """How to start `module` under mpirun: the one beside this Python if there is one.
+def mpirun_command(ranks: int, restart: Sequence[str]) -> list[str]:
+    """How to start a module under mpirun: the one beside this Python if there is one.
+
+    `restart`: the module and its arguments.
 
     Ranks look for modules where this process does: one that was started by the console script does not look in the
     current folder, where a file may have the name of a package.
@@ -42,7 +44,7 @@ def mpirun_command(module: str, ranks: int, argv: Sequence[str]) -> list[str]:
     if found is None:
         raise UserError("no mpirun found: install the mpich wheel (pip install mpich) or run `make setup`")
     here = {"", os.getcwd()} & set(sys.path)
-    return [found, "-n", str(ranks), sys.executable, *([] if here else ["-P"]), "-m", module, *argv]
+    return [found, "-n", str(ranks), sys.executable, *([] if here else ["-P"]), "-m", *restart]
 
 
 def _number(names: Sequence[str]) -> int | None:

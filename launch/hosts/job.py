@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.invocation import command
 
 if TYPE_CHECKING:
     from secure_kg.federation.server.serve import Show
@@ -40,11 +41,13 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A plan, and the command that made it: `python -m <module> <arguments>` starts the same job again."""
+    """A plan, and the command that made it."""
 
     plan: Plan
-    module: str
-    arguments: tuple[str, ...]
+    typed: str
+    """The command line as the user types it."""
+    restart: tuple[str, ...]
+    """What follows `python -m` to start the same job again: a module and its arguments."""
     show: "Show"
     """Tells the user the result of the run; for the process of the server."""
 
@@ -60,7 +63,7 @@ def for_clients(plan: Plan, clients: int) -> Plan:
 def require_divided(plan: Plan) -> None:
     """Refuse data of one client: there is no federation of one."""
     if plan.config.by == "whole":
-        raise UserError("--by whole is one client alone, not a federation: use python -m launch.entire")
+        raise UserError(f"--by whole is one client alone, not a federation: use {command('launch.entire')}")
 
 
 def new_run_path(config: RunConfig) -> Path:

@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from launch.hosts import environment, supervisor
@@ -59,12 +60,12 @@ def start_under_mpirun(job: "Job") -> int:
     """Run the same command again under mpirun and give back its exit code."""
     from launch.hosts.job import for_clients, require_divided
 
-    ranks, shown = job.plan.parties, " ".join(job.arguments)
+    ranks = job.plan.parties
     _check_ranks(ranks)
     require_divided(job.plan)
     for_clients(job.plan, ranks - 1)
-    command = environment.mpirun_command(job.module, ranks, job.arguments)
-    say(f"starting 1 server and {ranks - 1} clients: mpirun -n {ranks} python -m {job.module} {shown}".rstrip())
+    command = environment.mpirun_command(ranks, job.restart)
+    say(f"starting 1 server and {ranks - 1} clients: mpirun -n {ranks} {job.typed}")
     # A session of its own: Ctrl-C in a terminal would otherwise reach mpirun and every rank as well.
     process = subprocess.Popen(command, start_new_session=True, preexec_fn=supervisor.die_with_parent)
     received: list[int] = []
@@ -143,12 +144,14 @@ def _serve(plan: "Plan", transport: "Transport", show: "Show") -> bool:
     """The server's part; whether every client is there at the end."""
     from launch.hosts.job import new_run_path
     from secure_kg.federation.server.serve import serve
+    from secure_kg.runs.run_folder import discard_late_files, new_folders
 
     path = plan.out if plan.out is not None else new_run_path(plan.config)
+    new = new_folders(path)
     try:
         return serve(plan.config, transport, path, resume=plan.resume, report=say, show=show).complete
     except (UserError, ProtocolError, InternalError) as problem:
-        _leave(str(problem))
+        _leave(str(problem), lambda: discard_late_files(path, new))
 
 
 def _take_part(plan: "Plan", transport: "Transport", clients: int) -> bool:
@@ -197,13 +200,13 @@ def _finalize(code: int) -> None:
     supervisor.report_finished()
 
 
-def _leave(reason: str) -> NoReturn:
+def _leave(reason: str, last_step: Callable[[], None] | None = None) -> NoReturn:
     fail(reason)
-    _end_all(2)
+    _end_all(2, last_step)
 
 
-def _end_all(code: int) -> NoReturn:
-    """End every rank, those that hang or are stopped too."""
+def _end_all(code: int, last_step: Callable[[], None] | None = None) -> NoReturn:
+    """End every rank, those that hang or are stopped too. `last_step` is done right before that."""
     from mpi4py import MPI
 
     sys.stdout.flush()
@@ -212,5 +215,7 @@ def _end_all(code: int) -> NoReturn:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.dup2(nowhere, sys.stderr.fileno())  # MPI's own line would only repeat ours
+    if last_step is not None:
+        last_step()
     MPI.COMM_WORLD.Abort(code)
     os._exit(code)

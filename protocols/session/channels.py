@@ -1,4 +1,4 @@
-"""PairSecrets between clients: one key per pair and session, from which all encryption between them derives.
+"""Channels between clients: one key per pair and session, from which all encryption between them derives.
 
 Parties:     n clients, 1 server that relays.
 Adversary:   the server, semi-honest; or active, where clients sign their keys under pinned identities (`Credentials`).

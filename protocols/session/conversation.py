@@ -63,12 +63,12 @@ class Abort(wire.Message, frozen=True):
 
 @wire.message(0x0003)
 class LeaveOut(wire.Message, frozen=True):
-    """Server to client: you were silent for too long, the others go on. Say when you are back."""
+    """Server to client: you missed a deadline, and the others go on. Send `Back` when you can take part again."""
 
 
 @wire.message(0x0004)
 class Back(wire.Message, frozen=True):
-    """Client to server: I have heard that I was left out, and can take part again."""
+    """Client to server: I know that I was excluded, and can take part again."""
 
 
 @wire.message(0x0005)
@@ -91,7 +91,7 @@ class Conversation:
         self.transport = transport
         self.session, self.greeting = session, greeting
         self.late_messages = 0
-        self._given_up: set[tuple[RoundId, str]] = set()
+        self._abandoned: set[tuple[RoundId, str]] = set()
         self._largest = wire.SMALL_FRAME_BYTES
 
     def admit(self, frame_bytes: int) -> None:
@@ -102,14 +102,18 @@ class Conversation:
         """
         self._largest = max(self._largest, min(frame_bytes, wire.MAX_FRAME_BYTES))
 
+    def abandoned(self, round_id: RoundId) -> frozenset[str]:
+        """Purposes of the sums of a round that are known to have been abandoned, also while another was awaited."""
+        return frozenset(purpose for number, purpose in self._abandoned if number == round_id)
+
     def send(self, to: PartyId, message: wire.Message, round_id: RoundId) -> None:
         self.transport.send(to, wire.encode(message, self.session, round_id))
 
     def broadcast(self, to: Collection[PartyId], message: wire.Message, round_id: RoundId) -> set[PartyId]:
-        """The same message to several parties, serialised once; returns those that have stopped taking any."""
+        """The same message to several parties, serialised once; returns the parties that take no messages any more."""
         lost = set[PartyId]()
         if isinstance(message, Abandon):
-            self._given_up.add((round_id, message.purpose))
+            self._abandoned.add((round_id, message.purpose))
         if not to:
             return lost
         frame = wire.encode(message, self.session, round_id)
@@ -121,7 +125,7 @@ class Conversation:
         return lost
 
     def deliver(self, messages: dict[PartyId, M], round_id: RoundId) -> set[PartyId]:
-        """To each party its own message; returns those that do not take it because they have stopped taking any."""
+        """To each party its own message; returns the parties that take no messages any more."""
         lost = set()
         for party, message in sorted(messages.items()):
             try:
@@ -131,7 +135,7 @@ class Conversation:
         return lost
 
     def abort(self, to: Collection[PartyId], reason: str, round_id: RoundId) -> None:
-        """Tell everyone who listens that the session is over; never waits for one who does not."""
+        """Tell all parties that the session is over, without waiting for any that do not listen."""
         listening = [party for party in to if not self.transport.busy(party)]
         self.broadcast(listening, Abort(reason[:MAX_REASON]), round_id)
 
@@ -191,7 +195,7 @@ class Conversation:
         `purpose`: the sum it belongs to; if one of them abandons that instead, `SumAbandoned`.
         """
         started = time.monotonic()
-        missing, answered, last_given_up = set(senders), list[float](), 0.0
+        missing, answered, last_dropout = set(senders), list[float](), 0.0
         while missing:
             limits = {party: patience.limit(step, party, answered, len(senders)) for party in missing}
             answer, late = None, set[PartyId]()
@@ -206,8 +210,8 @@ class Conversation:
             if answer is None:
                 missing -= late
                 for party in late:
-                    patience.give_up(step, party, started)
-                    last_given_up = time.monotonic() - started
+                    patience.note_dropout(step, party, started)
+                    last_dropout = time.monotonic() - started
                 continue
             sender = answer[0]
             seconds = time.monotonic() - started
@@ -215,10 +219,10 @@ class Conversation:
             patience.note(step, sender, seconds)
             missing.discard(sender)
             yield answer  # and forget it: of large messages there must not be two while the next one is awaited
-        patience.seconds_in_vain += max(0.0, last_given_up - max(answered, default=0.0))
+        patience.seconds_in_vain += max(0.0, last_dropout - max(answered, default=0.0))
 
     def came_back(self, party: PartyId) -> bool:
-        """Whether a party that was left out has said `Back`. What it sent before that is late and dropped."""
+        """Whether a dropout has sent `Back`. What it sent before that is late and dropped."""
         for _ in range(_MOST_AT_ONCE):  # one that sends without end must not keep us
             try:
                 _, frame = self.transport.receive([party], Deadline.after(0.0), self._largest)
@@ -257,13 +261,15 @@ class Conversation:
                 envelope.round == round_id and self._is_left_over(message, round_id, purpose)
             ):
                 self.late_messages += 1
+                if isinstance(message, Abandon) and sender == SERVER and envelope.round == round_id:
+                    self._note_abandoned(round_id, message.purpose)
                 # What is here already counts after the deadline too, but one that sends without end must not keep us.
                 late[sender] += deadline.expired
                 if late[sender] >= _MOST_AT_ONCE:
                     heard.discard(sender)
                 continue
             if isinstance(message, Abandon) and envelope.round == round_id:
-                self._given_up.add((round_id, message.purpose))
+                self._abandoned.add((round_id, message.purpose))
                 if sender == SERVER:
                     raise SumAbandoned(_printable(message.reason))
                 raise SumRefused(f"{party_names([sender])}: {_printable(message.reason)}")
@@ -275,12 +281,18 @@ class Conversation:
             return sender, message
         raise DeadlineExpired(f"no message from {party_names(senders)} in time")
 
+    def _note_abandoned(self, round_id: RoundId, purpose: str) -> None:
+        """Of this round alone, and no more than a round can have: a server that says so without end fills nothing."""
+        self._abandoned = {one for one in self._abandoned if one[0] == round_id}
+        if len(self._abandoned) < _MOST_AT_ONCE:
+            self._abandoned.add((round_id, purpose))
+
     def _is_left_over(self, message: wire.Message, round_id: RoundId, purpose: str | None) -> bool:
-        """Whether a message of this round belongs to a sum abandoned, or gives up another one than is awaited."""
+        """Whether a message of this round is about an abandoned sum, or abandons another sum than the awaited one."""
         about = getattr(message, "purpose", None)
         if about is None or about == purpose:
             return False
-        return isinstance(message, Abandon) or (round_id, about) in self._given_up
+        return isinstance(message, Abandon) or (round_id, about) in self._abandoned
 
     def _open(self, sender: PartyId, frame: wire.Frame) -> wire.Envelope:
         try:

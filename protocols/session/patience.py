@@ -6,7 +6,7 @@ of those who have answered this time, whichever is more; never less than `grace`
 In its first answer to a step, when it is not known how much data it has, a party may take six times as long as that.
 While neither is known (a first step that half of the parties have not answered yet) it may take `longest`.
 
-Misuse: a limit decides who counts as silent and nothing else. It is a party's own clock and never a peer's word.
+Misuse: a limit decides who counts as a dropout and nothing else. It is a party's own clock and never a peer's word.
 """
 
 import statistics
@@ -19,7 +19,7 @@ from protocols.foundation.identifiers import PartyId
 
 FACTOR: Final = 5.0
 _STRANGER: Final = 6.0  # clients of one federation may differ that much in size beyond the usual factor
-_REMEMBERED: Final = 4  # one long pause must not make a party unhurried for ever
+_REMEMBERED: Final = 4  # one long pause must not lengthen a party's limit for ever
 
 
 class Patience:
@@ -28,9 +28,9 @@ class Patience:
     def __init__(self, longest: float, grace: float, factor: float = FACTOR) -> None:
         self._longest, self._grace, self._factor = longest, min(grace, longest), factor
         self._seen: dict[tuple[str, PartyId], deque[float]] = defaultdict(lambda: deque(maxlen=_REMEMBERED))
-        self._given_up: dict[PartyId, tuple[str, float]] = {}
+        self._dropouts: dict[PartyId, tuple[str, float]] = {}
         self.seconds_in_vain = 0.0
-        """Spent waiting for those alone who did not answer in the end."""
+        """Time in which only dropouts were waited for."""
 
     @classmethod
     def fixed(cls, seconds: float) -> "Patience":
@@ -38,7 +38,10 @@ class Patience:
         return cls(seconds, seconds)
 
     def limit(self, step: str, party: PartyId, answered: Sequence[float], asked: int) -> float:
-        """Seconds that `party` may take for `step`, of whose `asked` parties some have `answered` after so long."""
+        """Seconds that `party` may take for `step`.
+
+        `answered`: the seconds of those who have answered already, of `asked` parties in all.
+        """
         own = self._seen[step, party]
         known = [*own]
         if answered and 2 * len(answered) >= asked:
@@ -52,12 +55,12 @@ class Patience:
         """Remember how long an answer took."""
         self._seen[step, party].append(seconds)
 
-    def give_up(self, step: str, party: PartyId, started: float) -> None:
+    def note_dropout(self, step: str, party: PartyId, started: float) -> None:
         """Remember since when (on the monotonic clock) the answer of `party` has been due."""
-        self._given_up[party] = step, started
+        self._dropouts[party] = step, started
 
     def returned(self, party: PartyId) -> None:
-        """A party that was given up is back: it took until now, and may take as long the next time."""
-        step, started = self._given_up.pop(party, (None, 0.0))
+        """A dropout is back: its answer took until now, and may take as long the next time."""
+        step, started = self._dropouts.pop(party, (None, 0.0))
         if step is not None:
             self.note(step, party, time.monotonic() - started)

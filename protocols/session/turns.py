@@ -1,4 +1,4 @@
-"""Asking clients one after the other until one of them has done what only one has to do."""
+"""Work that one client does for all: clients are asked one after the other until one answers."""
 
 from typing import TypeVar
 
@@ -11,7 +11,7 @@ M = TypeVar("M", bound=wire.Message)
 
 
 def ask_in_turn(session: ServerSession, request: wire.Message, expected: type[M], step: str) -> tuple[PartyId, M]:
-    """Who has answered, and what: the lowest number that does. Those asked in vain are reported as dropouts."""
+    """The first client to answer, by number, and its answer. Those that did not answer are reported as dropouts."""
     for party in sorted(session.present):
         session.patience.note(step, party, 0.0)  # next to no work, and nobody to compare with: it has its grace only
         try:

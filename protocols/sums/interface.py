@@ -122,7 +122,7 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """A sum and whose contributions are in it."""
+    """A sum, and the clients whose contributions are in it."""
 
     total: Total
     contributors: frozenset[PartyId]

@@ -77,7 +77,7 @@ class PlainSumClient(SumClient):
 
 
 class PlainSumServer(SumServer[Collected]):
-    """`min_contributors`: the twin gives up where the secure sum would, so that the two stay comparable."""
+    """`min_contributors`: the twin abandons a sum where the secure sum would, so that the two stay comparable."""
 
     def __init__(self, min_contributors: int = 1) -> None:
         self._min_contributors = min_contributors

@@ -26,7 +26,7 @@ from protocols.sums.terms import SumTerms
 class SumTotal(wire.Message, frozen=True):
     """Server to client: a sum as the server holds it. In secret aggregation it lies under masks that clients remove.
 
-    It may be of an earlier round than the message: a client that was away takes what it has missed.
+    It may be of an earlier round than the message: a dropout that is back takes what it has missed.
     """
 
     purpose: str

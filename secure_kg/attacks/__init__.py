@@ -9,6 +9,7 @@ and returns an `AttackResult` beside what chance gets. Truth never enters an att
     reconstruct             all reconstruction attacks on one client: FedR's tables 1 and 4, and stricter ones
     single_holder           rows in a sum of their own
     differencing            sums subtracted from each other
+    interpolation           sums before and after a dropout, interpolated to it
     static_perturbation     FedCQA's secret aggregation as published, and ours
     weak_seed               masks from seeds of few bits
     extraction              trained rows from answers to chosen queries; tried on real ones by extraction_attempts

@@ -24,6 +24,7 @@ from secure_kg.foundation.seeds import generator
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.models.base import EmbeddingModel, ModelSize
 from secure_kg.models.registry import build_model
+from secure_kg.models.shapes import MODELS
 
 MOST_CANDIDATES: Final = 1 << 23
 _AT_A_TIME: Final = 1 << 20
@@ -118,8 +119,8 @@ def _best(
 
 
 def scorer(training: TrainingConfig) -> EmbeddingModel:
-    """A model without rows of its own, for its score. TransM's weights are the target's secret: TransE stands in."""
-    name = "TransE" if training.model == "TransM" else training.model
+    """A model without rows of its own, for its score. Weights are the target's secret: TransE stands in for TransM."""
+    name = MODELS[training.model].unweighted or training.model
     size = ModelSize(1, 1, training.dim, training.margin, training.norm)
     model = build_model(name, size, torch.Generator().manual_seed(0))
     return model.requires_grad_(False)

@@ -9,6 +9,9 @@ then take the known relation that is most similar to it by cosine.
     DistMult, ComplEx, RESCAL   f is linear in r and has no maximum. The known relation with the largest f(h, r, t) is
                                 taken itself, which is step 2 over the relations that are known.
 
+A model that is not listed is refused: its relations would be looked for where they are not, and the attack would fail
+for a reason that protects nobody.
+
 Each comes down to one matrix product of evidence [pairs, m] from the entities with keys [relations, m].
 """
 
@@ -20,11 +23,11 @@ import numpy.typing as npt
 
 from secure_kg.attacks.uploads import Places
 from secure_kg.federation.plan.row_sum import Rows
+from secure_kg.foundation.errors import UserError
 from secure_kg.learning.config import TrainingConfig
-from secure_kg.models.shapes import initial_range
+from secure_kg.models.shapes import MODELS, initial_range
 
 _PAIRS_AT_A_TIME: Final = 1 << 13
-_LINEAR: Final = frozenset({"DistMult", "ComplEx", "RESCAL"})
 
 
 def likeliest_relations(heads: Rows, tails: Rows, relations: Rows, training: TrainingConfig) -> Places:
@@ -53,30 +56,40 @@ def nearest(rows: Rows, known: Rows) -> Places:
 
 
 def _evidence(heads: Rows, tails: Rows, training: TrainingConfig) -> npt.NDArray[np.float32]:
-    match training.model:
-        case "DistMult":
+    match MODELS[training.model].relation:
+        case "product":
             return heads * tails
-        case "ComplEx":
+        case "complex product":
             turn = _complex(heads) * _complex(tails).conj()  # Re(h r conj(t)) = Re(r) Re(turn) - Im(r) Im(turn)
             return np.concatenate((turn.real, -turn.imag), axis=1)
-        case "RESCAL":
+        case "matrix":
             outer: npt.NDArray[np.float32] = (heads[:, :, None] * tails[:, None, :]).reshape(len(heads), -1)
             return outer
-        case "RotatE":
+        case "rotation":
             turn = _complex(tails) * _complex(heads).conj()
             turn /= np.maximum(np.abs(turn), np.finfo(np.float32).tiny)
             return np.concatenate((turn.real, turn.imag), axis=1)
-        case _:
+        case "translation":
             return tails - heads
+        case _:
+            raise _refused(training.model)
 
 
 def _keys(relations: Rows, training: TrainingConfig) -> npt.NDArray[np.float32]:
-    if training.model in _LINEAR:
-        return relations
-    if training.model == "RotatE":
-        phase = relations * np.float32(math.pi / initial_range(training.margin, training.dim))
-        return np.concatenate((np.cos(phase), np.sin(phase)), axis=1)
-    return unit_rows(relations)
+    match MODELS[training.model].relation:
+        case "product" | "complex product" | "matrix":  # linear in the relation
+            return relations
+        case "rotation":
+            phase = relations * np.float32(math.pi / initial_range(training.margin, training.dim))
+            return np.concatenate((np.cos(phase), np.sin(phase)), axis=1)
+        case "translation":
+            return unit_rows(relations)
+        case _:
+            raise _refused(training.model)
+
+
+def _refused(model: str) -> UserError:
+    return UserError(f"{model}: no rule says how the rows of this model give a relation away")
 
 
 def _complex(rows: Rows) -> npt.NDArray[np.complex64]:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protocols.alignment.plain import ClearNames, ClearUnion, tag_of
+from protocols.registry import AGGREGATIONS
 from protocols.sums.interface import SumLayout
 from protocols.sums.plain import ClearInput
 from protocols.sums.secagg.messages import MaskedInput
@@ -110,10 +111,11 @@ def upload_layout(config: RunConfig, length: int) -> SumLayout:
     """How the rows in a vector of this length are laid out; all of it follows from public settings."""
     plan = RunPlan(config, config.clients or 1)
     block = plan.aligned_block
-    width = block.width if block is not None else 0
-    possible = config.sum_protocol.possible_entries(length)
-    unions = [entries // (width + 1) for entries in possible if not entries % (width + 1)]
-    if not unions or block is None:
+    if block is None:
+        raise UserError("the transcript has rows, and its run's settings share none")
+    possible = AGGREGATIONS[block.aggregation].possible_entries(length)
+    unions = [entries // (block.width + 1) for entries in possible if not entries % (block.width + 1)]
+    if not unions:
         raise UserError("the transcript has rows of another width than its run's settings")
     return plan.row_layout(block, unions[0])
 

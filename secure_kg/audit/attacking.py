@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from secure_kg.attacks.differencing import counts_by_differencing
+from secure_kg.attacks.interpolation import Interpolation
 from secure_kg.attacks.reconstruct import reconstruct_target
 from secure_kg.attacks.result import AttackResult
 from secure_kg.attacks.single_holder import OpenedRows, lone_rows, score_lone_holders
@@ -26,6 +27,7 @@ class ReadSums:
     def __init__(self) -> None:
         self._valid: list[tuple[frozenset[int], int]] = []
         self._rows: list[OpenedRows] = []
+        self._interpolation = Interpolation()
 
     def take(self, total: OpenedSum) -> None:
         if total.layout is None or total.vector is None:
@@ -35,6 +37,8 @@ class ReadSums:
         if total.purpose == "rows":
             opened = total.layout.decode(total.vector)
             rows = OpenedRows(total.contributors, opened.real.reshape(len(opened.counts), -1), opened.counts)
+            if not total.abandoned:  # else the next round begins elsewhere
+                self._interpolation.take(total.round, rows)
             if self._rows:  # of earlier rounds, which only tell whose a row is, the counts are enough
                 last = self._rows[-1]
                 self._rows[-1] = OpenedRows(last.contributors, np.zeros((0, 0)), last.counts)
@@ -52,6 +56,8 @@ class ReadSums:
             totals = np.array([[count] for _, count in self._valid], dtype=np.int64)
             truth = {client - 1: np.array([count], dtype=np.int64) for client, count in valid.items()}
             results.append(counts_by_differencing(participation, totals, truth))
+        if (interpolated := self._interpolation.result()) is not None:
+            results.append(interpolated)
         return results
 
 

@@ -7,15 +7,16 @@ from typing import Final
 
 from protocols.foundation.identifiers import PartyId
 from secure_kg.attacks.result import AttackResult
+from secure_kg.audit.checks.abandoned_sums import AbandonedSums
 from secure_kg.audit.checks.completeness import Completeness
 from secure_kg.audit.checks.evaluations import Evaluations
 from secure_kg.audit.checks.few_holders import FewHolders
-from secure_kg.audit.checks.giving_up import GivingUp
 from secure_kg.audit.checks.honest_totals import HonestTotals
 from secure_kg.audit.checks.integrity import Integrity
 from secure_kg.audit.checks.keys import Keys
 from secure_kg.audit.checks.openings import BothShares, LateVectors
 from secure_kg.audit.checks.participation import Differences
+from secure_kg.audit.checks.passed_over import PassedOver
 from secure_kg.audit.checks.refusals import Refusals
 from secure_kg.audit.checks.relays import Relays
 from secure_kg.audit.checks.repeated_sums import RepeatedSums
@@ -25,6 +26,7 @@ from secure_kg.audit.checks.same_for_all import SameForAll
 from secure_kg.audit.checks.secrets import Seeds, Weights
 from secure_kg.audit.checks.side_channels import Sizes, Times
 from secure_kg.audit.checks.survivors import OneStory
+from secure_kg.audit.checks.tables_brought import TablesBrought
 from secure_kg.audit.checks.uniformity import Uniformity
 from secure_kg.audit.checks.union_answers import UnionAnswers
 from secure_kg.audit.checks.verdicts import Verdicts
@@ -107,13 +109,15 @@ def checks_for(run: AuditedRun, directory: Mapping[PartyId, bytes] | None) -> li
         BothShares(config, clients),
         LateVectors(config, clients),
         OneStory(config, clients),
-        GivingUp(config, clients),
+        AbandonedSums(config, clients),
         Relays(config, clients),
         Keys(config, clients, directory),
         SameForAll(config, clients),
         HonestTotals(config, clients),
+        TablesBrought(config, clients),
         Resuming(config, clients),
         Evaluations(config, clients),
+        PassedOver(config, clients),
         RepeatedSums(config, clients),
         Refusals(config, clients),
         Verdicts(config, clients),

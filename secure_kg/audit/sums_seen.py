@@ -30,11 +30,11 @@ class SumsSeen(Check):
         self.sums.append(dataclasses.replace(total, vector=None, seeds={}, mask_keys={}))
 
     def findings(self) -> list[Finding]:
-        odd, given_up = Evidence(), Evidence()
+        odd, abandoned = Evidence(), Evidence()
         for total in self.sums:
             if total.problem:
                 ended = (total.round, total.purpose) in self._abandoned or not total.finished
-                (given_up if ended else odd).add(f"round {total.round}, {total.purpose}: {total.problem}")
+                (abandoned if ended else odd).add(f"round {total.round}, {total.purpose}: {total.problem}")
         found = []
         if odd:
             found.append(
@@ -49,13 +49,13 @@ class SumsSeen(Check):
                     "uploads hide.",
                 )
             )
-        if given_up:
+        if abandoned:
             found.append(
                 Finding(
                     "sums-given-up",
                     "info",
                     "Some sums ended without a result",
-                    given_up.told(),
+                    abandoned.told(),
                     "Too few clients were left, one of them refused, or the record ends in the middle. Nothing was "
                     "opened.",
                 )

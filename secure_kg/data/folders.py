@@ -20,6 +20,7 @@ from secure_kg.data.soundness import check_complete, check_split
 from secure_kg.data.triples import PARTS, part_file, read_text, read_triples, shown, write_triples
 from secure_kg.data.vocabulary import decode, encode
 from secure_kg.foundation.errors import DataError
+from secure_kg.foundation.invocation import command
 
 _ORIGIN = "origin.toml"
 
@@ -83,15 +84,23 @@ def _read_origin(path: Path) -> Origin:
         counts = {}
     known = {entry.name for entry in dataclasses.fields(Origin)}
     if counts.keys() != known or not all(type(count) is int and count >= 0 for count in counts.values()):
-        raise DataError(f"{shown(path)}: not a record of counts as python -m launch.partition writes it")
+        raise DataError(f"{shown(path)}: not a record of counts as {command('launch.partition')} writes it")
     return Origin(**counts)
 
 
 def make_empty_folder(path: Path) -> None:
     """Create `path`, or accept it if it is an empty folder; never write among files that are already there."""
+    require_new_or_empty(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
-        if any(path.iterdir()):
+    except OSError as error:
+        raise DataError(f"{shown(path)}: cannot be created ({error.strerror})") from None
+
+
+def require_new_or_empty(path: Path) -> None:
+    """Refuse a folder with files in it, before work that may take minutes."""
+    try:
+        if path.exists() and any(path.iterdir()):
             raise DataError(f"{shown(path)}: exists and is not empty")
     except OSError as error:
         raise DataError(f"{shown(path)}: cannot be created ({error.strerror})") from None

@@ -4,7 +4,7 @@ For simulations and tests. Each party gets its own end of an in-process network 
 of its own; frames are copied, so that no party shares memory with another. Nothing is protected: whoever runs this
 reads all clients' data.
 
-A client that raises is silence to the others, as one whose process has died. Clients that wait for a server that has
+A client that raises is a dropout to the others, as one whose process has died. Clients that wait for a server that has
 ended get `PeerLost` at once; among processes they would be ended with the job.
 """
 
@@ -34,7 +34,7 @@ class Ended(Generic[T]):
 
     @property
     def hangs(self) -> bool:
-        """Whether its thread is running still."""
+        """Whether its thread is still running."""
         return not self.values and self.error is None
 
     def result(self) -> T:

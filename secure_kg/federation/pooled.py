@@ -29,7 +29,7 @@ _NEVER: Final = 1e9  # seconds
 
 def run_pooled(config: RunConfig, trainer: PooledTrainer, folder: RunFolder, report: Report) -> ServerOutcome:
     """The whole run. What fails in the client's thread is raised here."""
-    # The two are one process: silence is a long step and never an absence, so nobody is ever left out.
+    # The two are one process: no answer means a long step, so nobody is ever a dropout.
     patient = dataclasses.replace(config, deadline=_NEVER, grace=_NEVER)
 
     def serve(transport: Transport) -> ServerOutcome:

@@ -6,7 +6,6 @@ validation than the better of the two.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -21,6 +20,7 @@ from secure_kg.learning.config import TrainingConfig
 from secure_kg.models.base import EmbeddingModel, ModelSize
 from secure_kg.models.registry import build_model
 from secure_kg.runs.checkpoint import Arrays
+from secure_kg.runs.records.record import Figures
 
 MODELS = ("single", "federated", "fused")
 
@@ -35,7 +35,8 @@ class Ranked:
     def __add__(self, other: "Ranked") -> "Ranked":
         return Ranked(self.tail + other.tail, self.both + other.both)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Figures:
+        """Tail-side figures at the top level, both sides below."""
         return {**self.tail.metrics(), "both_sides": self.both.metrics()}
 
 

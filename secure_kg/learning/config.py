@@ -37,8 +37,8 @@ class TrainingConfig:
                 raise UserError(f"{_flag(name)} must be at least 1")
         if self.dim > MAX_DIM:
             raise UserError(f"--dim must be at most {MAX_DIM}")
-        if self.model == "RESCAL" and self.dim > MAX_MATRIX_DIM:
-            raise UserError(f"--dim must be at most {MAX_MATRIX_DIM} for RESCAL: a relation is a matrix")
+        if MODELS[self.model].has_matrices and self.dim > MAX_MATRIX_DIM:
+            raise UserError(f"--dim must be at most {MAX_MATRIX_DIM} for {self.model}: a relation is a matrix")
         for name in ("margin", "lr"):
             if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
                 raise UserError(f"{_flag(name)} must be a positive number")

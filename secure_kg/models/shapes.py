@@ -1,40 +1,76 @@
-"""Widths and initial range of embedding rows, by model name; free of torch, since the server needs nothing more.
+"""Kinds of embedding models by name: widths of their rows, and where clients find the class. Free of torch.
 
-RotatE and ComplEx live in the complex plane: a row of complex dimension `dim` is stored as real parts, then imaginary
-parts. A RotatE relation is a rotation of modulus one, so only its `dim` phases are stored. A RESCAL relation is a
-matrix, stored row by row.
+The server needs nothing more of a model. RotatE and ComplEx live in the complex plane: a row of complex dimension `dim`
+is stored as real parts, then imaginary parts. A RotatE relation is a rotation of modulus one, so only its `dim` phases
+are stored. A RESCAL relation is a matrix, stored row by row.
 """
+
+from dataclasses import dataclass
+from typing import Final, Literal
 
 from secure_kg.foundation.errors import UserError
 
-MODELS = ("TransE", "RotatE", "DistMult", "ComplEx", "TransM", "RESCAL")
+Relation = Literal["translation", "rotation", "product", "complex product", "matrix", "none"]
+"""How a relation acts on a head in the score; `none`: not at all."""
 
-_WIDTHS = {  # of entities and relations; times dim
-    "TransE": (1, 1),
-    "RotatE": (2, 1),
-    "DistMult": (1, 1),
-    "ComplEx": (2, 2),
-    "TransM": (1, 1),
+
+@dataclass(frozen=True, slots=True)
+class ModelKind:
+    """One kind of model."""
+
+    name: str
+    class_path: str
+    """`module:class`, imported by clients only."""
+    relation: Relation
+    """Attacks invert it."""
+    unweighted: str | None = None
+    """The model with the same score but for weights that only the client knows, if there are such."""
+
+    @property
+    def has_matrices(self) -> bool:
+        """Whether a relation takes the square of the dimension."""
+        return self.relation == "matrix"
+
+    def widths(self, dim: int) -> tuple[int, int]:
+        """Numbers per entity row and per relation row."""
+        entity = 2 * dim if self.relation in ("rotation", "complex product") else dim
+        match self.relation:
+            case "matrix":
+                return entity, dim * dim
+            case "complex product":
+                return entity, 2 * dim
+            case _:
+                return entity, dim
+
+
+MODELS: Final[dict[str, ModelKind]] = {
+    kind.name: kind
+    for kind in (
+        ModelKind("TransE", "secure_kg.models.transe:TransE", "translation"),
+        ModelKind("RotatE", "secure_kg.models.rotate:RotatE", "rotation"),
+        ModelKind("DistMult", "secure_kg.models.distmult:DistMult", "product"),
+        ModelKind("ComplEx", "secure_kg.models.complex:ComplEx", "complex product"),
+        ModelKind("TransM", "secure_kg.models.transm:TransM", "translation", unweighted="TransE"),
+        ModelKind("RESCAL", "secure_kg.models.rescal:RESCAL", "matrix"),
+    )
 }
 
 
-def _widths(model: str, dim: int) -> tuple[int, int]:
-    if model == "RESCAL":
-        return dim, dim * dim
-    if model not in _WIDTHS:
+def model_kind(name: str) -> ModelKind:
+    """`UserError` names the choices."""
+    if name not in MODELS:
         raise UserError(f"unknown model; choose one of {', '.join(MODELS)}")
-    entity, relation = _WIDTHS[model]
-    return entity * dim, relation * dim
+    return MODELS[name]
 
 
 def entity_width(model: str, dim: int) -> int:
     """Numbers per entity row."""
-    return _widths(model, dim)[0]
+    return model_kind(model).widths(dim)[0]
 
 
 def relation_width(model: str, dim: int) -> int:
     """Numbers per relation row."""
-    return _widths(model, dim)[1]
+    return model_kind(model).widths(dim)[1]
 
 
 def initial_range(margin: float, dim: int) -> float:

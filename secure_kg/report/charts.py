@@ -116,7 +116,7 @@ def histogram(counts: Sequence[int], label: str, low: str, high: str) -> Html:
     axis = _line("grid", 0, width, height, height)
     return _svg(
         width,
-        height + 18,
+        height + 24,
         label,
         [*shapes, axis, _text(low, 0, height + 16, "start"), _text(high, width, height + 16, "end")],
     )

@@ -1,14 +1,15 @@
-"""Tables of the documents, rendered from the disclosures of the registered protocols.
+"""Tables and sentences of the documents, rendered from the disclosures of the registered protocols.
 
 A document has them between marker comments: `<!-- rendered: NAME -->` and `<!-- end of NAME -->`. `make tables` writes
 them again, and a test compares.
 """
 
 import re
+import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final
 
-from protocols.foundation.disclosure import SLOTS, Disclosure, Subject, learned
+from protocols.foundation.disclosure import NOTHING, SLOTS, Disclosure, Subject, learned
 from protocols.holders.disclosure import SECRET_COUNT
 from protocols.registry import AGGREGATIONS, ALIGNMENTS, SCORES
 from protocols.session.disclosure import GROUP_KEY
@@ -16,6 +17,7 @@ from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 
 _IN_GENERAL: Final = dict.fromkeys(SLOTS, "") | {"shared": "shared", "least": "N", "others": "N - 1"}
+_WIDTH: Final = 120
 _LEARNED: Final = ("about", "the server learns", "another client learns")
 
 
@@ -29,6 +31,18 @@ def who_learns_what() -> str:
     body.append(["`--strategy local`", "validation and test metrics, participation in sums", "as above", "as above"])
     body.append(["`python -m launch.entire`", "everything", "everything: whoever runs it reads all triples", ""])
     return _table(("choice", *_LEARNED), body)
+
+
+def default_run() -> str:
+    """For the top of README.md: what the server learns in a run of default settings, in one sentence."""
+    config = RunConfig()
+    sums, alignment = AGGREGATIONS[config.aggregation], ALIGNMENTS[config.alignment]
+    both = *alignment.disclosures(reveal_names=config.reveal_names), sums.disclosure, sums.count.disclosure
+    told = [f"*{subject}*: {server}" for _, subject, server, _ in _subjects("", both) if server != NOTHING]
+    text = f"**What the server learns in a default run.** {'; '.join(told)}."
+    if more := sums.disclosure.changing_clients.format_map(_IN_GENERAL):
+        text += f" When clients drop out, {more}."
+    return "\n".join(textwrap.wrap(text, width=_WIDTH, break_long_words=False, break_on_hyphens=False))
 
 
 def protocols_reveal() -> str:
@@ -63,18 +77,26 @@ def scores_reveal() -> str:
 
 
 TABLES: Final[dict[str, Callable[[], str]]] = {
+    "default run": default_run,
     "who learns what": who_learns_what,
     "what protocols reveal": protocols_reveal,
     "what protocols assume": protocols_assume,
     "who learns what of scores": scores_reveal,
 }
 DOCUMENTS: Final = {
-    "README.md": "who learns what",
-    "protocols/README.md": "what protocols reveal",
-    "SECURITY.md": "what protocols assume",
-    "docs/scores.md": "who learns what of scores",
+    "README.md": ("default run", "who learns what"),
+    "protocols/README.md": ("what protocols reveal",),
+    "SECURITY.md": ("what protocols assume",),
+    "docs/scores.md": ("who learns what of scores",),
 }
-"""Which document has which table."""
+"""Which document has which of them."""
+
+
+def all_rendered(text: str, names: Iterable[str]) -> str:
+    """A document's text with all that is rendered in it."""
+    for name in names:
+        text = rendered(text, name)
+    return text
 
 
 def rendered(text: str, name: str) -> str:

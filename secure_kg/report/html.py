@@ -8,6 +8,7 @@ from typing import Final
 from secure_kg.report.style import STYLE
 
 _VOID: Final = frozenset({"img", "meta", "wbr"})
+_CARDS_IN_LINE: Final = 6
 
 
 class Html(str):
@@ -60,11 +61,13 @@ def prose(text: str) -> Html:
 
 
 def cards(entries: Sequence[tuple[str, str]]) -> Html:
-    """Figures with what they are, each in a frame."""
+    """Figures with what they are, each in a frame. On a wide screen more than six stand in two lines of like length."""
+    in_line = len(entries) if len(entries) <= _CARDS_IN_LINE else -(-len(entries) // 2)
     return tag(
         "div",
         *(tag("div", tag("b", value), tag("span", label), class_="card") for value, label in entries),
         class_="cards",
+        style=f"--in-line:{in_line}",
     )
 
 

@@ -6,12 +6,13 @@ from protocols.registry import AGGREGATIONS
 from secure_kg.federation.plan.disclosed import Disclosed
 from secure_kg.federation.plan.recorded import RecordedSettings
 from secure_kg.federation.plan.strategies import STRATEGIES
+from secure_kg.foundation.invocation import command
 from secure_kg.report.charts import line_chart
 from secure_kg.report.costs import bytes_per_round, memory, times
 from secure_kg.report.html import Html, cards, details, document, figure, quiet, table, tag
 from secure_kg.report.learned import adversary, privacy
 from secure_kg.runs.records.client_result import ClientLine, Evaluation
-from secure_kg.runs.records.summary import TITLES, Summary
+from secure_kg.runs.records.summary import TITLES, Summary, written
 from secure_kg.runs.split_record import blemish_note, leak_warning
 
 
@@ -94,20 +95,20 @@ def _convergence(summary: Summary, evaluations: Sequence[Evaluation]) -> list[Ht
 
 
 def _results(summary: Summary) -> Html:
-    scores = [TITLES.get(name, name) for name in summary.scores]
+    scores = [TITLES.get(name, name) for name in summary.all_scores]
     head = ("", "test triples" if "mrr" in summary.scores else "examples", *scores, "kB up", "kB down")
     entries: list[tuple[str, ClientLine | Summary]] = [(f"client {one.client}", one) for one in summary.clients]
     if summary.told:
         entries.append(("all", summary))
     body = [
         [
-            name,
+            whose,
             f"{entry.test_triples:,}",
-            *(f"{entry.figures[metric]:.4f}" for metric in summary.scores),
+            *(written(name, entry.figures[name]) if name in entry.figures else "" for name in summary.all_scores),
             f"{entry.bytes_up / 1000:,.0f}",
             f"{entry.bytes_down / 1000:,.0f}",
         ]
-        for name, entry in entries
+        for whose, entry in entries
     ]
     return table(head, body)
 
@@ -148,6 +149,6 @@ def _audit(summary: Summary) -> list[Html]:
     """How to see what the server observed, if it was written down."""
     if summary.transcript is None and not summary.settings.transcript:
         return []
-    command = tag("code", "python -m launch.audit RUN --out DIR")
+    audit = tag("code", f"{command('launch.audit')} RUN --out DIR")
     told = "The server's transcript of this run was kept. What it really observed is told by "
-    return [tag("p", told, command, ", where RUN is this folder and DIR is where audit.html goes.")]
+    return [tag("p", told, audit, ", where RUN is this folder and DIR is where audit.html goes.")]

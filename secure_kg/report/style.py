@@ -29,9 +29,10 @@ code.option { white-space: nowrap; }
   margin: 1rem 0; font-size: 1.15rem; font-weight: 600; }
 .verdict.bad { border-color: var(--bad); } .verdict.good { border-color: var(--good); }
 .verdict.fair { border-color: var(--second); }
-nav ol { columns: 2 16rem; margin: .4rem 0; padding-left: 1.4rem; } nav a { text-decoration: none; }
+nav ol { columns: 2 16rem; margin: .4rem 0; padding-left: 1.8rem; } nav a { text-decoration: none; }
 nav a:hover, nav a:focus { text-decoration: underline; }
 .cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)); gap: .75rem; margin: 1.25rem 0; }
+@media screen and (min-width: 52rem) { .cards { grid-template-columns: repeat(var(--in-line), 1fr); } }
 .card { border: 1px solid var(--edge); border-radius: .5rem; padding: .6rem .8rem; }
 .card b { display: block; font-size: 1.35rem; font-variant-numeric: tabular-nums; }
 .card span { color: var(--quiet); font-size: .85rem; }
@@ -75,7 +76,10 @@ svg { width: 100%; height: auto; display: block; }
 .finding.high { border-left-color: #b3261e; } .finding.medium { border-left-color: #b36b00; }
 .finding.low { border-left-color: #2f5fa8; } .finding h3 { margin-top: .3rem; }
 .finding details, .ledger details { margin-top: .4rem; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+.scroll { overflow-x: auto; background:
+  linear-gradient(to left, var(--paper) 1.5rem, transparent) right / 3rem 100% no-repeat local,
+  linear-gradient(to left, var(--public), transparent) right / .5rem 100% no-repeat scroll; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 caption { text-align: left; color: var(--quiet); font-size: .9rem; padding-bottom: .2rem; }
 th, td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--edge); white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
@@ -101,6 +105,8 @@ th:first-child, td:first-child { text-align: left; }
 details { margin-top: 1.5rem; } summary { cursor: pointer; } pre { overflow-x: auto; font-size: .85rem; }
 @media screen and (max-width: 44rem) {
   .tick { font-size: 17px; }
+  .scroll th:first-child, .scroll td:first-child { position: sticky; left: 0; background: var(--paper); }
+  .scroll table { border-collapse: separate; border-spacing: 0; }
   .stack, .stack tbody, .stack tr, .stack td { display: block; width: 100%; }
   .stack thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   .stack caption { display: block; }

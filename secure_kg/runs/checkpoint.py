@@ -17,27 +17,28 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from secure_kg.foundation.errors import UserError
+from secure_kg.runs.records.record import Figures
 from secure_kg.runs.run_folder import read_json, write_json, write_whole
 
 Arrays = dict[str, npt.NDArray[Any]]
 _KEEP = 2
 
 
-def save_arrays(path: Path, arrays: Arrays, record: dict[str, Any]) -> None:
+def save_arrays(path: Path, arrays: Arrays, record: Figures) -> None:
     contiguous = {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in arrays.items()}
     write_whole(path, save(contiguous, metadata={"record": json.dumps(record)}))
 
 
-def load_arrays(path: Path) -> tuple[Arrays, dict[str, Any]]:
+def load_arrays(path: Path) -> tuple[Arrays, Figures]:
     try:
         with safe_open(path, framework="np") as file:
-            record: dict[str, Any] = json.loads((file.metadata() or {})["record"])
+            record: Figures = json.loads((file.metadata() or {})["record"])
             return {name: file.get_tensor(name) for name in file.keys()}, record  # noqa: SIM118  not a dict
     except (OSError, SafetensorError, KeyError, ValueError):
         raise UserError(f"{path}: not a readable checkpoint") from None
 
 
-def save_part(folder: Path, round_id: int, arrays: Arrays, record: dict[str, Any]) -> None:
+def save_part(folder: Path, round_id: int, arrays: Arrays, record: Figures) -> None:
     """One party's part of the checkpoint of `round_id`."""
     save_arrays(_part(folder, round_id), arrays, record)
     rounds = sorted(int(path.stem.rpartition("-")[2]) for path in folder.glob("checkpoint-*.safetensors"))
@@ -45,7 +46,7 @@ def save_part(folder: Path, round_id: int, arrays: Arrays, record: dict[str, Any
         _part(folder, old).unlink()
 
 
-def load_part(folder: Path, round_id: int) -> tuple[Arrays, dict[str, Any]]:
+def load_part(folder: Path, round_id: int) -> tuple[Arrays, Figures]:
     return load_arrays(_part(folder, round_id))
 
 

@@ -22,8 +22,8 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -54,6 +54,21 @@ def locked(path: Path) -> Iterator[None]:
         except OSError:
             raise UserError(f"{path}: another job is running in this folder") from None
         yield
+
+
+def new_folders(path: Path) -> list[Path]:
+    """The folders that making `path` would make, the innermost first."""
+    return [folder for folder in (path, *path.parents) if not folder.exists()]
+
+
+def discard_late_files(path: Path, new: Sequence[Path]) -> None:
+    """Remove what clients have written to the folder of a run after its server had discarded it.
+
+    `new`: what `new_folders` had said before the run. A folder that had been there, or that another job holds, stays.
+    """
+    if path in new:
+        with suppress(UserError), locked(path):
+            RunFolder(path).discard_if_unused(new)
 
 
 class RunFolder:
@@ -89,10 +104,16 @@ class RunFolder:
         (path / "summary.json").unlink(missing_ok=True)
         return cls(path)
 
-    def discard_if_unused(self) -> None:
-        """Remove a folder in which nothing has happened, so that a mended command can use its name."""
+    def discard_if_unused(self, new: Sequence[Path] = ()) -> None:
+        """Remove a folder in which nothing has happened, so that a mended command can use its name.
+
+        `new`: what `new_folders` had said before the folder was made. Folders above it go too, if they are empty.
+        """
         if self._unused():
             shutil.rmtree(self.path, ignore_errors=True)
+            for folder in new:
+                with suppress(OSError):
+                    folder.rmdir()
 
     def _unused(self) -> bool:
         """Whether a job has done no more here than to begin."""

@@ -13,7 +13,6 @@ import msgspec
 
 from secure_kg.evaluation.metric_names import METRICS
 from secure_kg.evaluation.metrics import Metrics
-from secure_kg.federation.plan.learners import LEARNERS
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.plan.strategies import STRATEGIES
@@ -92,7 +91,7 @@ def _settings(config: RunConfig) -> dict[str, Any]:
 
 
 def _metrics_of(config: RunConfig) -> type[Metrics]:
-    return LEARNERS[STRATEGIES[config.strategy].learner].metrics_of(config)
+    return STRATEGIES[config.strategy].learner.metrics_of(config)
 
 
 def _memory(clients: Sequence[ClientLine]) -> PeakMemory:

@@ -8,21 +8,34 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.cheating import again, apart, beginnings, comparisons, guessing, lending, sessions, tables
+from benchmarks.cheating import (
+    again,
+    apart,
+    beginnings,
+    comparisons,
+    guessing,
+    interpolating,
+    lending,
+    sessions,
+    tables,
+    two_blocks,
+)
 from benchmarks.cheating.absences import NeverTold
 from benchmarks.cheating.entry import Played, perform
 from benchmarks.cheating.stage import CLIENTS, VICTIM, Stage, stage_config
 from benchmarks.cheating.zoo import ZOO
 from benchmarks.cheating_servers import main
 from protocols.foundation import wire
-from protocols.foundation.identifiers import PartyId
+from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.sums.secagg.openings import Openings
 from protocols.sums.secret import aggregation as secret_aggregation
 from secure_kg.audit.audit import audit
 from secure_kg.audit.view.read import open_run
 from secure_kg.federation.client import client, shared_blocks
+from secure_kg.federation.client.lineage import lineage
 from secure_kg.federation.client.own_count import OwnCount
 from secure_kg.federation.client.own_rows import OwnRows
+from secure_kg.federation.client.shared_blocks import SharedBlocks
 from secure_kg.federation.client.states import States
 from secure_kg.federation.plan.messages import SharedRows, Welcome
 from secure_kg.federation.plan.run_plan import RunPlan
@@ -191,6 +204,47 @@ def test_without_lineages_a_run_with_nearly_the_same_settings_would_give_the_vic
     assert played.got
     assert played.evidence["largest_error"] < 1e-4
     assert played.evidence["entries"] > 100
+
+
+def test_if_lineages_of_first_rows_had_the_dimension_a_wider_run_would_give_the_victims(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def with_dimension(plan: RunPlan, purpose: str, round_id: int, trained: int) -> str:
+        usual = lineage(plan, purpose, round_id, trained)
+        return f"{plan.settings.training.dim}/{usual}" if usual else ""
+
+    monkeypatch.setattr(client, "lineage", with_dimension)
+    played = beginnings.wider_first_rows(tmp_path)
+    assert played.got
+    assert played.evidence["largest_error"] < 1e-4
+    assert played.evidence["entries"] > 100
+
+
+def test_if_clients_went_on_without_the_result_of_a_sum_the_victims_update_would_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Better than from tables that are sent, since every round begins at the same rows."""
+    monkeypatch.setattr(SharedBlocks, "require_news", lambda self: None)
+    played = interpolating.withheld_tables(tmp_path / "withheld")
+    assert played.got
+    assert played.evidence["client"] == VICTIM
+    sent = interpolating.one_dropout(tmp_path / "sent")
+    assert played.evidence["error"] < sent.evidence["error"]
+
+
+def test_if_blocks_were_committed_to_one_after_the_other_the_victims_rows_would_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def prepare(self: SharedBlocks, round_id: RoundId) -> None:
+        for one in self._exchanges:
+            one.rows.begin_round()
+            one.prepare(round_id)
+
+    monkeypatch.setattr(SharedBlocks, "prepare", prepare)
+    with two_blocks.registered():
+        played = two_blocks.first_of_two_blocks(tmp_path)
+    assert played.got
+    assert played.evidence["largest_error"] < 1e-6
 
 
 def test_nothing_else_than_what_clients_know_names_a_record_that_was_cut() -> None:

@@ -36,7 +36,8 @@ def results_of(request: Request, mrr: dict[tuple[str, int], float | None]) -> li
             if figure is not None:
                 job.folder.mkdir(parents=True)
                 models = {"single": summary(0.1), "federated": summary(0.2), "fused": summary(figure)}
-                content = {"single": {"run": "x"}, "clients": [{"client": 1, **models}], "all": models}
+                runs = {"federated": {"run": "y"}, "single": {"run": "x"}, "model": cell.model}
+                content = {**runs, "clients": [{"client": 1, **models}], "all": models}
                 job.result.write_text(json.dumps(content if cell.strategy == "fused" else summary(figure)))
             record = {"command": "mpirun", "seconds": 12.0, "peak_memory_mb": 300.0, "sessions": [{"commit": "abc"}]}
             job.record.parent.mkdir(parents=True, exist_ok=True)

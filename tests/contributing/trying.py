@@ -3,7 +3,9 @@
 Runs in a copy of the project, which is the current folder and comes first among the places of modules.
 """
 
+import contextlib
 import importlib
+import io
 import json
 import queue
 import sys
@@ -48,6 +50,14 @@ def parsed(*arguments: str) -> RunConfig:
     return parse(arguments, "job", "", "").config
 
 
+def helped() -> str:
+    """What --help says, on one line."""
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told), contextlib.suppress(SystemExit):
+        parsed("--help")
+    return " ".join(told.getvalue().split())
+
+
 def a_sum(folder: Path) -> None:
     assert parsed("--aggregation", "echo").aggregation == "echo"
     plain, echo = trained(folder, "plain").done(), trained(folder, "echo", aggregation="echo").done()
@@ -62,6 +72,7 @@ def an_alignment(folder: Path) -> None:
 
 def a_learner(folder: Path) -> None:
     assert parsed("--strategy", "anchored").strategy == "anchored"
+    assert "anchored: relation rows, which stay near their means" in helped()
     run = trained(folder, "anchored", strategy="anchored", aggregation="secagg", alignment="psu")
     assert {type(learner).__name__ for learner in run.trainers.values()} == {"AnchoredLearner"}
     assert run.done().test != trained(folder, "fedr").done().test

@@ -8,7 +8,9 @@ import pytest
 import launch
 import secure_kg
 from launch import cli
-from launch.commands import COMMANDS
+from launch.commands import COMMANDS, restarted, script_names
+from secure_kg.foundation.invocation import called_by_script
+from secure_kg.foundation.invocation import command as called
 
 Capture = pytest.CaptureFixture[str]
 
@@ -72,3 +74,35 @@ def test_one_rank_speaks_for_all(monkeypatch: pytest.MonkeyPatch, capsys: Captur
     assert cli.main([]) == 0
     assert cli.main(["xyzzy"]) == 0
     assert capsys.readouterr() == ("", "")
+
+
+NEXT_STEPS = (
+    ("fedr", ["--adversary", "active"], "error: --adversary active needs --keys DIR: identities made with {keygen}\n"),
+    ("fedr", ["--by", "whole"], "error: --by whole is one client alone, not a federation: use {entire}\n"),
+    ("fedr", ["--strategy", "entire"], "error: --strategy entire pools all triples in one process: {entire}\n"),
+    ("entire", ["--strategy", "fede"], "error: --strategy fede is a job of several processes: {fede}\n"),
+    ("entire", ["--strategy=fedr"], "error: --strategy fedr is a job of several processes: {fedr} --strategy fedr\n"),
+)
+
+
+@pytest.mark.parametrize(("name", "arguments", "line"), NEXT_STEPS)
+def test_an_error_names_the_next_command_as_the_user_calls_commands(
+    name: str, arguments: list[str], line: str, capsys: Capture
+) -> None:
+    module = COMMANDS[name].module
+    for main, names in (
+        (lambda: cli.main([name, *arguments]), {one: f"secure-kg {one}" for one in COMMANDS}),
+        (
+            lambda: importlib.import_module(module).main(arguments),
+            {one: f"python -m {entry.module}" for one, entry in COMMANDS.items()},
+        ),
+    ):
+        assert main() == 2
+        assert capsys.readouterr().err == line.format(**names)
+
+
+def test_a_job_is_started_again_under_the_name_by_which_it_was_called() -> None:
+    assert restarted("launch.fedr_secagg", ["--seed", "1"]) == ("launch.fedr_secagg", "--seed", "1")
+    with called_by_script(script_names()):
+        assert restarted("launch.fedr_secagg", ["--seed", "1"]) == ("launch.cli", "fedr", "--seed", "1")
+    assert called("launch.fede") == "python -m launch.fede"

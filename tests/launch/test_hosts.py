@@ -114,9 +114,9 @@ def test_a_host_and_its_options_are_no_settings_of_the_run() -> None:
 def test_ranks_look_for_modules_where_their_launcher_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    assert environment.mpirun_command("launch.fede", 3, ["--seed", "1"])[1:] == [
+    assert environment.mpirun_command(3, ["launch.fede", "--seed", "1"])[1:] == [
         *("-n", "3", sys.executable, "-m", "launch.fede", "--seed", "1")
     ]
     monkeypatch.setattr(sys, "path", ["elsewhere"])
-    started = environment.mpirun_command("launch.fede", 3, [])
+    started = environment.mpirun_command(3, ["launch.fede"])
     assert started[1:] == ["-n", "3", sys.executable, "-P", "-m", "launch.fede"]

@@ -115,14 +115,14 @@ def test_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["--dataset", "umsl"], "did you mean umls?"),
         (["--clients", "0"], "at least 1 is needed"),
-        (["--clients", "many"], "argument --clients: invalid int value"),
+        (["--clients", "many"], "--clients: invalid int value"),
         (["--clients", "7000"], "client 6530 has no training triples; use fewer clients or another split"),
-        (["--by", "colour"], "argument --by: invalid choice"),
+        (["--by", "colour"], "--by: invalid choice"),
         (["--seed", "-1"], "seed -1 is negative"),
         (["--by", "whole"], "it cannot serve 5 clients"),
         (["--colour", "red"], "unrecognized arguments: --colour red"),
         (["--data", "umls"], "unrecognized arguments"),
-        (["--out"], "argument --out: expected one argument"),
+        (["--out"], "--out: expected one argument"),
     ],
 )
 def test_mistakes_are_one_line(

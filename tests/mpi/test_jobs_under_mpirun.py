@@ -112,10 +112,18 @@ def test_every_client_reads_only_its_own_folder(secure: tuple[Path, Ended], tmp_
     assert summary(tmp_path / "folders")["mrr"] == summary(secure[0])["mrr"]
 
 
-def test_without_mpirun_the_job_starts_itself(tmp_path: Path) -> None:
-    ended = run_job(None, "-n", "3", *TINY, cwd=tmp_path)
+@pytest.mark.parametrize(
+    ("module", "called", "others"),
+    [
+        (["launch.fedr_secagg"], "python -m launch.fedr_secagg", "python -m launch.local"),
+        (["launch.cli", "fedr"], "secure-kg fedr", "secure-kg local"),
+    ],
+)
+def test_without_mpirun_the_job_starts_itself(tmp_path: Path, module: list[str], called: str, others: str) -> None:
+    ended = run_job(None, *module[1:], "-n", "3", *TINY, cwd=tmp_path, module=module[0])
     assert ended.code == 0, ended.errors
-    assert ended.out.startswith("starting 1 server and 2 clients: mpirun -n 3 ")
+    assert ended.out.startswith(f"starting 1 server and 2 clients: mpirun -n 3 {called} -n 3 ")
+    assert f"to compare: {others} with" in ended.out  # the ranks know how their launcher was called
     (folder,) = (tmp_path / "runs").iterdir()
     assert summary(folder)["number_of_clients"] == 2
 
@@ -219,6 +227,7 @@ def test_a_leaky_split_is_trained_on_only_if_asked_for_and_then_told_first(tmp_p
         (3, ["--datset", "umls"], "unknown option --datset; did you mean --dataset?"),
         (3, ["--rounds", "many"], "--rounds"),
         (3, ["--dataset", "malformed.tsv"], "malformed.tsv, line 2"),
+        (3, ["--dataset", "malformed.tsv", "--out", "new/run", "--transcript"], "malformed.tsv, line 2"),
         pytest.param(3, ["--dataset", "tiny.tsv", "-n", "3"], "no training triples", marks=pytest.mark.slow),
         (3, ["--dataset", "nations", "--model", "distmult", "--lr", "1e30", "--rounds", "2"], "not finite in round 2"),
         (3, ["--out", "taken"], "exists already"),
@@ -245,7 +254,8 @@ def test_a_mistake_gets_one_line(tmp_path: Path, ranks: int | None, options: lis
     assert expected in ended.error_lines[0]
     assert "Traceback" not in ended.out + ended.errors
     assert "secret-name" not in ended.out + ended.errors
-    assert {path.name for path in tmp_path.iterdir()} <= {"malformed.tsv", "tiny.tsv", "taken", "runs"}
+    begun = {"runs"} if "in round" in expected else set()  # anything else fails before there is a run
+    assert {path.name for path in tmp_path.iterdir()} == {"malformed.tsv", "tiny.tsv", "taken"} | begun
 
 
 def _process_of_rank(launcher: int, rank: int) -> int:

@@ -93,6 +93,7 @@ def test_fusion_of_two_runs(runs: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert fuse.main([fede, local, "--out", out, "--epochs", "2", "--json", str(tmp_path / "copy.json")]) == 0
     shown = capsys.readouterr().out
     assert "client 2: test, tail side, filtered" in shown
+    assert "mean rank" in shown
     assert "all 2 clients" in shown
     record = json.loads((tmp_path / "fused/fusion.json").read_text())
     assert record == json.loads((tmp_path / "copy.json").read_text())

@@ -4,6 +4,7 @@ Every client knows some entities by name and holds one hidden number for each. I
 entity, which is aligned and shared, and one dense vector of three numbers, which is shared without any alignment.
 """
 
+import dataclasses
 import hashlib
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -16,7 +17,7 @@ from protocols.sums.interface import Contribution, SumLayout, Total
 from secure_kg.data.graph import ClientGraph, Part
 from secure_kg.evaluation.metrics import Metrics
 from secure_kg.federation.plan.blocks import Block
-from secure_kg.federation.plan.learners import LEARNERS, LearnerKind
+from secure_kg.federation.plan.learners import LearnerKind
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.plan.strategies import STRATEGIES, Strategy
 from secure_kg.learning.learner import Learner, Rows, Settings, TrainStats
@@ -130,11 +131,10 @@ def make(settings: Settings, graph: ClientGraph, client: int, device: torch.devi
     return ToyLearner(graph, client)
 
 
-KIND = LearnerKind(NAME, f"{__name__}:make", blocks, Errors)
-STRATEGY = Strategy(NAME, "Toy", "entity", learner=NAME)
+KIND = LearnerKind(f"{__name__}:make", blocks, Errors)
+STRATEGY = Strategy(NAME, "Toy", "entity rows and a dense row", "entity", learner=KIND)
 
 
-def register() -> None:
-    """The two lines that make it a kind of learner like any other."""
-    LEARNERS[NAME] = KIND
-    STRATEGIES[NAME] = STRATEGY
+def register(kind: LearnerKind = KIND) -> None:
+    """The line that makes it a strategy like any other."""
+    STRATEGIES[NAME] = dataclasses.replace(STRATEGY, learner=kind)

@@ -185,9 +185,9 @@ class SecAggClient:
             raise self._aborted(problem) from None
 
     def missing_with(self, message: Survivors) -> frozenset[PartyId]:
-        """Of whose inputs this client knows that the sum lacks them, if the list is true.
+        """The clients that are not in the sum, as far as this client knows and if the list is true.
 
-        Those the server says have dropped out, and by this client's own record those with whom it shares no masks.
+        These are the dropouts that the server names, and those with whom this client shares no masks.
         """
         held = self.state.held.keys() if isinstance(self.state, Masked) else frozenset[PartyId]()
         return self._neighbours - (held - {PartyId(party) for party in message.dropped})

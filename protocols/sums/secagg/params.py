@@ -9,15 +9,15 @@ Assumes:     who is corrupt and who drops out does not depend on the ring order 
              agreed on one set of survivors. Without that agreement 2t > n + c keeps both secrets of one client from
              opening, and no more: the server may tell everyone a different set of survivors and open only what few of
              the sets have in common, in the end one client's input.
-Not covered: declarations that are not met. With more corrupt clients nothing is promised; with more silent ones an
-             honest server gives the sum up (`least_present`).
+Not covered: declarations that are not met. With more corrupt clients nothing is promised; with more dropouts an
+             honest server abandons the sum (`least_present`).
 Reference:   Bonawitz et al., CCS 2017, section 6 (complete graph); Bell et al., CCS 2020, section 3 (sparse graph).
 Deviations:  tails are reckoned exactly instead of bounded in closed form; a client holds a share of its own secrets;
              a sparse graph against a semi-honest server only.
 
 Each client's mask key and self-mask seed are shared with threshold t among its closed neighbourhood: its k neighbours
-and itself. A client that answers gives its share of its own seed, never that of its own mask key. A client that falls
-silent gives neither, so that either of its secrets must come from its k neighbours.
+and itself. A client that answers gives its share of its own seed, never that of its own mask key. A dropout
+gives neither, so that either of its secrets must come from its k neighbours.
 
 The complete graph, k = n - 1:
     privacy      t >= c + 1: the corrupt shares alone open nothing.
@@ -116,7 +116,7 @@ class ThreatModel:
             )
         return dataclasses.replace(self, corrupt=corrupt / participants)
 
-    def silent_of(self, participants: int) -> int:
+    def dropouts_of(self, participants: int) -> int:
         return _floor(self.dropout, participants)
 
 
@@ -145,9 +145,9 @@ def complete_parameters(participants: int, model: ThreatModel, min_survivors: in
         raise ParametersRefused(f"a sum of {participants} clients hides nothing: at least 2 are needed")
     if not 2 <= min_survivors <= participants:
         raise ParametersRefused(f"min_survivors = {min_survivors} lies outside 2..{participants}")
-    corrupt, silent = model.corrupt_of(participants), model.silent_of(participants)
-    declared = f"{participants} clients of which {corrupt} may be corrupt and {silent} may drop out"
-    threshold = participants - silent
+    corrupt, dropouts = model.corrupt_of(participants), model.dropouts_of(participants)
+    declared = f"{participants} clients of which {corrupt} may be corrupt and {dropouts} may drop out"
+    threshold = participants - dropouts
     if model.server == "active" and 2 * threshold <= participants + corrupt:
         bearable = max(0, participants - corrupt - 1) // 2
         raise ParametersRefused(
@@ -178,7 +178,7 @@ def sparse_parameters(participants: int, model: ThreatModel, min_survivors: int 
             "use the complete graph"
         )
     complete = complete_parameters(participants, model, min_survivors)
-    removed = model.corrupt_of(participants) + model.silent_of(participants)
+    removed = model.corrupt_of(participants) + model.dropouts_of(participants)
     first = 2 * _connecting_half(participants, removed, model.security_bits)
     estimate = _Estimate(participants)
     for degree in range(first, participants - 1, 2):
@@ -188,7 +188,7 @@ def sparse_parameters(participants: int, model: ThreatModel, min_survivors: int 
         threshold = _threshold(participants, degree, model, min_survivors, _out_of_reach)
         if threshold is not None:
             least = max(threshold, min_survivors)
-            return SumParameters(participants, degree, threshold, least, participants - model.silent_of(participants))
+            return SumParameters(participants, degree, threshold, least, participants - model.dropouts_of(participants))
     return complete
 
 
@@ -215,14 +215,14 @@ def _threshold(
     out_of_reach: Callable[[int, int, int, int], int],
 ) -> int | None:
     """The largest t that satisfies (iii), if it satisfies (i) as well."""
-    corrupt, silent = model.corrupt_of(participants), model.silent_of(participants)
-    most = degree + 2 - out_of_reach(participants, silent, degree, model.correctness_bits)
+    corrupt, dropouts = model.corrupt_of(participants), model.dropouts_of(participants)
+    most = degree + 2 - out_of_reach(participants, dropouts, degree, model.correctness_bits)
     if most < min_survivors:
         return None
     threshold = most
-    if silent:
-        silent_neighbours = out_of_reach(participants, silent - 1, degree, model.correctness_bits)
-        threshold = min(most, degree + 1 - silent_neighbours)
+    if dropouts:
+        dropped_neighbours = out_of_reach(participants, dropouts - 1, degree, model.correctness_bits)
+        threshold = min(most, degree + 1 - dropped_neighbours)
     private = out_of_reach(participants, corrupt, degree, model.security_bits)
     return threshold if threshold >= max(private, LEAST_THRESHOLD) else None
 

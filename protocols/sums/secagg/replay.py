@@ -51,7 +51,7 @@ class RecordedSum:
 
     @property
     def dropped(self) -> frozenset[PartyId]:
-        """Whom the server has named as dropped to anybody."""
+        """The clients that the server has named as dropouts to anybody."""
         return frozenset(PartyId(peer) for told in self.survivors.values() for peer in told.dropped)
 
     @property
@@ -119,7 +119,7 @@ def open_again(terms: BoundTerms, recorded: RecordedSum, signed: bool) -> Opened
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """One client that the server had in a sum, and did not show to a neighbour that it had in the sum, too."""
+    """A client of a sum whose keys or shares the server withheld from a neighbour in the same sum."""
 
     of: PartyId
     to: PartyId

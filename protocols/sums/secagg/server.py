@@ -126,7 +126,7 @@ class SecAggServer:
                 self._take_shares(party, message)
         self._answered.add(party)
 
-    def give_up(self, parties: Collection[PartyId]) -> None:
+    def drop(self, parties: Collection[PartyId]) -> None:
         """Expect nothing more from `parties`: they can no longer be reached."""
         self.awaited -= frozenset(parties) - self._answered
 
@@ -190,7 +190,7 @@ class SecAggServer:
         return Survivors(self._terms.sum.purpose, sorted(int(peer) for peer in dropped))
 
     def _require_enough(self, present: frozenset[PartyId], what: str) -> None:
-        """Every client needs so many of its neighbours: else it would refuse, or its masks could not be removed."""
+        """Check that every client has enough neighbours left. Otherwise it would refuse, or its masks would remain."""
         parameters = self._terms.parameters
         least = max(parameters.min_survivors, parameters.threshold)
         for party, neighbours in self._neighbours.items():

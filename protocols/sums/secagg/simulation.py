@@ -272,5 +272,5 @@ class _Simulation:
 
 def _channels_of(client: SecAggClient) -> PairSecrets:
     if client._channels is None:
-        raise AssertionError("a client that has given up")
+        raise AssertionError("a client that has aborted")
     return client._channels

@@ -166,9 +166,9 @@ class VectorClient:
         return spent
 
     def _forget_before(self, round_id: RoundId) -> None:
-        """Sums of earlier rounds that were prepared and then given up."""
+        """Forget sums of earlier rounds that were prepared and then abandoned."""
         for key in [key for key in self._running if key[0] < round_id]:
-            self._running.pop(key)[0].abort("given up")
+            self._running.pop(key)[0].abort("abandoned")
 
 
 class _Steps:
@@ -221,7 +221,7 @@ class VectorServer:
 
     def __init__(self, clients: int, model: ThreatModel, min_survivors: int = 2) -> None:
         self.unmasking = Spent()
-        """All that the server computes for the sums, so far."""
+        """Time that the server has spent on the sums so far."""
         self._clients, self._model, self._min_survivors = clients, model, min_survivors
         self._transcript: bytes | None = None
         self._channels: frozenset[PartyId] = frozenset()
@@ -269,7 +269,7 @@ class VectorServer:
             running = self._running.pop(terms.key)
         except KeyError:
             raise RuntimeError("prepare() comes first") from None
-        running.give_up(running.awaited - session.present)
+        running.drop(running.awaited - session.present)
         while running.step is not Step.DONE:
             self._step(running, session, terms, carried if running.step is Step.MASKED_INPUT else None)
         return VectorTotal(running.total(), running.survivors)
@@ -293,5 +293,5 @@ class VectorServer:
             with self.unmasking.measure():
                 messages: Mapping[PartyId, wire.Message] = running.close()
             if lost := session.conversation.deliver(dict(messages), terms.round):
-                running.give_up(lost)
+                running.drop(lost)
                 session.dropout(lost, step)

@@ -76,7 +76,7 @@ def secret_terms(terms: SumTerms[SumLayout]) -> SumTerms[Layout]:
 def mask_key(key: GroupKey, terms: SumTerms[Layout], party: PartyId) -> bytes:
     """The key of the mask that `party` adds to its vector, and that every client can remove from the sum.
 
-    Not bound to `terms.model`: a client that was away reads the sum later, when it no longer knows what the
+    Not bound to `terms.model`: a dropout that is back reads the sum later, when it no longer knows what the
     participants had been sent before. Round and purpose alone keep a key from being used twice, as no sum is begun
     twice.
     """

@@ -1,12 +1,14 @@
 """Check of everything the server sends on: every table and total is what the sums give, in every session.
 
 The auditor adds up the sums as the record goes by and compares what is sent at once. A later session begins with the
-table at the checkpoint that it goes on from. Where the record has no such checkpoint, which is a finding of its own
-(`resuming`), the first table sent is taken for it.
+tables at the checkpoint that it goes on from. Where the record has no such checkpoint, which is a finding of its own
+(`resuming`), the first table sent of each block is taken for it. A sum that the server abandons changes no table, also
+if it was opened, which is a finding of its own (`abandoned_sums`).
 """
 
 import numpy as np
 
+from protocols.session.conversation import Abandon
 from protocols.sums.totals import SumTotal
 from protocols.transport.tap import frame_hash
 from secure_kg.audit.view.evidence import Check
@@ -22,7 +24,8 @@ from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.words import counted
 
-_Tables = dict[str, TableAgain]
+_Tables = dict[str, TableAgain | None]
+"""By the purpose of their sums. None: not known."""
 
 
 class HonestTotals(Check):
@@ -32,31 +35,35 @@ class HonestTotals(Check):
     def __init__(self, config: RunConfig, clients: int) -> None:
         super().__init__(config, clients)
         self._session = self._sent = self._computed = 0
-        self._tables: _Tables | None = {}
-        """By the purpose of their sums. None: not known."""
+        self._tables: _Tables = {}
+        self._before: dict[tuple[int, str], TableAgain] = {}
+        """By round and purpose of the last sums: the tables without them."""
         self._saved: Snapshots[_Tables] = Snapshots({})
-        self._rows = {block.purpose for block in RunPlan(config, clients).blocks}
+        self._blocks = RunPlan(config, clients).blocks
+        self._rows = {block.purpose for block in self._blocks}
         self._greeted = False
         self._totals: dict[tuple[int, str], tuple[str, frozenset[int]]] = {}
         """Of this session, by round and purpose: fingerprint and contributors of the sum."""
-        self._lending = Lending(clients)
+        self._lending = Lending(clients, self._blocks)
         self._wrong, self._needless = Evidence(), Evidence()
 
     def begin_session(self) -> None:
         self._session += 1
-        self._greeted, self._tables, self._totals = False, {}, {}
-        self._lending = Lending(self.clients)
+        self._greeted, self._tables, self._before, self._totals = False, {}, {}, {}
+        self._lending = Lending(self.clients, self._blocks)
 
     def opened(self, total: OpenedSum) -> None:
-        if total.vector is None or total.given_up:
+        if total.vector is None or total.abandoned:
             return
         self._computed += 1
         digest = frame_hash(np.ascontiguousarray(total.vector).tobytes())
         self._totals[total.round, total.purpose] = digest, total.contributors
-        if total.purpose in self._rows and total.layout is not None and self._tables is not None:
-            before = self._tables.get(total.purpose, TableAgain())
+        before = self._tables.get(total.purpose, TableAgain())
+        if total.purpose in self._rows and total.layout is not None and before is not None:
             table = before.after(total.round, total.layout.decode(total.vector))
             self._tables = {**self._tables, total.purpose: table}
+            self._before = {key: one for key, one in self._before.items() if key[0] == total.round}
+            self._before[total.round, total.purpose] = before
 
     def observe(self, observation: Observation) -> None:
         if fault := self._lending.fault_of_request(observation):
@@ -67,11 +74,14 @@ class HonestTotals(Check):
             return
         match observation.message:
             case LentTable() as lent:
-                known = self._lending.reached_its_receiver(observation, lent)
-                self._compare(observation, f"table of client {lent.by}", "" if known else "not what it has lent for it")
+                fits = self._lending.reached_its_receiver(observation, lent)
+                self._compare(observation, f"table of client {lent.by}", "" if fits else "not what it has lent for it")
             case Welcome(rounds_done=done) if not self._greeted:
-                self._greeted, self._tables = True, self._saved.go_on_from(done)
-            case SaveCheckpoint() if self._tables is not None:
+                known = self._saved.go_on_from(done)
+                self._greeted, self._tables = True, known if known is not None else dict.fromkeys(self._rows)
+            case Abandon(purpose=purpose) if (key := (observation.round, purpose)) in self._before:
+                self._tables = {**self._tables, purpose: self._before.pop(key)}
+            case SaveCheckpoint():
                 self._saved.save(observation.round, self._tables)
             case SumTotal() as total:
                 self._compare(observation, f"sum of {total.purpose} of round {total.of_round}", self._fault(total))
@@ -82,9 +92,10 @@ class HonestTotals(Check):
 
     def _compare_table(self, observation: Observation, purpose: str, sent: SharedRows | SharedBlock) -> None:
         """A table whose beginning is not known is taken as it is first sent."""
-        if self._tables is None:
-            self._tables = {purpose: TableAgain(sent.rows, sent.averaged)}
         table = self._tables.get(purpose, TableAgain())
+        if table is None:
+            table = TableAgain(sent.rows, sent.averaged)
+            self._tables = {**self._tables, purpose: table}
         self._compare(observation, purpose, table.fault(sent, observation.round, self.config.clip))
 
     def _fault(self, total: SumTotal) -> str:

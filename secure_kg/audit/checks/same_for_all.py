@@ -55,7 +55,7 @@ class SameForAll(Check):
         self._sums, self._has = Counter(), {}
 
     def opened(self, total: OpenedSum) -> None:
-        self._sums[total.purpose] += total.finished and not total.given_up
+        self._sums[total.purpose] += total.finished and not total.abandoned
 
     def observe(self, observation: Observation) -> None:
         if observation.direction != "sent":

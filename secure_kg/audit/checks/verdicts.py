@@ -51,7 +51,7 @@ class Verdicts(Check):
         self._greeted, self._results, self._expected = False, {}, {}
 
     def opened(self, total: OpenedSum) -> None:
-        if total.purpose != "valid" or total.vector is None or total.layout is None or total.given_up:
+        if total.purpose != "valid" or total.vector is None or total.layout is None or total.abandoned:
             return
         try:
             self._results[total.round] = self._metrics.of(total.layout.decode(total.vector)).headline

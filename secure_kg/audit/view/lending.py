@@ -5,23 +5,26 @@ that was not there when the checkpoint was written from which the session goes o
 sums that it missed are of another session or too long ago.
 """
 
+from collections.abc import Collection
+
 from protocols.session.conversation import LeaveOut
 from protocols.sums.totals import SumTotal
 from protocols.transport.tap import frame_hash
 from secure_kg.audit.view.read import Observation
+from secure_kg.federation.plan.blocks import Block
 from secure_kg.federation.plan.messages import LendTable, LentTable, Welcome
 from secure_kg.federation.server.shared_table import MOST_KEPT
 
 
 class Lending:
-    """One session with `clients` clients."""
+    """One session with `clients` clients that share `blocks`."""
 
-    def __init__(self, clients: int) -> None:
+    def __init__(self, clients: int, blocks: Collection[Block]) -> None:
         self._clients = frozenset(range(1, clients + 1))
         self._up_to_date: set[int] = set(self._clients)
         self._rounds_done = 0
-        self._kept: set[int] = set()
-        """Rounds whose sums were sent in this session."""
+        self._kept: dict[str, set[int]] = {block.purpose: set() for block in blocks}
+        """By purpose: rounds whose sums were sent in this session."""
         self._for_whom: dict[int, int] = {}
         """By lender: for whom it was asked last."""
         self._asked: set[tuple[int, int, int]] = set()
@@ -38,7 +41,7 @@ class Lending:
             return f"asked twice to lend its table to client {message.to}: both would be encrypted under one key"
         if message.to in self._up_to_date:
             return f"asked to lend its table to client {message.to}, which had all of it"
-        if not self._rounds_done and len(self._kept) <= MOST_KEPT:
+        if not self._rounds_done and all(len(rounds) <= MOST_KEPT for rounds in self._kept.values()):
             return f"asked to lend its table to client {message.to}, though all sums were still kept for it"
         return ""
 
@@ -54,8 +57,8 @@ class Lending:
                 self._up_to_date = set(self._clients & set(saved_by) if done else self._clients)
             case LeaveOut():
                 self._up_to_date.discard(peer)
-            case SumTotal(purpose="rows", of_round=of_round):
-                self._kept.add(of_round)
+            case SumTotal(purpose=purpose, of_round=of_round) if purpose in self._kept:
+                self._kept[purpose].add(of_round)
             case LendTable(to=to):
                 self._for_whom[peer] = to
                 self._asked.add((peer, to, observation.round))

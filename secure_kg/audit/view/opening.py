@@ -37,7 +37,7 @@ from protocols.sums.secagg.messages import (
 )
 from protocols.sums.secagg.replay import RecordedSum, Withheld, open_again, withheld
 from protocols.sums.secagg.terms import Advert, BoundTerms
-from secure_kg.audit.view.attending import Attending, goes_on
+from secure_kg.audit.view.attending import Attending, abandons, goes_on
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.messages import Welcome
 from secure_kg.federation.plan.run_plan import UNION, PlannedSum, PublicState, RunPlan
@@ -56,7 +56,7 @@ class OpenedSum:
     purpose: str
     contributors: frozenset[int]
     threshold: int
-    """How many clients must help to open it; 0 for a sum in clear."""
+    """How many clients must help to open the sum; 0 for a sum in clear."""
     vector: npt.NDArray[np.unsignedinteger] | None = field(repr=False)
     """None if it could not be computed again."""
     layout: SumLayout | None = None
@@ -78,8 +78,8 @@ class OpenedSum:
     """What the server has not passed on of clients that it had in the sum."""
     states: dict[int, bytes] = field(default_factory=dict, repr=False)
     """Of its contributors: their commitments to what their inputs depend on."""
-    given_up: bool = False
-    """Whether a party has said that the sum ends without a result: nobody goes on with it, even if it can be opened."""
+    abandoned: bool = False
+    """Whether a party has abandoned the sum. Nobody uses its total then, even if it can be opened."""
 
     @property
     def read_by_server(self) -> bool:
@@ -94,7 +94,7 @@ class _Running:
     recorded: RecordedSum = field(default_factory=RecordedSum)
     clear: dict[int, npt.NDArray[np.unsignedinteger]] = field(default_factory=dict)
     tried: int = 0
-    """With how many answers it was tried in vain to open it."""
+    """The number of answers with which the last attempt to open the sum failed."""
 
 
 class Opening:
@@ -118,7 +118,7 @@ class Opening:
         self._running: dict[Key, _Running] = {}
         self._added: set[Key] = set()
         """Sums in clear that are over: what comes afterwards is late."""
-        self._attending = Attending()
+        self._attending = Attending(self._plan.blocks)
 
     def observe(self, observation: Observation) -> list[OpenedSum]:
         message = observation.message
@@ -136,8 +136,9 @@ class Opening:
                 self._take_union(message)
             case ClearUnion():
                 self._now(union=self.union or Union(len(message.tags), list_digest(message.tags)))
+        # What a server says to be over it may have opened: that is looked at before its word is taken.
+        settled = self._settle(observation)
         self._attending.observe(observation)
-        settled = self._settle() if goes_on(observation) else []
         return [*settled, *self._take(observation)]
 
     @property
@@ -152,10 +153,18 @@ class Opening:
         """Sums that were under way when the record ended."""
         return [self._finish(key) for key in list(self._running)]
 
-    def _settle(self) -> list[OpenedSum]:
-        """The server goes on: what can be opened of the sums under way is what it has, whoever is still to answer."""
-        done = []
+    def _settle(self, observation: Observation) -> list[OpenedSum]:
+        """Open the sums under way with the answers so far, once the server goes on and awaits no more.
+
+        If it abandons a sum, the same is asked of that sum alone. One in clear has no step in which it is opened.
+        """
+        over = abandons(observation)
+        if not over and not goes_on(observation):
+            return []
+        done, named = [], (observation.round, observation.purpose)
         for key, running in list(self._running.items()):
+            if over and (key != named or running.clear):
+                continue
             answers = len(running.recorded.openings)
             if running.clear:
                 done.append(self._finish(key))
@@ -226,12 +235,12 @@ class Opening:
 
     def _opened(self, key: Key, running: _Running) -> OpenedSum:
         recorded, terms, (number, purpose) = running.recorded, running.planned.terms, key
-        given_up = key in self._attending.given_up
+        abandoned = key in self._attending.abandoned
         if running.clear:
             self._added.add(key)
             total = sum(running.clear.values(), np.zeros_like(next(iter(running.clear.values()))))
             who, layout = frozenset(running.clear), running.planned.layout
-            return OpenedSum(number, purpose, who, 0, total, layout, given_up=given_up)
+            return OpenedSum(number, purpose, who, 0, total, layout, abandoned=abandoned)
         who = frozenset(int(party) for party in recorded.contributors)
         if terms is None or self._public.session is None:
             return OpenedSum(number, purpose, who, 0, None, problem=running.problem or "no session", finished=False)
@@ -266,7 +275,7 @@ class Opening:
             false_signatures=tuple(wrong),
             withheld=kept_back,
             states={int(party): recorded.adverts[party].state for party in opened.contributors},
-            given_up=given_up,
+            abandoned=abandoned,
         )
 
     def _verified(self, terms: BoundTerms, recorded: RecordedSum) -> tuple[int, list[str]]:

@@ -41,7 +41,7 @@ _MESSAGE_MODULES = (
 )
 
 _BEFORE_SESSION = Hello | Welcome | conversation.LeaveOut | conversation.Failed
-"""What passes outside a session: greetings, and the end of them for a client that was lost, or has failed, before it
+"""What passes outside a session: greetings, and the end of them for a client that dropped out, or failed, before it
 had its `Welcome`, while others had theirs."""
 
 

@@ -32,7 +32,7 @@ class UpdateRule:
     agreeing: int
 
     def check(self, rows: Rows, averaged: Rounds) -> None:
-        """Rows [n, width] that were newly averaged in rounds [n]; `PeerMisbehaved` if no mean is like them."""
+        """Check rows [n, width] that were newly averaged in rounds [n]; `PeerMisbehaved` if they cannot be means."""
         if not len(rows):
             return
         largest = np.abs(rows).max(axis=1, initial=0.0)
@@ -85,7 +85,7 @@ class AppliedTable:
         return {f"{prefix}rows": self.rows, f"{prefix}averaged": self.averaged}
 
     def load_state(self, arrays: dict[str, npt.NDArray[Any]], prefix: str) -> bool:
-        """Whether there was such a table; one of another kind or shape is none."""
+        """Whether the checkpoint holds a table of this kind and shape, which is then taken."""
         rows, averaged = arrays.get(f"{prefix}rows"), arrays.get(f"{prefix}averaged")
         if rows is None or averaged is None or rows.dtype != np.float32 or averaged.dtype != np.uint32:
             return False

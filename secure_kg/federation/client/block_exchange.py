@@ -32,7 +32,7 @@ class BlockExchange:
         self.rows = OwnRows(positions, self.block, context.learner, layout)
         self._running: tuple[SumTerms[SumLayout], CountTask | None] | None = None
         total = sum_total_bytes(self.block.purpose, layout.entries, layout.group.element_bytes, context.plan.clients)
-        # The largest messages that the server has reason to send, also to one that was away: rows, or sums of them.
+        # The largest messages that the server has reason to send, also to a dropout: rows, or sums of them.
         table = self.block.message_bytes(positions.union_size)
         context.conversation.admit(max(total, table))
         context.shared.append(self.rows)

@@ -84,7 +84,7 @@ class FederationClient:
 
     def say_failed(self, reason: str) -> None:
         """Tell the server that this client cannot go on. The reason must name places, never contents."""
-        with contextlib.suppress(ProtocolError):  # there is nothing more to be done about a server that takes no word
+        with contextlib.suppress(ProtocolError):  # a server that takes no messages cannot be told
             self._conversation.send(SERVER, Failed(reason[:MAX_REASON]), self._done)
         self._transport.flush(Deadline.after(_SECONDS_TO_SAY_SO))  # a server that no longer listens must not hold us
         if self._receipt is not None:
@@ -165,9 +165,8 @@ class FederationClient:
         if plan.needs_keys:
             session = ClientSession(self._conversation, Deadline.after(plan.client_seconds))
             keys = twins.client_keys(config, plan.clients, credentials, openings, session)
-        names = dict.fromkeys([config.aggregation, *(block.aggregation for block in plan.blocks)])
-        sums = {name: twins.sum_client(name, keys) for name in names}
-        holders = twins.holder_client(config, keys)
+        sums = {name: twins.sum_client(name, keys) for name in plan.aggregations}
+        holders = twins.holder_client(plan.counted_by, keys)
         return ClientContext(plan, self._conversation, learner, folder, states, keys, holders, sums)
 
     def _answer(self) -> bool:
@@ -184,8 +183,9 @@ class FederationClient:
             except LeftOut:
                 self._blocks.excuse()
                 self._conversation.send(SERVER, Back(), self._done)
-            except SumAbandoned:
-                continue  # the server has said why; what this client trained stays its own
+            except SumAbandoned:  # the server has said why; what this client trained stays its own
+                for purpose in self._conversation.abandoned(self._done):  # sums of a round end together
+                    self._blocks.excuse(purpose)
 
     def _handle(self, round_id: RoundId, message: wire.Message) -> None:
         rounds, blocks = self._plan.settings.rounds, self._blocks

@@ -15,6 +15,7 @@ from secure_kg.foundation.errors import UserError
 from secure_kg.learning.learner import TrainStats
 from secure_kg.runs import checkpoint
 from secure_kg.runs.peak_memory import peak_memory_mb
+from secure_kg.runs.records.checkpoints import ClientCheckpoint
 from secure_kg.runs.records.client_result import ClientResult
 from secure_kg.runs.run_folder import write_json
 from secure_kg.runs.stopwatch import Stopwatch
@@ -25,43 +26,43 @@ def save(context: ClientContext, results: ResultExchange, count: OwnCount, round
     model = {f"model/{name}": value for name, value in context.learner.state().items()}
     best = {f"best/{name}": value for name, value in results.best.items()}
     times = _times(context)
-    record = {
-        "seconds": times.seconds,
-        "cpu_seconds": times.cpu_seconds,
-        "clipped": context.losses.clipped,
-        "max_error": context.losses.max_error,
-        "loss": [results.last.loss, results.last.triples, results.last.steps],
-        "judge": results.judge.record(),
-        "count": count.record(),
-        "best_round": results.best_round,
-        "trained": results.trained.hex(),
-    }
+    record = ClientCheckpoint(
+        seconds=times.seconds,
+        cpu_seconds=times.cpu_seconds,
+        clipped=context.losses.clipped,
+        max_error=context.losses.max_error,
+        loss=(results.last.loss, results.last.triples, results.last.steps),
+        judge=results.judge.record(),
+        count=count.record(),
+        best_round=results.best_round,
+        trained=results.trained.hex(),
+    )
     shared = {name: array for rows in context.shared for name, array in rows.state().items()}
-    checkpoint.save_part(context.folder, round_id, _numpy(model | best) | shared, record)
+    checkpoint.save_part(context.folder, round_id, _numpy(model | best) | shared, record.to_json())
 
 
 def restore(context: ClientContext, results: ResultExchange, count: OwnCount, welcome: Welcome) -> None:
-    """Go on from the checkpoint that the server names; a client that was absent then, from its last one before it."""
+    """Go on from the checkpoint that the server names. A client that was a dropout then goes on from its last one."""
     part: int | None = welcome.rounds_done
     absent = context.party not in welcome.saved_by
     if absent:
         part = checkpoint.latest_before(context.folder, welcome.rounds_done)
     if part is None:
         return
-    arrays, record = checkpoint.load_part(context.folder, part)
+    arrays, read = checkpoint.load_part(context.folder, part)
+    record = ClientCheckpoint.from_json(read, f"the checkpoint of round {part}")
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     fits = context.learner.parameters_state()
     if any(f"model/{name}" not in tensors or tensors[f"model/{name}"].shape != p.shape for name, p in fits.items()):
         raise UserError("the checkpoint does not fit this client: its data have changed")
     context.learner.load_state(_below(tensors, "model/"))
-    results.best, results.best_round = _below(tensors, "best/"), int(record.get("best_round", 0))
-    context.watch = Stopwatch(record["seconds"], record.get("cpu_seconds"))  # earlier versions kept the first only
-    context.losses = Losses(record["clipped"], record["max_error"])
-    results.last = TrainStats(*record["loss"])
-    kept = record.get("trained")  # earlier versions committed to the parameters as they are
-    results.trained = bytes.fromhex(kept) if kept is not None else context.learner.digest()
-    results.judge.restore(record["judge"], welcome.rounds_done)
-    count.restore(record.get("count", {}))
+    results.best, results.best_round = _below(tensors, "best/"), record.best_round
+    context.watch = Stopwatch(record.seconds, record.cpu_seconds)
+    context.losses = Losses(record.clipped, record.max_error)
+    results.last = TrainStats(*record.loss)
+    results.trained = bytes.fromhex(record.trained) if record.trained is not None else context.learner.digest()
+    results.judge.restore(record.judge, welcome.rounds_done)
+    count.restore(record.count)
     if not absent:  # one that was absent takes the whole tables anew
         for rows in context.shared:
             rows.load_state(arrays)

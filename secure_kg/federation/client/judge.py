@@ -1,13 +1,13 @@
 """A client's own reading of the federation's results, where the server cannot read them."""
 
 from pathlib import Path
-from typing import Any
 
 from secure_kg.evaluation.metrics import Metrics
 from secure_kg.federation.plan.early_stopping import EarlyStopping
 from secure_kg.federation.plan.messages import Judged
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.runs import federation_record
+from secure_kg.runs.records.checkpoints import BestEvaluation, JudgeRecord
 
 
 class Judge:
@@ -20,7 +20,7 @@ class Judge:
         self._newest_mrr = -1.0
 
     def read(self, round_id: int, metrics: Metrics) -> Judged:
-        """Take note of an evaluation. Whether it is the best is settled by the server's `Verdict`: others saw more."""
+        """Take note of an evaluation. The server's `Verdict` decides which is the best: others may have seen more."""
         federation_record.append_evaluation(self._folder, round_id, metrics)
         self._evaluations += 1
         self._newest_mrr = metrics.headline
@@ -33,15 +33,16 @@ class Judge:
         best, seen = self._stopping.best_mrr, self._evaluations
         federation_record.write_result(self._folder, test, clients, best, rows_averaged, seen)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> JudgeRecord:
         """For a checkpoint."""
         stopping = self._stopping
-        best = {"mrr": stopping.best_mrr, "round": stopping.best_round, "checks_since": stopping.checks_since_best}
-        return {"best": best, "evaluations": self._evaluations}
+        best = BestEvaluation(stopping.best_mrr, stopping.best_round, stopping.checks_since_best)
+        return JudgeRecord(best, self._evaluations)
 
-    def restore(self, record: dict[str, Any], done: int) -> None:
+    def restore(self, record: JudgeRecord, done: int) -> None:
+        """Go on from a checkpoint of round `done`."""
         federation_record.forget_evaluations_after(self._folder, done)
-        best = record["best"]
-        self._stopping.best_mrr, self._stopping.best_round = best["mrr"], best["round"]
-        self._stopping.checks_since_best = best["checks_since"]
-        self._evaluations = record["evaluations"]
+        best = record.best
+        self._stopping.best_mrr, self._stopping.best_round = best.mrr, best.round
+        self._stopping.checks_since_best = best.checks_since
+        self._evaluations = record.evaluations

@@ -1,4 +1,4 @@
-"""Lineages of a client's inputs: what they are nearly the same for, in whatever run (`protocols.sums.secagg.openings`).
+"""Lineages: inputs of one client and lineage are nearly the same in every run (`protocols.sums.secagg.openings`).
 
 Training begins at rows that follow from the graph and the seed, and takes its draws from the seed and the round. So two
 runs of one seed whose learning rates differ in the last digit, or whose tables a server has moved by as little, have
@@ -11,7 +11,7 @@ from secure_kg.federation.plan.run_plan import AGREEING_ROUND, RESULTS, RunPlan
 
 
 def lineage(plan: RunPlan, purpose: str, round_id: int, trained: int) -> str:
-    """Of one client's input to a sum; empty where no sum of another run has the like. `trained`: its last round."""
+    """The lineage of a client's input to a sum; empty if inputs differ in every run. `trained`: its last round."""
     match purpose:
         case "valid" if plan.sees_survivors:
             number = trained  # a client that was not drawn since has the results that it had

@@ -1,14 +1,13 @@
-"""A client's own count of what it has done. What a server may ask for next follows from it, not from its word."""
-
-from typing import Any
+"""A client's own count of what it has done. It decides what the server may ask for next."""
 
 from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import PURPOSE as HOLDERS
 from secure_kg.federation.plan.run_plan import RESULTS, RunPlan
+from secure_kg.runs.records.checkpoints import CountRecord
 
 
 class OwnCount:
-    """`party`: this client."""
+    """Rounds that this client has trained in, evaluated and judged. `party`: the client itself."""
 
     def __init__(self, plan: RunPlan, party: PartyId) -> None:
         self._plan, self._party = plan, party
@@ -43,7 +42,7 @@ class OwnCount:
         return not due and self.trained > self._last(round_id)
 
     def _last(self, round_id: int) -> int:
-        """The last evaluation before `round_id`, also if a resumed session has gone back behind it."""
+        """The last evaluation before `round_id`, even if a resumed session has gone back to an earlier round."""
         return max(self._evaluated, *(number for number in self.opened if number < round_id), 0)
 
     def evaluated(self, round_id: int) -> None:
@@ -63,18 +62,19 @@ class OwnCount:
         return fits
 
     def abandoned(self, round_id: int, purpose: str) -> bool:
-        """Whether word of an abandoned sum may be taken: once for each sum of a round."""
+        """Whether the server may abandon this sum: once for each sum of a round."""
         known = {HOLDERS, *RESULTS, *(block.purpose for block in self._plan.blocks)}
         fits = purpose in known and (round_id, purpose) not in self._abandoned
         self._abandoned.add((round_id, purpose))
         return fits
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> CountRecord:
         """For a checkpoint."""
-        counts = {"trained": self.trained, "evaluated": self._evaluated, "judged": self._judged}
-        return {**counts, "refused": self.refused}
+        return CountRecord(
+            trained=self.trained, evaluated=self._evaluated, judged=self._judged, refused=self.refused
+        )
 
-    def restore(self, record: dict[str, Any]) -> None:
-        """Checkpoints of earlier versions have no counts: they begin anew."""
-        self.trained, self._evaluated = record.get("trained", 0), record.get("evaluated", 0)
-        self._judged, self.refused = record.get("judged", 0), record.get("refused", 0)
+    def restore(self, record: CountRecord) -> None:
+        """Go on from a checkpoint."""
+        self.trained, self._evaluated = record.trained, record.evaluated
+        self._judged, self.refused = record.judged, record.refused

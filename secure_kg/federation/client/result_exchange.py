@@ -63,7 +63,7 @@ class ResultExchange:
             context.conversation.send(SERVER, self.judge.read(round_id, federation), round_id)
 
     def note_training(self, stats: TrainStats) -> None:
-        """Called after a round's local epochs. One without a step has made no other secret of the parameters."""
+        """Called after a round's local epochs. A training without a step leaves the parameters as they were."""
         self.last = stats
         if stats.steps:
             self.trained = self._context.learner.digest()

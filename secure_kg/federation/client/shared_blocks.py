@@ -112,7 +112,7 @@ class SharedBlocks:
         self._awaited.discard(exchange.block.purpose)
 
     def excuse(self, purpose: str | None = None) -> None:
-        """A sum was abandoned after this client had answered; None: this client was away, and may have missed all."""
+        """Expect no result of an abandoned sum. None: this client was a dropout, and may have missed all of them."""
         self._awaited = set() if purpose is None else self._awaited - {purpose}
 
     def require_news(self) -> None:

@@ -79,11 +79,11 @@ class OwnSite:
         return RunFolder(self.out if self.out is not None else self.runs / run_name).client(self.number)
 
     def equip(self, folder: Path) -> Equipment:
-        open_folder(folder, os.getpid(), resume=self.resume)
         credentials = self._credentials()
         graph = load_graph(self.config, self.clients, self.number)
         device = pick_device(self.local_rank, self.config.device)
         learner = RunPlan(self.config, self.clients).learner.make(self.config, graph, self.number, device)
+        open_folder(folder, os.getpid(), resume=self.resume)  # the last step: a mistake leaves no folder behind
         return Equipment(learner, credentials, self._record())
 
     def _keys(self) -> Path | None:

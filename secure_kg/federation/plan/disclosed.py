@@ -34,8 +34,8 @@ class Disclosed:
     alignment: Alignment
     reveal_names: bool
     least_holders: int
-    aligned: bool
-    """Whether names are aligned."""
+    rows: Aggregation | None
+    """Of the block whose rows stand under names; None: no names are aligned."""
     other_sums: tuple[Aggregation, ...] = ()
     """Of blocks that have an aggregation of their own."""
 
@@ -48,7 +48,7 @@ class Disclosed:
             config.alignment_protocol,
             config.reveal_names,
             config.least_holders,
-            any(block.aligned for block in blocks),
+            _of_rows(blocks),
             _others(config.aggregation, blocks),
         )
 
@@ -65,9 +65,14 @@ class Disclosed:
             ALIGNMENTS[settings.alignment],
             settings.reveal_names,
             settings.min_holders,
-            any(block.aligned for block in blocks),
+            _of_rows(blocks),
             _others(settings.aggregation, blocks),
         )
+
+    @property
+    def aligned(self) -> bool:
+        """Whether names are aligned."""
+        return self.rows is not None
 
     @property
     def of_alignment(self) -> tuple[Disclosure, ...]:
@@ -77,7 +82,7 @@ class Disclosed:
     @property
     def of_count(self) -> tuple[Disclosure, ...]:
         """Nothing where rows of any number of holders are added up."""
-        return (self.sums.count.disclosure,) if self.aligned and self.least_holders > 1 else ()
+        return (self.rows.count.disclosure,) if self.rows is not None and self.least_holders > 1 else ()
 
     @property
     def has_keys(self) -> bool:
@@ -117,6 +122,10 @@ def _in_a_word(blocks: Sequence[Block | RecordedBlock]) -> str | None:
     """The aligned block by its name, or all of them."""
     aligned = [block.name for block in blocks if block.aligned]
     return " and ".join(aligned or [block.name for block in blocks]) or None
+
+
+def _of_rows(blocks: Sequence[Block | RecordedBlock]) -> Aggregation | None:
+    return next((AGGREGATIONS[block.aggregation] for block in blocks if block.aligned), None)
 
 
 def _others(aggregation: str, blocks: Sequence[Block | RecordedBlock]) -> tuple[Aggregation, ...]:

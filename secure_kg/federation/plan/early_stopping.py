@@ -1,7 +1,6 @@
 """Early stopping: after `patience` evaluations without a better headline figure (FedR, appendix B: validation MRR)."""
 
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(slots=True)
@@ -27,15 +26,10 @@ class EarlyStopping:
     def would_improve(self, mrr: float) -> bool:
         return self.best_round == 0 or mrr > self.best_mrr
 
-    def record(self) -> dict[str, Any]:
-        """For a checkpoint."""
-        best = {"best_mrr": self.best_mrr, "best_round": self.best_round}
-        return {**best, "checks_since_best": self.checks_since_best}
-
-    def restore(self, record: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
-        self.best_mrr, self.best_round = record["best_mrr"], record["best_round"]
-        self.checks_since_best = record["checks_since_best"]
+    @property
+    def so_far(self) -> tuple[float, int, int]:
+        """For a checkpoint: the fields after `patience`."""
+        return self.best_mrr, self.best_round, self.checks_since_best
 
     @property
     def exhausted(self) -> bool:

@@ -4,6 +4,7 @@ A kind says which blocks it shares under a strategy, how its results are summed,
 trains. The server's process never imports that class, and so loads no model code.
 """
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -12,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 from secure_kg.evaluation.metrics import Metrics
 from secure_kg.evaluation.ranking_metrics import FirstRankingMetrics, RankingMetrics
 from secure_kg.federation.plan.blocks import Block
-from secure_kg.federation.plan.settings import RunConfig
-from secure_kg.federation.plan.strategies import Strategy
 from secure_kg.models.shapes import entity_width, initial_range, relation_width
 
 if TYPE_CHECKING:
+    from secure_kg.federation.plan.settings import RunConfig
+    from secure_kg.federation.plan.strategies import Strategy
     from secure_kg.learning.learner import Learner
 
 
@@ -24,18 +25,21 @@ if TYPE_CHECKING:
 class LearnerKind:
     """One kind of learner."""
 
-    name: str
     factory: str
     """`module:function` that makes a client's learner; imported by clients only."""
-    blocks: Callable[[RunConfig, Strategy], tuple[Block, ...]]
+    blocks: "Callable[[RunConfig, Strategy], tuple[Block, ...]]"
     """The blocks that clients share, in the order of their sums. At most one of them is aligned."""
     metrics: type[Metrics]
     older_metrics: Mapping[int, type[Metrics]] = field(default_factory=dict)
     """By the format of runs that summed their results otherwise."""
 
-    def metrics_of(self, settings: RunConfig) -> type[Metrics]:
+    def metrics_of(self, settings: "RunConfig") -> type[Metrics]:
         """How results of a run are summed."""
         return self.older_metrics.get(settings.format, self.metrics)
+
+    def made_by(self, factory: str) -> "LearnerKind":
+        """The same kind with another class: its blocks and metrics stay."""
+        return dataclasses.replace(self, factory=factory)
 
     def make(self, *arguments: Any) -> "Learner":
         """A client's learner. See `secure_kg.learning.learner.Factory` for the arguments."""
@@ -44,7 +48,7 @@ class LearnerKind:
         return learner
 
 
-def _embedding_blocks(settings: RunConfig, strategy: Strategy) -> tuple[Block, ...]:
+def _embedding_blocks(settings: "RunConfig", strategy: "Strategy") -> tuple[Block, ...]:
     """FedR shares the rows of relations, FedE those of entities."""
     training = settings.training
     widths = {"relation": relation_width, "entity": entity_width}
@@ -55,15 +59,10 @@ def _embedding_blocks(settings: RunConfig, strategy: Strategy) -> tuple[Block, .
     return (Block(strategy.shared, width, settings.aggregation, aligned=True, span=span),)
 
 
-LEARNERS: Final[dict[str, LearnerKind]] = {
-    kind.name: kind
-    for kind in (
-        LearnerKind(
-            "kge",
-            "secure_kg.learning.kge:make_learner",
-            _embedding_blocks,
-            RankingMetrics,
-            older_metrics={1: FirstRankingMetrics},
-        ),
-    )
-}
+KGE: Final = LearnerKind(
+    "secure_kg.learning.kge:make_learner",
+    _embedding_blocks,
+    RankingMetrics,
+    older_metrics={1: FirstRankingMetrics},
+)
+"""The learner of embeddings."""

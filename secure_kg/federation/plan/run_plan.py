@@ -25,7 +25,7 @@ from protocols.sums.secagg.params import SumParameters
 from protocols.sums.terms import Layout, SumTerms
 from secure_kg.evaluation.metrics import Metrics
 from secure_kg.federation.plan.blocks import Block
-from secure_kg.federation.plan.learners import LEARNERS, LearnerKind
+from secure_kg.federation.plan.learners import LearnerKind
 from secure_kg.federation.plan.row_sum import row_layout
 from secure_kg.federation.plan.sampling import participants
 from secure_kg.federation.plan.settings import SETUP_SECONDS, RunConfig
@@ -79,7 +79,7 @@ class RunPlan:
 
     @property
     def learner(self) -> LearnerKind:
-        return LEARNERS[self.strategy.learner]
+        return self.strategy.learner
 
     @property
     def metrics(self) -> type[Metrics]:
@@ -88,16 +88,31 @@ class RunPlan:
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
-        """The shared blocks, in the order in which a round adds them up."""
+        """The shared blocks, in the order in which a round adds them up.
+
+        `UserError` if the sums of one do not stand against the declared adversary: a block brings its own aggregation.
+        """
         blocks = self.learner.blocks(self.settings, self.strategy)
         if sum(block.aligned for block in blocks) > 1 or len({block.name for block in blocks}) < len(blocks):
-            raise ValueError(f"learner {self.learner.name}: blocks have different names, and one at most is aligned")
+            raise ValueError(f"strategy {self.strategy.name}: blocks have different names, and one at most is aligned")
+        for block in blocks:
+            self.settings.require_standing(block.aggregation, block.name)
         return blocks
 
     @property
     def aligned_block(self) -> Block | None:
         """The block whose rows stand under names; None if nothing is aligned."""
         return next((block for block in self.blocks if block.aligned), None)
+
+    @property
+    def aggregations(self) -> tuple[str, ...]:
+        """Names of the aggregations in use, each once: that of results first, then those of the blocks."""
+        return tuple(dict.fromkeys([self.settings.aggregation, *(block.aggregation for block in self.blocks)]))
+
+    @property
+    def counted_by(self) -> str:
+        """The aggregation whose count of holders the run uses: that of the aligned rows, which the count is for."""
+        return self.settings.aggregation if self.aligned_block is None else self.aligned_block.aggregation
 
     # --- who, and when ---
 
@@ -122,10 +137,12 @@ class RunPlan:
     @property
     def needs_keys(self) -> bool:
         """Whether clients need channels to each other: for sums of results or of a block, or for the alignment."""
-        settings = self.settings
-        names = {settings.aggregation, *(block.aggregation for block in self.blocks)}
-        aligned = self.aligned_block is not None and settings.alignment_protocol.needs_keys
-        return aligned or any(AGGREGATIONS[name].needs_keys for name in names)
+        return self.masks_sums or (self.aligned_block is not None and self.settings.alignment_protocol.needs_keys)
+
+    @property
+    def masks_sums(self) -> bool:
+        """Whether any sum of results or of a block needs keys: such a sum has a threshold."""
+        return any(AGGREGATIONS[name].needs_keys for name in self.aggregations)
 
     def trains(self, round_id: int) -> bool:
         """Whether clients train in a round, or only agree on first rows."""
@@ -223,7 +240,7 @@ class RunPlan:
     def _of_alignment(self, round_id: int, purpose: str, block: Block, public: PublicState) -> PlannedSum:
         union = self.union_of(block, public)
         if purpose == HOLDERS and (counting := self.count(round_id, block, union)) is not None:
-            if (masked_terms := AGGREGATIONS[block.aggregation].count.masked_terms) is None:
+            if (masked_terms := AGGREGATIONS[self.counted_by].count.masked_terms) is None:
                 return PlannedSum(None, clear_count(counting).layout)
             return PlannedSum(masked_terms(counting))
         if purpose == union_names.PURPOSE:

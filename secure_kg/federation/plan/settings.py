@@ -19,6 +19,7 @@ from protocols.sums.secagg.vectors import parameters_for
 from secure_kg.data.partition import RULES, By
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.invocation import command
 from secure_kg.learning.config import TrainingConfig
 
 Adversary = Literal["semi-honest", "active"]
@@ -122,7 +123,8 @@ class RunConfig:
             raise UserError(f"--client-fraction: under --strategy {self.strategy} no clients are drawn")
         self._check_protocols()
         if self.adversary == "active" and self.keys is None:
-            raise UserError("--adversary active needs --keys DIR: identities made with python -m launch.keygen")
+            keygen = command("launch.keygen")
+            raise UserError(f"--adversary active needs --keys DIR: identities made with {keygen}")
         if self.adversary != "active" and self.keys is not None:
             raise UserError("--keys is for --adversary active: nobody signs anything otherwise")
         for name in ("clip", "deadline", "grace"):
@@ -131,15 +133,22 @@ class RunConfig:
 
     def _check_protocols(self) -> None:
         """Refuse what the chosen protocols cannot do."""
-        sums, alignment = self.sum_protocol, self.alignment_protocol
+        alignment = self.alignment_protocol
         if self.reveal_names and alignment.revealing is None:
             usual = " or ".join(name for name, one in ALIGNMENTS.items() if one.revealing is not None)
             told = "the server is told names anyway" if alignment.server_reads_names else "it is told none"
             raise UserError(f"--reveal-names is for --alignment {usual}: in the {self.alignment} one {told}")
-        if self.adversary == "active" and not sums.stands_against_active:
-            usual = " or ".join(name for name, one in AGGREGATIONS.items() if one.stands_against_active)
-            lacks = "does not stand against such a server" if sums.hides_contributions else "protects nothing"
-            raise UserError(f"--adversary active needs --aggregation {usual}: the {self.aggregation} sum {lacks}")
+        self.require_standing(self.aggregation)
+
+    def require_standing(self, aggregation: str, block: str | None = None) -> None:
+        """Refuse sums that do not stand against the declared adversary. `block`: whose sums; None: the run's own."""
+        sums = AGGREGATIONS[aggregation]
+        if self.adversary != "active" or sums.stands_against_active:
+            return
+        usual = " or ".join(name for name, one in AGGREGATIONS.items() if one.stands_against_active)
+        lacks = "does not stand against such a server" if sums.hides_contributions else "protects nothing"
+        needs = f"--aggregation {usual}" if block is None else f"{usual} sums of block {block}"
+        raise UserError(f"--adversary active needs {needs}: the {aggregation} sum {lacks}")
 
     @property
     def sum_protocol(self) -> Aggregation:

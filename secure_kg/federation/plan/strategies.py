@@ -4,8 +4,10 @@
 every client by itself, and all triples in one place, which gives up all privacy.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
+
+from secure_kg.federation.plan.learners import KGE, LearnerKind
 
 Shared = Literal["relation", "entity"]
 """A table of the model whose rows clients share, each row under the name of what it stands for."""
@@ -20,10 +22,11 @@ class Strategy:
 
     name: str
     title: str
+    choice: str
+    """For `--help`, after the name of the choice."""
     shared: Shared | None
     pools: bool = False
-    learner: str = "kge"
-    """A name of `secure_kg.federation.plan.learners`."""
+    learner: LearnerKind = field(default=KGE, repr=False)
 
     @property
     def union_bound(self) -> int:
@@ -34,9 +37,9 @@ class Strategy:
 STRATEGIES: Final[dict[str, Strategy]] = {
     strategy.name: strategy
     for strategy in (
-        Strategy("fedr", "FedR", "relation"),
-        Strategy("fede", "FedE", "entity"),
-        Strategy("local", "Local", None),
-        Strategy("entire", "Entire", None, pools=True),
+        Strategy("fedr", "FedR", "relation rows", "relation"),
+        Strategy("fede", "FedE", "entity rows", "entity"),
+        Strategy("local", "Local", "nothing", None),
+        Strategy("entire", "Entire", "all triples in one place (python -m launch.entire)", None, pools=True),
     )
 }

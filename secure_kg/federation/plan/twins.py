@@ -43,12 +43,12 @@ def sum_server(aggregation: str, keys: ServerKeys | None, min_participants: int)
     return AGGREGATIONS[aggregation].server(keys, min_participants)
 
 
-def holder_client(config: RunConfig, keys: ClientKeys | None) -> HolderClient:
-    return config.sum_protocol.count.client(keys)
+def holder_client(aggregation: str, keys: ClientKeys | None) -> HolderClient:
+    return AGGREGATIONS[aggregation].count.client(keys)
 
 
-def holder_server(config: RunConfig, keys: ServerKeys | None) -> HolderServer:
-    return config.sum_protocol.count.server(keys, config.min_participants)
+def holder_server(aggregation: str, keys: ServerKeys | None, min_participants: int) -> HolderServer:
+    return AGGREGATIONS[aggregation].count.server(keys, min_participants)
 
 
 def align_as_client(

@@ -11,7 +11,7 @@ from secure_kg.runs.records.events import Dropout
 
 
 class Attendance:
-    """The clients of a run, those present and those left out."""
+    """The clients of a run: those present, and the dropouts."""
 
     def __init__(self, clients: Collection[PartyId], patience: Patience, report: Callable[[str], None]) -> None:
         self.present: set[PartyId] = set(clients)
@@ -19,9 +19,9 @@ class Attendance:
         self._clients = tuple(sorted(clients))
         self._patience, self._report = patience, report
         self._absent: dict[PartyId, int] = {}
-        """By client that is absent: the place of its dropout."""
+        """By dropout that has not come back: its index in `dropouts`."""
         self._untold: set[PartyId] = set()
-        """Left out, but with an earlier message not taken yet, so that they could not be told."""
+        """Dropouts that have not taken an earlier message yet, so that they could not be told."""
 
     @property
     def complete(self) -> bool:
@@ -30,10 +30,10 @@ class Attendance:
 
     @property
     def seconds_in_vain(self) -> float:
-        """For how long only clients were waited for that did not answer."""
+        """Time in which only dropouts were waited for."""
         return self._patience.seconds_in_vain
 
-    def lose(self, conversation: Conversation, parties: Collection[PartyId], round_id: RoundId, step: str) -> None:
+    def drop(self, conversation: Conversation, parties: Collection[PartyId], round_id: RoundId, step: str) -> None:
         """Go on without `parties`. They are told once; after that nothing is sent until they answer."""
         for party in sorted(set(parties) & self.present):
             self.present.discard(party)
@@ -45,7 +45,7 @@ class Attendance:
         self._tell(conversation, round_id)
 
     def look_for_returned(self, conversation: Conversation, round_id: RoundId) -> set[PartyId]:
-        """Take in again who has said that it is back; but not who was lost during set-up, and so lacks keys."""
+        """Take in clients that have sent `Back`, except those that dropped out during set-up: they lack keys."""
         self._tell(conversation, round_id)
         returned = {
             party
@@ -71,7 +71,7 @@ class Attendance:
         return True
 
     def reachable(self, conversation: Conversation) -> list[PartyId]:
-        """Everybody to whom a last word can be said without waiting."""
+        """The clients that can be sent a last message without waiting."""
         return [party for party in self._clients if not conversation.transport.busy(party)]
 
     def _tell(self, conversation: Conversation, round_id: RoundId) -> None:

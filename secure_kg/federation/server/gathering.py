@@ -1,4 +1,4 @@
-"""The server's talk with whoever is there. Who does not answer is there no longer, until it says that it is back."""
+"""Messages to and from the clients that are present. Dropouts are excluded until they send `Back`."""
 
 from collections.abc import Callable, Collection
 from typing import TypeVar
@@ -9,8 +9,7 @@ from protocols.session.conversation import Conversation
 from protocols.session.patience import Patience
 from protocols.session.server_session import ServerSession
 from protocols.transport.base import Transport
-from secure_kg.federation.plan.settings import RunConfig
-from secure_kg.federation.plan.strategies import STRATEGIES
+from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.server.attendance import Attendance
 from secure_kg.foundation.errors import UserError
 
@@ -18,21 +17,22 @@ M = TypeVar("M", bound=wire.Message)
 
 
 class Gathering:
-    """All clients of a run, those who are there, and the conversation with them."""
+    """All clients of a run, those that are present, and the conversation with them."""
 
-    def __init__(self, config: RunConfig, transport: Transport, report: Callable[[str], None]) -> None:
+    def __init__(self, plan: RunPlan, transport: Transport, report: Callable[[str], None]) -> None:
         self.clients = tuple(transport.peers)
         self.transport = transport
         self.conversation = Conversation(transport, NO_SESSION)
         self.round = SETUP
         """The round under way, for messages and for the record of dropouts."""
         # Where nothing is shared, nobody waits for a client until the next evaluation, which may be rounds away.
-        self._longest = config.deadline * (1 if STRATEGIES[config.strategy].shared else config.eval_every)
-        self._config, self._report = config, report
+        config = plan.settings
+        self._longest = config.deadline * (1 if plan.strategy.shared else config.eval_every)
+        self._plan, self._config, self._report = plan, config, report
         self.patience = self.fresh_patience()
         self.attendance = Attendance(self.clients, self.patience, report)
-        self.when_lost: Callable[[Collection[PartyId]], None] = lambda _: None
-        """Told of those who are no longer there."""
+        self.on_dropout: Callable[[Collection[PartyId]], None] = lambda _: None
+        """Called with new dropouts."""
 
     def fresh_patience(self) -> Patience:
         """The run's limits, without memory of how long anybody took."""
@@ -44,36 +44,36 @@ class Gathering:
 
     @property
     def present(self) -> set[PartyId]:
-        """Who is there. It shrinks and grows as the run goes on."""
+        """The clients that are present now. The set is live: dropouts leave it, and may come back."""
         return self.attendance.present
 
     @property
     def session(self) -> ServerSession:
         """The session under way, with the run's patience."""
-        return ServerSession(self.conversation, self.present, self.patience, self.silent)
+        return ServerSession(self.conversation, self.present, self.patience, self.dropout)
 
-    def silent(self, parties: Collection[PartyId], step: str) -> None:
-        """Go on without `parties`."""
-        self.when_lost(parties)
-        self.attendance.lose(self.conversation, parties, self.round, step)
+    def dropout(self, parties: Collection[PartyId], step: str) -> None:
+        """Record `parties` as dropouts of `step`, and go on without them."""
+        self.on_dropout(parties)
+        self.attendance.drop(self.conversation, parties, self.round, step)
 
     def gather(
         self, expected: type[M], step: str, patience: Patience | None = None, among: Collection[PartyId] | None = None
     ) -> dict[PartyId, M]:
-        """One message from everybody who is there (and `among` these)."""
+        """One message from every client that is present (and `among` these)."""
         session = self.session if patience is None else self.session.with_patience(patience)
         return (session if among is None else session.among(among)).gather(expected, self.round, step)
 
     def tell(self, parties: Collection[PartyId], message: wire.Message) -> None:
-        """The same message to all of `parties` that are there."""
+        """The same message to those of `parties` that are present."""
         self.session.broadcast(parties, message, self.round, type(message).__name__)
 
     def assemble(self) -> None:
-        """Take in who has come back; if too few are here for any sum, wait for more."""
+        """Take in clients that have come back. If too few are present for any sum, wait for more."""
         self.attendance.look_for_returned(self.conversation, self.round)
         clients, needed = len(self.clients), self._config.min_participants
-        if self._config.sum_protocol.needs_keys:
-            parameters = self._config.sum_parameters(clients, clients)
+        if self._plan.masks_sums:
+            parameters = self._plan.parameters(clients)
             needed = max(parameters.min_survivors, parameters.least_present)
         if len(self.present) >= needed:
             return
@@ -85,5 +85,5 @@ class Gathering:
             )
 
     def dismiss(self, message: wire.Message, round_id: RoundId) -> None:
-        """A last word to everybody to whom it can be said without waiting."""
+        """A last message to all clients that can be sent one without waiting."""
         self.conversation.broadcast(self.attendance.reachable(self.conversation), message, round_id)

@@ -157,7 +157,7 @@ class Ledger:
         return so_far.to_json()
 
     def restore(self, record: Figures, done: int) -> None:
-        """Go on from a checkpoint of round `done`. Who is here now has come back."""
+        """Go on from a checkpoint of round `done`. Clients that are present now have come back."""
         carried, present = Costs.from_json(record, f"the checkpoint of round {done}"), self._attendance.present
         dropouts = [
             one.back(done + 1) if one.returned is None and one.client in present else one for one in carried.dropouts

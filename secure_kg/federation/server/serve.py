@@ -22,7 +22,7 @@ from secure_kg.foundation.errors import InternalError, UserError
 from secure_kg.report.page import run_report
 from secure_kg.runs.outcome import ServerOutcome
 from secure_kg.runs.records.summary import Summary
-from secure_kg.runs.run_folder import RunFolder, locked
+from secure_kg.runs.run_folder import RunFolder, locked, new_folders
 from secure_kg.runs.summary import summarise
 
 Show: TypeAlias = Callable[[Summary, Path], None]
@@ -66,8 +66,9 @@ def run_in_folder(
 ) -> Summary:
     """Hold the folder of a run while `work` is done in it, and write its report and summary. Returns the summary.
 
-    A folder in which nothing has happened does not outlast a mistake.
+    A folder in which nothing has happened is removed if the run fails.
     """
+    new = new_folders(path)
     if not resume:
         RunFolder.make(path)
     with locked(path):
@@ -75,7 +76,7 @@ def run_in_folder(
         try:
             outcome = work(folder)
         except (UserError, ProtocolError):
-            folder.discard_if_unused()
+            folder.discard_if_unused(new)
             raise
         summary = summarise(config, outcome, folder)
         folder.write_report(run_report(summary, folder.all_metrics(), folder.settings()))

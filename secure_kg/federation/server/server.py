@@ -6,12 +6,12 @@ when to stop; what a client sends is decided by the client.
 
 A client that drops out in any step, because it is slow, stopped or dead, costs that client only: the sum is that of
 the others, the federation goes on, and a client that comes back is taken in again. A sum that too few are left for is
-given up and the shared rows stay as they are.
+abandoned and the shared rows stay as they are.
 """
 
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from protocols.alignment.interface import Union
 from protocols.alignment.psu import names as union_names
@@ -55,6 +55,8 @@ from secure_kg.runs import checkpoint
 from secure_kg.runs.alignment_files import AlignedRun, load_aligned, save_aligned
 from secure_kg.runs.outcome import ServerOutcome
 from secure_kg.runs.recording import seal_record, start_transcript
+from secure_kg.runs.records.checkpoints import ServerCheckpoint
+from secure_kg.runs.records.record import Figures
 from secure_kg.runs.run_folder import RunFolder, write_json
 
 Report = Callable[[str], None]
@@ -82,8 +84,8 @@ class FederationServer:
         """Clients that were told to keep the best copy, if there is one: test results are of that copy."""
         self._idle: set[PartyId] = set()
         """Clients that were asked to train and have not, since their last evaluation: they would refuse another."""
-        self._people = Gathering(config, transport, report)
-        self._people.when_lost = self._forget
+        self._people = Gathering(self._plan, transport, report)
+        self._people.on_dropout = self._forget
         self._tables = SharedTables(self._people, (), None)
         self._ledger = Ledger(transport, self._clients, self._people.attendance)
 
@@ -148,7 +150,7 @@ class FederationServer:
         return self._tables.aligned
 
     def _forget(self, parties: Collection[PartyId]) -> None:
-        """Clients that were away may have missed what was sent to them, and training too."""
+        """Note that dropouts may have missed what was sent to them, and training too."""
         self._tables.forget(parties)
         self._idle.update(parties)
 
@@ -173,7 +175,7 @@ class FederationServer:
         if odd:
             raise UserError(f"client {odd[0]} was started with other settings than the server")
         if aligned is not None and (strangers := people.present - set(aligned.clients)):
-            people.silent(strangers, "alignment")  # not there when the run began, so its rows have no place
+            people.dropout(strangers, "alignment")  # not there when the run began, so its rows have no place
 
     def _align(self, aligned: AlignedRun | None, patience: Patience) -> Union:
         """Line 1-2: the size of the union. The first rows are the clients' own affair."""
@@ -250,7 +252,7 @@ class FederationServer:
         with self._transport.phase(round_id, "evaluate"):
             self._people.tell(asked, Evaluate())
         result = self._add_up_results(round_id, "valid", asked)
-        figures: dict[str, Any] = {}
+        figures: Figures = {}
         match result:
             case None:
                 return
@@ -291,20 +293,21 @@ class FederationServer:
             self._bring(self._clients, round_id)  # no later session could read what they lack
         with self._transport.phase(round_id, "checkpoint"):
             self._people.tell(self._clients, SaveCheckpoint())
-            best_with = {"best_with": sorted(int(party) for party in self._best_with)}
-            record = {**self._stopping.record(), **best_with, **self._ledger.record()}
-            checkpoint.save_part(self._folder.server, round_id, self._tables.state(), record)
+            best_with = sorted(int(party) for party in self._best_with)
+            record = ServerCheckpoint(*self._stopping.so_far, best_with, self._ledger.record())
+            checkpoint.save_part(self._folder.server, round_id, self._tables.state(), record.to_json())
             saved = self._people.gather(Saved, "checkpoint")
         checkpoint.mark_complete(self._folder.path, round_id, saved)
 
     def _restore(self, done: int) -> None:
-        arrays, record = checkpoint.load_part(self._folder.server, done)
+        arrays, read = checkpoint.load_part(self._folder.server, done)
+        record = ServerCheckpoint.from_json(read, f"the checkpoint of round {done}")
         saved_by = checkpoint.last_complete(self._folder.path).saved_by
         self._tables.restore(arrays, done, saved_by)
-        self._stopping.restore(record)
-        kept = {PartyId(party) for party in record.get("best_with", self._clients)}
-        self._best_with = kept & {PartyId(party) for party in saved_by}
-        self._ledger.restore(record, done)
+        self._stopping = EarlyStopping(self._config.patience, *record.so_far)
+        kept = self._clients if record.best_with is None else map(PartyId, record.best_with)
+        self._best_with = set(kept) & {PartyId(party) for party in saved_by}
+        self._ledger.restore(record.ledger, done)
         self._folder.forget_metrics_after(done)
         self._report(f"continuing after round {done}")
 

@@ -23,7 +23,7 @@ def check_feasible(plan: RunPlan) -> None:
         raise UserError(f"--clip {config.clip:g}: {problem}") from None
     if plan.needs_keys:
         plan.parameters(clients)
-    if config.sum_protocol.needs_keys:
+    if plan.masks_sums:
         plan.parameters(drawn)
 
 

@@ -18,7 +18,7 @@ from secure_kg.federation.plan.twins import Result
 from secure_kg.foundation.errors import UserError
 
 MOST_KEPT: Final = 32
-"""Sums kept for clients that are away. One that is away for longer is lent the table by another client."""
+"""How many sums are kept for dropouts. One that misses more is lent the table by another client."""
 
 
 class SharedTable(ABC):
@@ -35,7 +35,7 @@ class SharedTable(ABC):
 
     @abstractmethod
     def news_since(self, round_id: int) -> list[wire.Message]:
-        """What a client lacks that has everything up to `round_id`."""
+        """The messages that bring a client up to date that has everything up to `round_id`."""
 
     def reaches_back_to(self, round_id: int) -> bool:
         """Whether `news_since` is all that such a client lacks."""

@@ -49,7 +49,7 @@ class SharedTables:
                 table.add(round_id, results[table.block.purpose])
 
     def forget(self, parties: Collection[PartyId]) -> None:
-        """Clients that were away may have missed what was sent to them."""
+        """Note that dropouts may have missed what was sent to them."""
         for has in self._has.values():
             for party in parties:
                 has.pop(party, None)
@@ -100,7 +100,7 @@ class SharedTables:
             if lent := people.gather(LentTable, _STEP, among={lender}):
                 people.tell({party}, lent[lender])
                 return
-        people.silent({party}, _STEP)  # nobody has what it lacks
+        people.dropout({party}, _STEP)  # nobody has what it lacks
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """For a checkpoint: the tables that the server can read."""

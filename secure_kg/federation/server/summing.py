@@ -1,4 +1,4 @@
-"""The server's part in the sums of a run: with whoever is there, and given up where that is too few."""
+"""The server's part in the sums of a run: over the clients that are present, abandoned if they are too few."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple
@@ -43,10 +43,9 @@ class Summing:
     ) -> None:
         config = plan.settings
         self._config, self._people, self._ledger, self._report = config, people, ledger, report
-        names = dict.fromkeys([config.aggregation, *(block.aggregation for block in plan.blocks)])
-        self._sums = {name: twins.sum_server(name, keys, config.min_participants) for name in names}
+        self._sums = {name: twins.sum_server(name, keys, config.min_participants) for name in plan.aggregations}
         ledger.sums = list(self._sums.values())
-        self._holders = twins.holder_server(config, keys)
+        self._holders = twins.holder_server(plan.counted_by, keys, config.min_participants)
         self.refused = False
         """Whether a client did not help to open the last sum that was abandoned."""
 
@@ -78,19 +77,22 @@ class Summing:
                 results[terms.purpose] = self._sums[aggregation].collect(asked, terms)
         except SumAbandoned as problem:
             rest = [one.terms.purpose for one in sums if one.terms.purpose not in (*results, at[0].purpose)]
-            self._give_up(*at, problem, rest)
+            self._abandon(*at, problem, rest)
             return results
         self._ledger.abandoned_in_a_row = 0
         return results
 
-    def _give_up(self, terms: SumTerms[SumLayout], purpose: str, problem: SumAbandoned, rest: Sequence[str]) -> None:
-        """`rest`: other sums of the same round, for which clients may be waiting already."""
+    def _abandon(self, terms: SumTerms[SumLayout], purpose: str, problem: SumAbandoned, rest: Sequence[str]) -> None:
+        """Tell the participants that the sum is abandoned, and report it.
+
+        `rest`: other sums of the same round, for which clients may be waiting already.
+        """
         self.refused = isinstance(problem, SumRefused)
         self._ledger.abandon(int(terms.round), purpose, str(problem))
         self._report(f"round {terms.round}: the sum of {purpose} was abandoned: {problem}")
         for ended in (purpose, *rest):
             self._people.tell(terms.participants, Abandon(ended, str(problem)[:MAX_REASON]))
-        # A resumed job may have to give up the sums it repeats, those of training and of evaluation.
-        given_up = self._ledger.abandoned_in_a_row
-        if given_up >= _MOST_ABANDONED + 2 * self._config.checkpoint_every:
-            raise UserError(f"{given_up} sums in a row were abandoned, the last one: {problem}") from None
+        # A resumed job may have to abandon the sums it repeats, those of training and of evaluation.
+        in_a_row = self._ledger.abandoned_in_a_row
+        if in_a_row >= _MOST_ABANDONED + 2 * self._config.checkpoint_every:
+            raise UserError(f"{in_a_row} sums in a row were abandoned, the last one: {problem}") from None

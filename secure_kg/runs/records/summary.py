@@ -4,6 +4,7 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
+from secure_kg.evaluation.metric_names import METRICS
 from secure_kg.federation.plan.recorded import RecordedSettings
 from secure_kg.runs.records.client_result import ClientLine
 from secure_kg.runs.records.events import AbandonedSum, Dropout, SetupCosts, TranscriptEnd
@@ -83,8 +84,15 @@ class Summary(Record, kw_only=True, frozen=True):
 
     @property
     def scores(self) -> tuple[str, ...]:
-        """Names of the figures that tables show: those of rankings, or whatever numbers the learner names."""
+        """Names of the figures that a terminal has room for: those of rankings, or whatever the learner names."""
         return shown(self.figures)
+
+    @property
+    def all_scores(self) -> tuple[str, ...]:
+        """Names of all figures that a page shows. Summaries of earlier versions lack Hits@5 and the mean rank."""
+        if _RANKING[0] not in self.figures:
+            return self.scores
+        return tuple(name for name in METRICS if name in self.figures)
 
     @property
     def told(self) -> bool:
@@ -99,7 +107,14 @@ class Summary(Record, kw_only=True, frozen=True):
 
 
 _RANKING: Final = ("mrr", "hits@1", "hits@3", "hits@10")
-TITLES: Final = {"mrr": "MRR", "hits@1": "Hits@1", "hits@3": "Hits@3", "hits@10": "Hits@10"}
+TITLES: Final = {
+    "mrr": "MRR",
+    "hits@1": "Hits@1",
+    "hits@3": "Hits@3",
+    "hits@5": "Hits@5",
+    "hits@10": "Hits@10",
+    "mean_rank": "mean rank",
+}
 """Of figures in tables; others stand under their own names."""
 
 
@@ -108,3 +123,8 @@ def shown(figures: Figures) -> tuple[str, ...]:
     if not figures or _RANKING[0] in figures:
         return _RANKING
     return tuple(name for name, value in figures.items() if value is None or isinstance(value, int | float))
+
+
+def written(name: str, value: float) -> str:
+    """A figure as tables write it: shares with four digits, ranks with two."""
+    return f"{value:.2f}" if name == "mean_rank" else f"{value:.4f}"

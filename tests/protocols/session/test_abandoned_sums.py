@@ -132,7 +132,7 @@ def test_the_server_hears_which_client_gives_the_sum_up(
 
 @every_sum
 @pytest.mark.parametrize("purpose", ["metrics", "", "row", None])
-def test_a_sum_that_was_given_up_is_not_another_one_of_the_round(
+def test_a_sum_that_was_abandoned_is_not_another_one_of_the_round(
     ends: Ends, listen: Callable[[Conversation, str | None], Any], purpose: str | None
 ) -> None:
     ends.say(ONE, GIVING_UP)
@@ -143,7 +143,7 @@ def test_a_sum_that_was_given_up_is_not_another_one_of_the_round(
 
 @every_sum
 @pytest.mark.parametrize("purpose", ["rows", "metrics", None])
-def test_a_client_cannot_give_up_a_sum_of_a_later_round(
+def test_a_client_cannot_abandon_a_sum_of_a_later_round(
     ends: Ends, listen: Callable[[Conversation, str | None], Any], purpose: str | None
 ) -> None:
     ends.say(ONE, GIVING_UP, ROUND + 1)
@@ -152,7 +152,7 @@ def test_a_client_cannot_give_up_a_sum_of_a_later_round(
 
 
 @every_hearing
-def test_outside_of_sums_one_that_was_given_up_is_late(ends: Ends, listen: Listen) -> None:
+def test_outside_of_sums_one_that_was_abandoned_is_late(ends: Ends, listen: Listen) -> None:
     ends.say(ONE, GIVING_UP)
     ends.say(ONE, names("a"))
     if listen is HEARING["receive_any"]:
@@ -166,3 +166,23 @@ def test_a_client_does_not_take_another_sums_end_for_its_own(ends: Ends) -> None
     ends.server.send(ONE, names("a"), ROUND)
     assert waiting(client) == names("a")
     assert client.late_messages == 1
+    assert client.abandoned(ROUND) == {"metrics"}
+
+
+def test_what_a_client_hears_of_other_sums_is_of_its_round_and_bounded(ends: Ends) -> None:
+    client = ends.clients[ONE]
+    ends.server.send(ONE, Abandon("rows", "too few"), RoundId(ROUND - 1))
+    for number in range(1000):
+        ends.server.send(ONE, Abandon(f"sum {number}", "too few"), ROUND)
+    ends.server.send(ONE, names("a"), ROUND)
+    assert waiting(client) == names("a")
+    assert client.abandoned(RoundId(ROUND - 1)) == set()
+    assert 0 < len(client.abandoned(ROUND)) <= 100
+
+
+def test_a_server_keeps_nothing_of_what_a_client_says_of_other_sums(ends: Ends) -> None:
+    """Else one client could make it drop what the others send for a sum that is still to come."""
+    ends.say(ONE, Abandon("metrics", "no"))
+    ends.say(ONE, names("a"))
+    assert ends.server.gather([ONE], ClearNames, ROUND, PAST) == {ONE: names("a")}
+    assert ends.server.abandoned(ROUND) == set()

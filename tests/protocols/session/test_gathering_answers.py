@@ -76,11 +76,11 @@ def test_gather_each_does_not_wait_long_for_one_when_the_others_were_quick(ends:
     assert SHORT <= time.monotonic() - started < PATIENCE / 2
 
 
-def test_gather_each_remembers_who_took_how_long_and_who_was_given_up(
+def test_gather_each_remembers_who_took_how_long_and_who_dropped_out(
     ends: Ends, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     noted: list[tuple[str, PartyId]] = []
-    given_up: list[tuple[str, PartyId]] = []
+    dropouts: list[tuple[str, PartyId]] = []
 
     def note(step: str, party: PartyId, seconds: float) -> None:
         assert 0 <= seconds < PATIENCE
@@ -88,12 +88,12 @@ def test_gather_each_remembers_who_took_how_long_and_who_was_given_up(
 
     patience = Patience.fixed(0.0)
     monkeypatch.setattr(patience, "note", note)
-    monkeypatch.setattr(patience, "give_up", lambda step, party, started: given_up.append((step, party)))
+    monkeypatch.setattr(patience, "note_dropout", lambda step, party, started: dropouts.append((step, party)))
     ends.say(ONE, names("a"))
     ends.say_bytes(THREE, CUT_OFF)
     list(ends.server.gather_each(CLIENTS, ClearNames, ROUND, patience, STEP))
     assert noted == [(STEP, ONE)]
-    assert sorted(given_up) == [(STEP, TWO), (STEP, THREE)]
+    assert sorted(dropouts) == [(STEP, TWO), (STEP, THREE)]
 
 
 def test_gather_each_goes_on_without_one_that_stops_in_the_middle_of_a_message(ends: Ends) -> None:

@@ -132,10 +132,10 @@ def test_asking_for_limits_leaves_nothing_behind() -> None:
 # --- coming back ----------------------------------------------------------------------------------------------------
 
 
-def test_one_that_was_given_up_and_came_back_may_take_as_long_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dropout_that_came_back_may_take_as_long_again(monkeypatch: pytest.MonkeyPatch) -> None:
     waiting = patience()
     waiting.note(STEP, ONE, 1.0)
-    waiting.give_up(STEP, ONE, started=1000.0)
+    waiting.note_dropout(STEP, ONE, started=1000.0)
     assert waiting.limit(STEP, ONE, [], 5) == 5.0
     monkeypatch.setattr("protocols.session.patience.time.monotonic", lambda: 1030.0)
     waiting.returned(ONE)
@@ -147,7 +147,7 @@ def test_one_that_was_given_up_and_came_back_may_take_as_long_again(monkeypatch:
     assert waiting.limit(STEP, ONE, [], 5) == 150.0
 
 
-def test_a_party_that_was_never_given_up_returns_without_effect() -> None:
+def test_a_party_that_never_dropped_out_returns_without_effect() -> None:
     waiting = patience()
     waiting.returned(ONE)
     assert waiting.limit(STEP, ONE, [], 5) == LONGEST

@@ -96,9 +96,10 @@ def test_a_client_cannot_steer_a_sum_with_what_the_server_says(name: str, step: 
 
 
 @pytest.mark.parametrize(("name", "step"), [(name, step) for name, step in EVERY_STEP if name != "plain"])
-def test_a_client_can_give_up_the_sum(name: str, step: str) -> None:
-    give_up = instead_of(TWINS[name].says[step], lambda usual, round_id: Abandon(PURPOSE, "I must not\x1b[2J open it"))
-    stage(TWINS[name], give_up, SumAbandoned, r"^client 3: I must not \[2J open it$")
+def test_a_client_can_abandon_the_sum(name: str, step: str) -> None:
+    words = "I must not\x1b[2J open it"
+    abandoning = instead_of(TWINS[name].says[step], lambda usual, round_id: Abandon(PURPOSE, words))
+    stage(TWINS[name], abandoning, SumAbandoned, r"^client 3: I must not \[2J open it$")
 
 
 @every_step
@@ -117,12 +118,12 @@ def test_a_client_that_gives_up_another_sum_does_not_end_this_one(
         return collected
 
     def take_part(conversation: Conversation) -> None:
-        def first_give_up(message: wire.Message, _: RoundId) -> wire.Message:
+        def first_abandon(message: wire.Message, _: RoundId) -> wire.Message:
             if isinstance(message, twin.says[step]):
                 conversation.send(SERVER, Abandon(purpose, "not that one"), RoundId(round_id))
             return message
 
-        bent(honest, first_give_up)(conversation)
+        bent(honest, first_abandon)(conversation)
 
     collected = converse({SERVER: serve} | dict.fromkeys(CLIENTS, honest) | {THREE: take_part})[SERVER]
     assert is_sum_of(collected, LAYOUT, INPUTS, CLIENTS)

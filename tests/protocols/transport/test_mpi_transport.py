@@ -77,7 +77,7 @@ def test_one_that_floods_does_not_starve_the_others(findings: dict[str, Any]) ->
     assert findings["turns"] == {"first": [1, 1, 1, 2, 2, 2], "order": {"1": list(range(20)), "2": [0, 1, 2]}}
 
 
-def test_a_peer_that_reads_nothing_is_given_up_and_blocks_nobody_else(findings: dict[str, Any]) -> None:
+def test_a_peer_that_reads_nothing_is_dropped_and_blocks_nobody_else(findings: dict[str, Any]) -> None:
     assert findings["untaken"] == {
         "client 1": "there back",
         "busy": [2],

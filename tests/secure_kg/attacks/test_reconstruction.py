@@ -1,5 +1,7 @@
 """Reconstruction on a synthetic graph whose geometry is exact, and relations from rows for every model."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -13,8 +15,9 @@ from secure_kg.attacks.truth import Truth
 from secure_kg.attacks.uploads import RowUpload, ServerView
 from secure_kg.data.graph import ClientGraph
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.errors import UserError
 from secure_kg.learning.config import TrainingConfig
-from secure_kg.models.shapes import MODELS, entity_width, relation_width
+from secure_kg.models.shapes import MODELS, ModelKind, entity_width, relation_width
 
 TRANSE = TrainingConfig(dim=16)
 CONFIG = RunConfig(strategy="fede", clients=2, aggregation="plain", alignment="plain", training=TRANSE)
@@ -146,3 +149,12 @@ def test_the_likeliest_relation_is_the_one_that_holds(model: str) -> None:
         np.testing.assert_array_equal(chosen, scores.argmax(dim=1).numpy())
     else:
         np.testing.assert_array_equal(chosen, truth.numpy())
+
+
+@pytest.mark.parametrize("relation", ["none", "a word that nobody knows"])
+def test_a_model_that_nobody_has_thought_of_is_refused(monkeypatch: pytest.MonkeyPatch, relation: Any) -> None:
+    """Treated as another one it would seem to stand, for a reason that protects nobody."""
+    monkeypatch.setitem(MODELS, "New", ModelKind("New", "nowhere:New", relation))
+    training, rows = TrainingConfig(model="New", dim=8), np.ones((3, 8), dtype=np.float32)
+    with pytest.raises(UserError, match="New: no rule"):
+        likeliest_relations(rows, rows, rows, training)

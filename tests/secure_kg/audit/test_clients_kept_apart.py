@@ -16,6 +16,7 @@ from secure_kg.audit.view.lending import Lending
 from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.messages import LendTable, LentTable, TrainRound, Welcome
+from secure_kg.federation.plan.run_plan import RunPlan
 from tests.support.audited_runs import (
     audited,
     audited_config,
@@ -171,6 +172,9 @@ def seen(message: Any, peer: int, direction: Any = "sent", number: int = 3) -> O
     return Observation(0, 0, direction, peer, number, "", message, 0, b"")
 
 
+BLOCKS = RunPlan(audited_config(4, aggregation="secret"), 4).blocks
+
+
 def greeting(done: int, *saved_by: int) -> Observation:
     return seen(Welcome(bytes(16), bytes(32), done, list(saved_by), b"", "run"), 1)
 
@@ -190,7 +194,7 @@ def greeting(done: int, *saved_by: int) -> Observation:
     ids=["absent", "saved", "left out", "first session", "sums kept", "twice", "another lender", "lent already"],
 )
 def test_a_loan_is_due_only_to_a_client_that_lacks_sums(before: list[Observation], fault: str) -> None:
-    lending = Lending(4)
+    lending = Lending(4, BLOCKS)
     for one in before:
         lending.observe(one)
     told = lending.fault_of_request(seen(LendTable(3), 1))
@@ -199,7 +203,7 @@ def test_a_loan_is_due_only_to_a_client_that_lacks_sums(before: list[Observation
 
 
 def test_a_loan_reaches_the_client_it_was_for() -> None:
-    lending, lent = Lending(4), LentTable(1, b"sealed")
+    lending, lent = Lending(4, BLOCKS), LentTable(1, b"sealed")
     lending.observe(seen(LendTable(3), 1))
     lending.observe(seen(lent, 1, "received"))
     assert lending.reached_its_receiver(seen(lent, 3), lent)

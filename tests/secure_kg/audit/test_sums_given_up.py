@@ -11,8 +11,8 @@ import pytest
 from protocols.foundation import wire
 from protocols.session.conversation import Abandon, Abort, LeaveOut
 from protocols.sums.secagg.messages import EncryptedShares, KeyDirectory, ShareKeys, Survivors, UnmaskShares
+from secure_kg.audit.checks.abandoned_sums import AbandonedSums
 from secure_kg.audit.checks.evaluations import Evaluations
-from secure_kg.audit.checks.giving_up import GivingUp
 from secure_kg.audit.checks.verdicts import Verdicts
 from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.read import Observation
@@ -86,7 +86,7 @@ UNMASKED = [
     ids=["all answered", "not waited for", "too few", "refused", "false shares"],
 )
 def test_a_sum_is_given_up_for_a_reason(messages: list[Observation], fault: str) -> None:
-    check = GivingUp(audited_config(CLIENTS), CLIENTS)
+    check = AbandonedSums(audited_config(CLIENTS), CLIENTS)
     check.begin_session()
     for one in messages:
         check.observe(one)

@@ -83,9 +83,9 @@ def test_a_client_that_dies_at_any_message_costs_that_client_only(tmp_path: Path
     assert run.outcome.test is not None
     in_round = messages - ENDS[round_id - 1] if round_id in (1, 2) else None
     if in_round in AFTER_BEING_COUNTED:
-        (given_up,) = run.outcome.abandoned_sums
-        assert (given_up.round, given_up.purpose) == (round_id, "rows")
-        assert "dropped out after holders were counted" in given_up.reason
+        (abandoned,) = run.outcome.abandoned_sums
+        assert (abandoned.round, abandoned.purpose) == (round_id, "rows")
+        assert "dropped out after holders were counted" in abandoned.reason
     else:
         assert run.outcome.abandoned_sums == []
     everybody = sum(len(graph.test) for graph in nations(4))
@@ -170,7 +170,7 @@ def test_too_few_left_ends_the_job_with_a_line_and_a_checkpoint(tmp_path: Path) 
     assert again.done().rounds == 6
 
 
-def test_a_sum_with_too_few_survivors_is_given_up_and_nothing_else(tmp_path: Path) -> None:
+def test_a_sum_with_too_few_survivors_is_abandoned_and_nothing_else(tmp_path: Path) -> None:
     """Two of four are slow in round 2, one more than declared: no sum in that round, but in the next ones."""
     config = quick(rounds=4, eval_every=4)
     slow = 3 * GRACE
@@ -181,9 +181,9 @@ def test_a_sum_with_too_few_survivors_is_given_up_and_nothing_else(tmp_path: Pat
     run = run_federation(config, nations(4), tmp_path / "run", trainer_of=dawdling)
     survivors_agree(run)
     assert run.outcome is not None
-    (given_up,) = run.outcome.abandoned_sums
-    assert (given_up.round, given_up.purpose) == (2, "holders")
-    assert "2 clients have sent their input, 3 are needed" in given_up.reason
+    (abandoned,) = run.outcome.abandoned_sums
+    assert (abandoned.round, abandoned.purpose) == (2, "holders")
+    assert "2 clients have sent their input, 3 are needed" in abandoned.reason
     assert {dropout.client for dropout in run.outcome.dropouts} == {1, 2}
     assert all(dropout.returned is not None for dropout in run.outcome.dropouts)
 
@@ -223,9 +223,9 @@ def test_a_resumed_round_is_not_summed_over_other_clients(tmp_path: Path) -> Non
     resumed = run_federation(quick(rounds=6), nations(4), tmp_path / "run", resume=True, trainer_of=mortal)
     survivors_agree(resumed)
     assert resumed.outcome is not None
-    (given_up,) = resumed.outcome.abandoned_sums
-    assert (given_up.round, given_up.purpose) == (3, "holders")
-    assert "opened before over other clients" in given_up.reason
+    (abandoned,) = resumed.outcome.abandoned_sums
+    assert (abandoned.round, abandoned.purpose) == (3, "holders")
+    assert "opened before over other clients" in abandoned.reason
     assert resumed.outcome.rounds == 6
     assert _opened(tmp_path / "run/clients/1")[4, "rows"] == {1, 3, 4}
 

@@ -14,7 +14,16 @@ from secure_kg.foundation.errors import UserError
 from secure_kg.runs import checkpoint
 from secure_kg.runs.client_folder import append_opening, open_folder, read_openings, state_key
 from secure_kg.runs.records.client_result import Evaluation
-from secure_kg.runs.run_folder import RunFolder, locked, read_config, read_json, write_json, write_whole
+from secure_kg.runs.run_folder import (
+    RunFolder,
+    discard_late_files,
+    locked,
+    new_folders,
+    read_config,
+    read_json,
+    write_json,
+    write_whole,
+)
 
 
 def test_a_folder_is_not_written_over(tmp_path: Path) -> None:
@@ -84,6 +93,28 @@ def test_an_unused_folder_is_given_back_and_a_used_one_kept(tmp_path: Path) -> N
     used.append_metrics(Evaluation(round=1))
     used.discard_if_unused()
     assert used.path.exists()
+
+
+def test_a_run_that_never_began_takes_only_the_folders_along_that_it_made(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    path = tmp_path / "mine" / "runs" / "run"
+    new = new_folders(path)
+    RunFolder.create(path, RunConfig()).discard_if_unused(new)
+    assert [found.name for found in tmp_path.rglob("*")] == ["mine"]
+
+
+def test_files_of_late_clients_go_with_the_run_that_never_began(tmp_path: Path) -> None:
+    path = tmp_path / "runs" / "run"
+    new = new_folders(path)
+    open_folder(RunFolder(path).client(2), process=17, resume=False)  # the server has discarded the folder before
+    with locked(path):
+        discard_late_files(path, new)
+        assert path.exists()  # another job holds it
+    discard_late_files(path, [])
+    assert path.exists()  # it was there before
+    discard_late_files(path, new)
+    assert list(tmp_path.iterdir()) == []
+    discard_late_files(path, new)  # nobody was late
 
 
 def test_metrics_of_undone_rounds_are_forgotten(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from protocols.foundation.errors import UnknownProtocol
 from secure_kg.federation.plan.blocks import Block
-from secure_kg.federation.plan.learners import LEARNERS
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.plan.strategies import STRATEGIES, Strategy
@@ -29,7 +28,7 @@ CHOICES = {"plain": "plain", "secagg": "psu", "secret": "psu"}
 def toy() -> Iterator[None]:
     toy_learner.register()
     yield
-    del LEARNERS[toy_learner.NAME], STRATEGIES[toy_learner.NAME]
+    del STRATEGIES[toy_learner.NAME]
 
 
 def blocks_with(noise: str) -> Any:
@@ -49,7 +48,7 @@ def run_toy(path: Path, aggregation: str, noise: str = "none") -> Run:
         rounds=2,
         eval_every=2,
     )
-    LEARNERS[toy_learner.NAME] = dataclasses.replace(toy_learner.KIND, blocks=blocks_with(noise))
+    toy_learner.register(dataclasses.replace(toy_learner.KIND, blocks=blocks_with(noise)))
 
     def learner(graph: Any, own: RunConfig, number: int) -> Any:
         return RunPlan(own, CLIENTS).learner.make(own, graph, number, None)
@@ -64,19 +63,15 @@ def dense(run: Run) -> np.ndarray[Any, Any]:
 
 
 def test_a_block_has_no_noise_unless_it_is_named() -> None:
-    assert all(block.noise == "none" for kind in LEARNERS.values() for block in blocks_of(kind))
-
-
-def blocks_of(kind: Any) -> tuple[Block, ...]:
-    strategy = next(one for one in STRATEGIES.values() if one.learner == kind.name and one.shared)
-    found: tuple[Block, ...] = kind.blocks(small_config(strategy=strategy.name), strategy)
-    assert found
-    return found
+    shared = [strategy for strategy in STRATEGIES.values() if strategy.shared]
+    found = [one.learner.blocks(small_config(strategy=one.name), one) for one in shared]
+    assert len(found) > 2
+    assert all(blocks and all(block.noise == "none" for block in blocks) for blocks in found)
 
 
 def test_results_and_counts_are_summed_without_noise() -> None:
     with registered(FixedNoise()) as name:
-        LEARNERS[toy_learner.NAME] = dataclasses.replace(toy_learner.KIND, blocks=blocks_with(name))
+        toy_learner.register(dataclasses.replace(toy_learner.KIND, blocks=blocks_with(name)))
         plan = RunPlan(small_config(strategy="toy", clients=CLIENTS), CLIENTS)
         assert [plan.row_layout(block, 4).noise_bound for block in plan.blocks] == [0.5, 0.5]
         assert plan.result_layout().noise_bound == 0
@@ -105,7 +100,7 @@ def test_noise_is_in_the_means_of_all_twins_alike(tmp_path: Path) -> None:
 def test_what_does_not_fit_or_has_no_name_is_refused_before_the_run() -> None:
     plan = RunPlan(small_config(strategy="toy", clients=CLIENTS), CLIENTS)
     with registered(FixedNoise(largest=1e12)) as name:
-        LEARNERS[toy_learner.NAME] = dataclasses.replace(toy_learner.KIND, blocks=blocks_with(name))
+        toy_learner.register(dataclasses.replace(toy_learner.KIND, blocks=blocks_with(name)))
         with pytest.raises(UserError, match="do not fit"):
             check_feasible(plan)
     with pytest.raises(UnknownProtocol):

@@ -15,7 +15,6 @@ from secure_kg.audit.audit import audit
 from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.read import open_run
 from secure_kg.federation.plan.disclosed import Disclosed
-from secure_kg.federation.plan.learners import LEARNERS
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.plan.strategies import STRATEGIES
@@ -35,7 +34,7 @@ CLIENTS = 3
 def toy() -> Iterator[None]:
     toy_learner.register()
     yield
-    del LEARNERS[toy_learner.NAME], STRATEGIES[toy_learner.NAME]
+    del STRATEGIES[toy_learner.NAME]
 
 
 def toy_config(**changes: Any) -> RunConfig:
@@ -73,12 +72,12 @@ def test_each_block_has_sums_of_its_own() -> None:
     ]
 
 
-def test_a_second_aligned_block_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_aligned_block_is_refused() -> None:
     """Names are aligned once in a run."""
     one = toy_learner.blocks(toy_config(), toy_learner.STRATEGY)[0]
     other = dataclasses.replace(one, name="other")
     twice = dataclasses.replace(toy_learner.KIND, blocks=lambda settings, strategy: (one, other))
-    monkeypatch.setitem(LEARNERS, toy_learner.NAME, twice)
+    toy_learner.register(twice)
     with pytest.raises(ValueError, match="one at most is aligned"):
         RunPlan(toy_config(), CLIENTS).blocks  # noqa: B018
 
@@ -155,8 +154,8 @@ def test_a_block_that_needs_no_alignment_is_disclosed_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dense = toy_learner.blocks(toy_config(), toy_learner.STRATEGY)[1:]
-    monkeypatch.setitem(LEARNERS, "toy", dataclasses.replace(toy_learner.KIND, blocks=lambda *_: dense))
-    monkeypatch.setitem(STRATEGIES, "toy", dataclasses.replace(toy_learner.STRATEGY, shared=None))
+    kind = dataclasses.replace(toy_learner.KIND, blocks=lambda *_: dense)
+    monkeypatch.setitem(STRATEGIES, "toy", dataclasses.replace(toy_learner.STRATEGY, shared=None, learner=kind))
     summary = finished(tmp_path / "run", toy_config())
     disclosed = Disclosed.of_summary(summary.settings)
     assert (disclosed.shared, disclosed.aligned) == ("dense", False)

@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
+from launch.results import show_results
 from secure_kg.audit.records.parts import BothWays
 from secure_kg.report.charts import _ticks, bar_chart, column_chart, line_chart
-from secure_kg.report.html import megabytes, prose, tag
+from secure_kg.report.html import cards, megabytes, prose, tag
 from secure_kg.report.page import run_report
 from secure_kg.report.rounds import MOST_COLUMNS, between_evaluations, by_round
 from secure_kg.runs.records.client_result import Evaluation
@@ -63,6 +65,24 @@ def report(summary: dict[str, Any], lines: Sequence[Evaluation], settings: str) 
 
 
 LINES = lines_of(*({"round": number, "valid": {"mrr": number / 100}, "loss": 1 / number} for number in (5, 10)))
+
+
+def test_hits_at_5_and_the_mean_rank_stand_where_a_summary_has_them(capsys: pytest.CaptureFixture[str]) -> None:
+    older, newer = summary(), summary()
+    for record in (newer, *newer["clients"]):
+        record |= {"hits@5": 0.3125, "mean_rank": 17.25}
+    for record, told in ((older, False), (newer, True)):
+        page = report(record, LINES, "")
+        assert ("<td>0.3125</td>" in page, "<td>17.25</td>" in page, "mean rank" in page) == (told, told, told)
+        show_results(Summary.from_json({**record, "valid_mrr": 0.2}, "summary.json"), Path("run"))
+        said = capsys.readouterr().out
+        assert ("tail side, all clients: Hits@5 0.3125, mean rank 17.25\n" in said) == told
+        assert max(len(line) for line in said.splitlines() if "│" in line or "┃" in line) <= 80
+
+
+@pytest.mark.parametrize(("number", "in_line"), [(1, 1), (6, 6), (7, 4), (8, 4), (9, 5)])
+def test_cards_fill_their_lines(number: int, in_line: int) -> None:
+    assert f"style='--in-line:{in_line}'" in cards([("1", "one")] * number)
 
 
 def test_the_page_is_self_contained_and_whole() -> None:

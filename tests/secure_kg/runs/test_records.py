@@ -10,6 +10,7 @@ import pytest
 
 from secure_kg.audit.records.report import AuditReport
 from secure_kg.foundation.errors import UserError
+from secure_kg.runs.records.checkpoints import ClientCheckpoint, ServerCheckpoint
 from secure_kg.runs.records.client_result import ClientResult, Evaluation, FederationResult
 from secure_kg.runs.records.record import Record, WrongRecord
 from secure_kg.runs.records.summary import PeakMemory, Summary
@@ -48,6 +49,32 @@ def test_a_file_that_is_read_and_written_again_has_the_same_bytes(
     for path in found:
         write_json(tmp_path / "again.json", read_record(path, kind).to_json())
         assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
+
+
+SERVER_PART = """{"best_mrr": 0.198, "best_round": 2, "checks_since_best": 0, "best_with": [1, 2], "elapsed": 2.5, \
+"seconds": {"wait": 2.0}, "cpu_seconds": {"wait": 0.5}, "bytes_up": {"1": 7}, "bytes_down": {"1": 8}, "dropouts": [], \
+"abandoned_sums": [], "setup": {"seconds": 1.5, "bytes_up": 5, "bytes_down": 6}}"""
+CLIENT_PART = """{"seconds": {"train": 0.4}, "cpu_seconds": {"train": 0.3}, "clipped": 0, "max_error": 1.5e-08, \
+"loss": [1.85, 796, 4], "judge": {"best": {"mrr": -1.0, "round": 2, "checks_since": 0}, "evaluations": 0}, \
+"count": {"trained": 2, "evaluated": 2, "judged": 2, "refused": 0}, "best_round": 2, "trained": "0a6c"}"""
+
+
+@pytest.mark.parametrize(("text", "kind"), [(SERVER_PART, ServerCheckpoint), (CLIENT_PART, ClientCheckpoint)])
+def test_a_part_of_a_checkpoint_is_read_and_written_as_it_was(text: str, kind: type[Record]) -> None:
+    record = json.loads(text)
+    assert json.dumps(kind.from_json(record, "part").to_json()) == text
+    with pytest.raises(WrongRecord, match=r"part: not a record of a \w+'s checkpoint"):
+        kind.from_json({**record, "best_round": "first"}, "part")
+
+
+def test_a_part_of_an_earlier_version_lacks_what_was_not_counted() -> None:
+    client, server = json.loads(CLIENT_PART), json.loads(SERVER_PART)
+    for name in ("cpu_seconds", "count", "best_round", "trained"):
+        del client[name]
+    del server["best_with"]
+    read = ClientCheckpoint.from_json(client, "part")
+    assert (read.cpu_seconds, read.count.trained, read.best_round, read.trained) == (None, 0, 0, None)
+    assert ServerCheckpoint.from_json(server, "part").best_with is None
 
 
 def test_lines_of_evaluations_that_are_read_and_written_again_have_the_same_bytes(recorded: Path) -> None:

@@ -37,7 +37,7 @@ def test_a_fraction_of_the_clients_is_rounded_down_from_the_number_that_was_mean
     share: float, n: int, floor: int
 ) -> None:
     assert ThreatModel(share, 0).corrupt_of(n) == floor
-    assert ThreatModel(0, share).silent_of(n) == floor
+    assert ThreatModel(0, share).dropouts_of(n) == floor
 
 
 def test_every_whole_number_of_clients_can_be_declared() -> None:

@@ -309,7 +309,7 @@ def test_a_sparse_graph_saves_more_the_more_clients_there_are(n: int, corrupt: f
     chosen = sparse_parameters(n, ThreatModel(corrupt, dropout))
     assert time.perf_counter() - started < 1
     assert chosen.degree < {100: 60, 1000: 120, 10_000: 145}[n]
-    c, d = ThreatModel(corrupt, dropout).corrupt_of(n), ThreatModel(corrupt, dropout).silent_of(n)
+    c, d = ThreatModel(corrupt, dropout).corrupt_of(n), ThreatModel(corrupt, dropout).dropouts_of(n)
     assert conditions(n, c, d, chosen.degree, chosen.threshold, 2, 40, 30)
     assert not conditions(n, c, d, chosen.degree, chosen.threshold + 1, 2, 40, 30)
     below = range(2, chosen.degree)

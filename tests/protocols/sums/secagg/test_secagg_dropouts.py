@@ -225,7 +225,7 @@ def test_a_sparse_graph_is_exact_in_every_group(group: Group) -> None:
     ],
 )
 @pytest.mark.parametrize("sparse", [False, True])
-def test_a_sum_that_loses_more_than_declared_is_given_up(step: Step, what: str, sparse: bool) -> None:
+def test_a_sum_that_loses_more_than_declared_is_abandoned(step: Step, what: str, sparse: bool) -> None:
     """Every neighbourhood and every threshold could still bear the loss: the number in all decides."""
     parameters = SumParameters(12, 8 if sparse else 11, 3, 3)
     gone = dict.fromkeys(parties(2, 5, 9), step)

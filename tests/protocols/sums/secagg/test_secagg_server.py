@@ -163,11 +163,11 @@ def test_a_sum_that_has_ended_takes_nothing_more(end: Step) -> None:
 
 
 @pytest.mark.parametrize("step", SIGNED_STEPS, ids=lambda step: step.value)
-def test_whoever_is_given_up_is_no_longer_waited_for(step: Step) -> None:
+def test_a_dropout_is_no_longer_waited_for(step: Step) -> None:
     """Nor is its answer taken, should it come nevertheless. An input it has given before stays in the sum."""
     begun = begun_at(step)
     answer = begun.answer(FOUR)
-    begun.server.give_up([FOUR])
+    begun.server.drop([FOUR])
     assert begun.server.awaited == begun.server.missing == {ONE, TWO, THREE}
     with pytest.raises(UnexpectedMessage, match="of client 4"):
         begun.server.receive(FOUR, answer)
@@ -182,16 +182,16 @@ def test_whoever_is_given_up_is_no_longer_waited_for(step: Step) -> None:
 def test_whoever_has_answered_keeps_its_place_in_the_step(step: Step) -> None:
     begun = begun_at(step)
     begun.server.receive(FOUR, begun.answer(FOUR))
-    begun.server.give_up(parties(4, 0, 9))
+    begun.server.drop(parties(4, 0, 9))
     assert begun.server.awaited == set(EVERYONE)
     assert begun.server.missing == {ONE, TWO, THREE}
     finish(begun, FOUR)
 
 
 @pytest.mark.parametrize("step", SIGNED_STEPS, ids=lambda step: step.value)
-def test_a_sum_in_which_too_many_are_given_up_is_abandoned(step: Step) -> None:
+def test_a_sum_with_too_many_dropouts_is_abandoned(step: Step) -> None:
     begun = begun_at(step)
-    begun.server.give_up([THREE, FOUR])
+    begun.server.drop([THREE, FOUR])
     with pytest.raises(SumAbandoned):
         begun.step()
     assert begun.server.step is Step.ABANDONED

@@ -108,34 +108,34 @@ def test_the_same_vector_in_two_sums_of_a_round_goes_under_unrelated_masks(kind:
 
 
 @both
-def test_a_sum_that_was_given_up_is_forgotten_when_the_next_round_begins(kind: Kind) -> None:
+def test_a_sum_that_was_abandoned_is_forgotten_when_the_next_round_begins(kind: Kind) -> None:
     """One that was prepared for a round that never came to it keeps no keys, and cannot be contributed to later."""
-    given_up, kept, later = task_of("a"), task_of("b"), task_of("a", SECOND)
+    abandoned, kept, later = task_of("a"), task_of("b"), task_of("a", SECOND)
     inputs = inputs_of(later)
 
     def take_part(client: VectorClient, conversation: Conversation) -> None:
         me = conversation.transport.party
-        client.prepare(at_once(conversation), given_up)
+        client.prepare(at_once(conversation), abandoned)
         client.prepare(at_once(conversation), kept)
-        running, _ = client._running[given_up.key]
+        running, _ = client._running[abandoned.key]
         client.contribute(at_once(conversation), kept, inputs[me].copy())
-        assert client._running.keys() == {given_up.key}
+        assert client._running.keys() == {abandoned.key}
         client.prepare(at_once(conversation), later)
         assert client._running.keys() == {later.key}
         assert isinstance(running.state, Aborted)
         sent = conversation.transport.traffic.total("sent")
         with pytest.raises(RuntimeError, match="prepare"):
-            client.contribute(ClientSession(conversation, PAST), given_up, inputs[me].copy())
+            client.contribute(ClientSession(conversation, PAST), abandoned, inputs[me].copy())
         assert conversation.transport.traffic.total("sent") == sent
         client.contribute(at_once(conversation), later, inputs[me].copy())
 
     def serve(server: VectorServer, conversation: Conversation) -> VectorTotal:
-        for task in (given_up, kept):
+        for task in (abandoned, kept):
             server.prepare(at_server(conversation, CLIENTS, Foreseen(), Silences()), task)
         server.collect(at_server(conversation, None, Foreseen(), Silences()), kept)
         server.prepare(at_server(conversation, CLIENTS, Foreseen(), Silences()), later)
         with pytest.raises(RuntimeError, match="prepare"):
-            server.collect(at_server(conversation, None, Foreseen(), Silences()), given_up)
+            server.collect(at_server(conversation, None, Foreseen(), Silences()), abandoned)
         return server.collect(at_server(conversation, None, Foreseen(), Silences()), later)
 
     results = converse({SERVER: serving(kind, serve)} | dict.fromkeys(CLIENTS, taking_part(kind, take_part)))

@@ -3,7 +3,8 @@
 A client trains between two steps of the sum of rows. A server that lets one client go on and tells the others that the
 sum is over has that client train alone; one that gives sum after sum up has all clients train without ever reading what
 they give. An honest server answers everybody who has answered it, and abandons a sum if a client refuses, or if too
-few answer. It goes on without those who do not, and tells only those who did.
+few answer. It goes on without those who do not, and tells only those who did. And it goes on with every sum that it has
+opened: one that reads a sum and then calls it abandoned has clients begin the next round at the same rows.
 """
 
 from collections import defaultdict
@@ -26,6 +27,7 @@ from protocols.sums.secagg.messages import (
 )
 from secure_kg.audit.view.evidence import Check
 from secure_kg.audit.view.findings import Evidence, Finding
+from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.messages import Goodbye
 from secure_kg.federation.plan.run_plan import RunPlan
@@ -56,7 +58,7 @@ class _Step:
     answered: set[int] = field(default_factory=set)
 
 
-class GivingUp(Check):
+class AbandonedSums(Check):
     id = "sums-end-alike"
     question = "Was a sum ended for some of its clients only, or given up without a reason?"
 
@@ -74,13 +76,19 @@ class GivingUp(Check):
         """Clients that were told that the others go on, until they say that they are back."""
         self._refused: set[int] = set()
         """Rounds in which a client refused something."""
-        self._given_up: set[Key] = set()
+        self._abandoned: set[Key] = set()
+        self._opened: set[Key] = set()
+        """Sums that the server could open from the answers it had, and that nobody had refused by then."""
         self._apart, self._at_will = Evidence(), Evidence()
 
     def begin_session(self) -> None:
         self._end()
         self._away = set()
         self._session += 1
+
+    def opened(self, total: OpenedSum) -> None:
+        if total.vector is not None and total.threshold and not total.abandoned:
+            self._opened.add((total.round, total.purpose))
 
     def observe(self, observation: Observation) -> None:
         if observation.direction == "received":
@@ -108,7 +116,7 @@ class GivingUp(Check):
         if peer in self._owed:
             self._told[self._owed.pop(peer)][peer] = type(message)
         if isinstance(message, Abandon):
-            self._judge_giving_up(key, peer)
+            self._judge_abandoning(key, peer)
         if not isinstance(message, _REQUESTS):
             return
         step = self._running.setdefault(key, _Step())
@@ -117,24 +125,28 @@ class GivingUp(Check):
             self._running[key] = step = _Step(type(message))
         step.asked.add(peer)
 
-    def _judge_giving_up(self, key: Key, peer: int) -> None:
+    def _judge_abandoning(self, key: Key, peer: int) -> None:
         """A server tells those that the sum is over who are there, and so have answered."""
+        where = f"session {self._session}, round {key[0]}, {key[1]}"
+        if key in self._opened:
+            if key not in self._abandoned:
+                self._at_will.add(f"{where}: given up, though it was opened from the answers of its clients")
+            self._abandoned.add(key)
+            return
         step = self._running.get(key)
         if step is None or key[0] in self._refused:
             return
-        unmasking = step.request is (SignedSurvivors if self.config.adversary == "active" else Survivors)
-        if unmasking and step.answered:  # their shares may be false
-            return
         if key[1] in self._rows and any(
-            number == key[0] and purpose != key[1] and purpose in self._rows for number, purpose in self._given_up
+            number == key[0] and purpose != key[1] and purpose in self._rows for number, purpose in self._abandoned
         ):
             return  # the sums of a round are abandoned together, and the first of them had its reason
-        where = f"session {self._session}, round {key[0]}, {key[1]}"
+        # In the last step all may have answered, and shares be false: else it would have been opened.
+        unmasking = step.request is (SignedSurvivors if self.config.adversary == "active" else Survivors)
         if peer in step.asked - step.answered:
             self._at_will.add(f"{where}: given up without waiting for client {peer}")
-        elif key not in self._given_up and self._expected(key) <= step.answered:
+        elif key not in self._abandoned and not unmasking and self._expected(key) <= step.answered:
             self._at_will.add(f"{where}: given up, though all had answered")
-        self._given_up.add(key)
+        self._abandoned.add(key)
 
     def _expected(self, key: Key) -> set[int]:
         return {int(party) for party in self._plan.expected(*key)}
@@ -152,8 +164,10 @@ class GivingUp(Check):
                         f"{answer.__name__} and was told {kind.__name__}, where client {went_on[0]} got {due.__name__}"
                     )
         if before is None:
-            self._owed, self._running, self._refused, self._given_up = {}, {}, set(), set()
+            self._owed, self._running, self._refused, self._abandoned = {}, {}, set(), set()
+            self._opened = set()
         else:
+            self._opened = {key for key in self._opened if key[0] >= before}
             self._running = {key: step for key, step in self._running.items() if key[0] >= before}
 
     def findings(self) -> list[Finding]:
@@ -179,7 +193,9 @@ class GivingUp(Check):
                     "The server gave sums up without a reason",
                     self._at_will.told(),
                     "No client had refused, and none was missing whom the server had waited for. Clients had trained "
-                    "for these sums, and go on without having read one.",
+                    "for these sums, and go on without having read one. Of a sum that was opened the server knows the "
+                    "total, and clients begin the next round where they began this one: two such sums over different "
+                    "clients, subtracted, show the part of those who are in one of them only.",
                 )
             )
         return found
