@@ -7,13 +7,14 @@ know whether a sum hides something asks the bundle; nothing branches on a protoc
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from protocols.alignment.interface import Positions, Union
 from protocols.foundation.disclosure import Disclosure
 from protocols.foundation.errors import UnknownProtocol
 from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import CountTask, HolderClient, HolderServer
+from protocols.scores.budget import Budget
 from protocols.scores.interface import ScoreClient, ScoreServer
 from protocols.session.client_session import ClientSession
 from protocols.session.server_session import ServerSession
@@ -121,12 +122,19 @@ class AskerReads(Enum):
     POSITIONS = "the best positions, in order"
 
 
+class MakeScoreClient(Protocol):
+    """How a client's part in batches is made."""
+
+    def __call__(self, keys: ClientKeys | None, budget: Budget | None = None) -> ScoreClient:
+        """`budget`: of opened means; None: they are not counted. Where positions alone are opened it has no effect."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreBackend:
     """How the scores of clients become the answers of one of them."""
 
     name: str
-    client: Callable[[ClientKeys | None], ScoreClient]
+    client: MakeScoreClient
     server: Callable[[ServerKeys | None], ScoreServer]
     asker_reads: AskerReads
     server_reads_scores: bool
@@ -140,7 +148,23 @@ class ScoreBackend:
     """How many scorers must hold a position, unless a run says otherwise."""
     packages: tuple[str, ...] = ()
     """Packages beyond the project's own requirements, by the names they are imported under."""
+    own_process: bool = False
+    """Whether every party needs a process of its own: some libraries keep one party's state per process."""
     disclosure: Disclosure
+    unlimited: Disclosure | None = None
+    """What opening means without a limit adds; None: there are no means to open."""
+
+    @property
+    def has_budget(self) -> bool:
+        return self.asker_reads is AskerReads.MEANS
+
+    def disclosures(self, allow_extraction: bool) -> tuple[Disclosure, ...]:
+        """Of a run that does or does not limit how many means are opened."""
+        if not allow_extraction:
+            return (self.disclosure,)
+        if self.unlimited is None:
+            raise ValueError(f"--scores {self.name} opens no means: --allow-extraction has no effect")
+        return self.disclosure, self.unlimited
 
 
 B = TypeVar("B", Aggregation, Alignment, ScoreBackend)

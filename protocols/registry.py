@@ -31,7 +31,7 @@ from protocols.holders.plain import PlainHolderClient, PlainHolderServer
 from protocols.scores.crypten.client import CryptenScoreClient
 from protocols.scores.crypten.disclosure import CRYPTEN_SCORES
 from protocols.scores.crypten.server import CryptenScoreServer
-from protocols.scores.disclosure import MASKED_SCORES, PLAIN_SCORES
+from protocols.scores.disclosure import MASKED_SCORES, PLAIN_SCORES, UNLIMITED_MEANS
 from protocols.scores.encrypted import bfv, paillier
 from protocols.scores.encrypted.disclosure import BFV_SCORES, PAILLIER_SCORES
 from protocols.scores.encrypted.scheme import Scheme
@@ -168,7 +168,9 @@ ALIGNMENTS.register(
 SCORES.register(
     ScoreBackend(
         name="masked",
-        client=lambda keys: MaskedScoreClient(_needed(keys).vectors, _secret_holder_client(keys)),
+        client=lambda keys, budget=None: MaskedScoreClient(
+            _needed(keys).vectors, _secret_holder_client(keys), budget
+        ),
         server=lambda keys: MaskedScoreServer(
             _needed(keys).vectors, secret_count.SecretHolderServer(_needed(keys).vectors)
         ),
@@ -179,12 +181,13 @@ SCORES.register(
         stands_against_active=True,
         default_least=2,
         disclosure=MASKED_SCORES,
+        unlimited=UNLIMITED_MEANS,
     )
 )
 SCORES.register(
     ScoreBackend(
         name="plain",
-        client=lambda keys: PlainScoreClient(),
+        client=lambda keys, budget=None: PlainScoreClient(budget),
         server=lambda keys: PlainScoreServer(),
         asker_reads=AskerReads.MEANS,
         server_reads_scores=True,
@@ -193,12 +196,13 @@ SCORES.register(
         stands_against_active=False,
         default_least=2,
         disclosure=PLAIN_SCORES,
+        unlimited=UNLIMITED_MEANS,
     )
 )
 SCORES.register(
     ScoreBackend(
         name="topk",
-        client=lambda keys: TopKClient(_needed(keys).vectors, _secret_holder_client(keys)),
+        client=lambda keys, budget=None: TopKClient(_needed(keys).vectors, _secret_holder_client(keys)),
         server=lambda keys: TopKServer(secret_count.SecretHolderServer(_needed(keys).vectors)),
         asker_reads=AskerReads.POSITIONS,
         server_reads_scores=False,
@@ -217,7 +221,9 @@ def encrypted_scores(
     """Scores under a key of the asker. `scheme` is called for every party: it imports what the cipher needs."""
     return ScoreBackend(
         name=name,
-        client=lambda keys: EncryptedScoreClient(scheme(), _needed(keys).vectors, _secret_holder_client(keys)),
+        client=lambda keys, budget=None: EncryptedScoreClient(
+            scheme(), _needed(keys).vectors, _secret_holder_client(keys), budget
+        ),
         server=lambda keys: EncryptedScoreServer(
             scheme(), _needed(keys).vectors, secret_count.SecretHolderServer(_needed(keys).vectors)
         ),
@@ -229,6 +235,7 @@ def encrypted_scores(
         default_least=2,
         packages=packages,
         disclosure=disclosure,
+        unlimited=UNLIMITED_MEANS,
     )
 
 
@@ -237,7 +244,9 @@ SCORES.register(encrypted_scores("bfv", bfv.BfvScheme, bfv.PACKAGES, BFV_SCORES)
 SCORES.register(
     ScoreBackend(
         name="crypten",
-        client=lambda keys: CryptenScoreClient(_needed(keys).vectors.session, _secret_holder_client(keys)),
+        client=lambda keys, budget=None: CryptenScoreClient(
+            _needed(keys).vectors.session, _secret_holder_client(keys)
+        ),
         server=lambda keys: CryptenScoreServer(secret_count.SecretHolderServer(_needed(keys).vectors)),
         asker_reads=AskerReads.POSITIONS,
         server_reads_scores=False,
@@ -246,6 +255,7 @@ SCORES.register(
         stands_against_active=False,
         default_least=1,
         packages=("crypten",),
+        own_process=True,
         disclosure=CRYPTEN_SCORES,
     )
 )

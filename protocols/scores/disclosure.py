@@ -79,3 +79,18 @@ PLAIN_SCORES: Final = Disclosure(
         },
     },
 )
+UNLIMITED_MEANS: Final = Disclosure(
+    title="means without a limit",
+    place="scores/budget",
+    choice="clients help to open as many means as are asked for, which is enough to compute the trained table",
+    in_brief="clients set no limit to opened means (--allow-extraction): the asker can compute the trained table",
+    learned={
+        Subject.SCORES: Learned(
+            asker="from as many queries as a row has numbers, the rows of all positions that enough scorers hold"
+        )
+    },
+    against="nobody: what a budget of opened means would keep is given up",
+    with_a_client="with the asker the same",
+    assumes="nothing",
+    not_covered="the trained table",
+)

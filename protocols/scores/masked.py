@@ -32,6 +32,7 @@ from protocols.foundation.spent import Spent
 from protocols.holders.interface import HolderClient, HolderServer
 from protocols.primitives.prg import KEY_BYTES, combine_keystreams
 from protocols.scores import asking, counting
+from protocols.scores.budget import Budget, charge, require_budget
 from protocols.scores.interface import (
     Answer,
     ScoreClient,
@@ -62,10 +63,10 @@ def sum_terms(terms: ScoreTerms, state: bytes = b"") -> SumTerms[ScoreLayout]:
 
 
 class MaskedScoreClient(ScoreClient):
-    """`vectors` holds the session's channels; `holders`: how holders are counted."""
+    """`vectors` holds the session's channels; `holders`: how holders are counted; `budget`: of opened means."""
 
-    def __init__(self, vectors: VectorClient, holders: HolderClient) -> None:
-        self._vectors, self._holders = vectors, holders
+    def __init__(self, vectors: VectorClient, holders: HolderClient, budget: Budget | None = None) -> None:
+        self._vectors, self._holders, self._budget = vectors, holders, budget
         self._state_key = secrets.token_bytes(KEY_BYTES)
         """The same queries have the same commitment, so that clients open them over one set of survivors only."""
 
@@ -94,6 +95,7 @@ class MaskedScoreClient(ScoreClient):
     def score(self, session: ClientSession, terms: ScoreTerms, scoring: ScoreQueries) -> ScoringReport:
         spent, me = Spent(), session.party
         asked = asking.asked(session, self._vectors.session, terms)
+        require_budget(session, self._budget, terms, asked.queries)
         # Another asker has other scorers: what two of them could subtract is the scores of these two.
         depends_on = length_prefixed(terms.table, encode_parties([terms.asker]), asked.queries)
         of_sum = sum_terms(terms, commit(self._state_key, PURPOSE, depends_on))
@@ -106,6 +108,7 @@ class MaskedScoreClient(ScoreClient):
             factors = asking.key_of(asked.secrets.common, session, terms, terms.asker, _FACTORS)
             vector = of_sum.layout.vector(encoded, factors)
             mask = asking.key_of(asked.secrets.own, session, terms, me, _MASK)
+        charge(self._budget, terms, asked.queries)
         spent.add(self._vectors.contribute(session, of_sum, vector, [mask], counted.may_open))
         return ScoringReport(encoded.clipped, encoded.max_error, spent)
 

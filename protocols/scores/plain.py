@@ -20,6 +20,7 @@ from protocols.foundation.frame_sizes import array_bytes, frame_bytes, text_byte
 from protocols.foundation.identifiers import PartyId
 from protocols.foundation.spent import Spent
 from protocols.primitives.group import GroupVector
+from protocols.scores.budget import Budget, charge, require_budget
 from protocols.scores.interface import (
     Answer,
     ScoreClient,
@@ -67,6 +68,11 @@ class ClearScores(wire.Message, frozen=True):
 
 
 class PlainScoreClient(ScoreClient):
+    """`budget`: of opened means, kept like everywhere else. It does not bind the server, which reads all scores."""
+
+    def __init__(self, budget: Budget | None = None) -> None:
+        self._budget = budget
+
     def ask(self, session: ClientSession, terms: ScoreTerms, queries: bytes, own: Scores) -> Answer:
         spent, layout = Spent(), ScoreLayout(terms)
         with spent.measure():
@@ -86,10 +92,12 @@ class PlainScoreClient(ScoreClient):
         spent = Spent()
         with session.phase(terms.round, _ASK):
             asked = session.receive(ClearQueries, terms.round, PURPOSE)
+        require_budget(session, self._budget, terms, asked.queries)
         scores = scoring(asked.queries)
         with spent.measure():
             encoded = encode(scores, terms)
             vector = ScoreLayout(terms).unchecked(encoded)
+        charge(self._budget, terms, asked.queries)
         with session.phase(terms.round, _INPUT):
             session.send(ClearScores(PURPOSE, vector), terms.round)
         return ScoringReport(encoded.clipped, encoded.max_error, spent)

@@ -20,6 +20,8 @@ MOST_CLIENTS: Final = 12
 """lcm(1..12) = 27720 still leaves room for positions beside a mean in 64 bits."""
 MOST_POSITIONS: Final = 1 << 20
 MOST_QUERIES: Final = 1024
+MOST_ANSWERS: Final = 1000
+"""Per query: whole rankings of many queries would give away much of what scores do."""
 _PURPOSE: Final = "scores"
 
 
@@ -57,7 +59,7 @@ class ScoreTerms:
         for name, value, most in (
             ("positions", self.positions, MOST_POSITIONS),
             ("queries", self.queries, MOST_QUERIES),
-            ("top", self.top, MOST_POSITIONS),
+            ("top", self.top, MOST_ANSWERS),
             ("least", self.least, len(self.scorers)),
         ):
             if not 1 <= value <= most:

@@ -21,7 +21,7 @@ def test_crypten_imports_and_its_converters_refuse() -> None:
     assert done.stdout.startswith("refused: ")
 
 
-@pytest.mark.parametrize("package", ["phe", "tenseal", "crypten"])
+@pytest.mark.parametrize("package", ["phe", "gmpy2", "tenseal", "crypten"])
 def test_no_module_brings_them_in_by_itself(package: str) -> None:
     code = (
         "import sys, launch.hosts.mpi, secure_kg.federation.server.serve, secure_kg.federation.client.take_part\n"

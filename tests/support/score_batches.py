@@ -10,6 +10,7 @@ from protocols.foundation.errors import Aborted, SumAbandoned
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId
 from protocols.registry import SCORES
 from protocols.scores import batches
+from protocols.scores.budget import Budget
 from protocols.scores.interface import Answer, Scores, no_scores
 from protocols.scores.plain import in_clear
 from protocols.scores.ranking import Ranking, rank
@@ -81,9 +82,13 @@ def run_batches(
     kind: Kind = TRUSTING["semi-honest"],
     patience: Patience | None = None,
     wrap: Mapping[PartyId, Wrap] | None = None,
+    budgets: Mapping[PartyId, Budget] | None = None,
 ) -> Batch:
-    """One session in which batches follow each other. `wrap`: how a party's end is bent. Whatever is raised, raises."""
-    result = hold_batches(backend, batches_, kind, patience, wrap)
+    """One session in which batches follow each other. Whatever is raised, raises.
+
+    `wrap`: how a party's end is bent; `budgets`: of opened means.
+    """
+    result = hold_batches(backend, batches_, kind, patience, wrap, budgets)
     if result.problems:
         raise ExceptionGroup("parties failed", list(result.problems.values()))
     return result
@@ -95,6 +100,7 @@ def hold_batches(
     kind: Kind = TRUSTING["semi-honest"],
     patience: Patience | None = None,
     wrap: Mapping[PartyId, Wrap] | None = None,
+    budgets: Mapping[PartyId, Budget] | None = None,
     believes: Mapping[PartyId, Callable[[ScoreTerms], ScoreTerms]] | None = None,
 ) -> Batch:
     """The same, whatever becomes of it. As in a job, a client that cannot go on says so, and the server ends it all.
@@ -108,7 +114,7 @@ def hold_batches(
         me = conversation.transport.party
         keys = ClientKeys.agree(at_once(conversation), kind.client(parties, me)) if bundle.needs_keys else None
         bent = wraps[me](conversation) if me in wraps else conversation
-        client = bundle.client(keys)
+        client = bundle.client(keys, (budgets or {}).get(me))
         try:
             for public, scores in batches_:
                 terms = believes[me](public) if believes and me in believes else public

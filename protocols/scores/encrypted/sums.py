@@ -19,6 +19,7 @@ from protocols.foundation.spent import Spent
 from protocols.holders.interface import HolderClient, HolderServer
 from protocols.primitives.prg import KEY_BYTES
 from protocols.scores import asking, counting
+from protocols.scores.budget import Budget, charge, require_budget
 from protocols.scores.encrypted.layout import EncryptedLayout
 from protocols.scores.encrypted.messages import (
     EncryptedScores,
@@ -71,10 +72,12 @@ class _LastKey:
 
 
 class EncryptedScoreClient(ScoreClient):
-    """`vectors` holds the session's channels; `holders`: how holders are counted."""
+    """`vectors` holds the session's channels; `holders`: how holders are counted; `budget`: of opened means."""
 
-    def __init__(self, scheme: Scheme, vectors: VectorClient, holders: HolderClient) -> None:
-        self._scheme, self._vectors, self._holders = scheme, vectors, holders
+    def __init__(
+        self, scheme: Scheme, vectors: VectorClient, holders: HolderClient, budget: Budget | None = None
+    ) -> None:
+        self._scheme, self._vectors, self._holders, self._budget = scheme, vectors, holders, budget
         self._own_key: DecryptionKey | None = None
         self._keys = _LastKey(scheme)
         self._state_key = secrets.token_bytes(KEY_BYTES)
@@ -101,6 +104,7 @@ class EncryptedScoreClient(ScoreClient):
     def score(self, session: ClientSession, terms: ScoreTerms, scoring: ScoreQueries) -> ScoringReport:
         spent, layout = Spent(), EncryptedLayout(terms, self._scheme.group)
         asked = asking.asked(session, self._vectors.session, terms, _DIGEST_BYTES)
+        require_budget(session, self._budget, terms, asked.queries)
         public = self._asker_key(session, terms, asked.attached)
         with spent.measure():
             encryptor = self._keys.load(public)
@@ -122,6 +126,7 @@ class EncryptedScoreClient(ScoreClient):
         def carry(masked: MaskedInput) -> wire.Message:
             return self._scheme.kinds.scores(masked.purpose, encryptor.encrypt(masked.vector, layout), masked.peers)
 
+        charge(self._budget, terms, asked.queries)
         spent.add(self._vectors.contribute(session, of_sum, vector, (), counted.may_open, carry))
         spent.add(encryptor.ahead())
         return ScoringReport(encoded.clipped, encoded.max_error, spent)

@@ -25,7 +25,7 @@ TOP_K: Final = Disclosure(
     assumes="AES-256 as a pseudorandom generator, AES-GCM as authenticated encryption, HKDF-SHA256; between each "
     "client and the server a link that other clients cannot read",
     not_covered="the server together with any client; an active server; dropouts, which end a batch; wrong scores; "
-    "what the answers themselves give away",
+    "what the answers themselves give away: no row exactly, but many answers give an estimate of the trained table",
     fields={
         **ASKING,
         messages.DealtSeed: {
