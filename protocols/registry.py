@@ -38,6 +38,7 @@ from protocols.scores.encrypted.scheme import Scheme
 from protocols.scores.encrypted.sums import EncryptedScoreClient, EncryptedScoreServer
 from protocols.scores.masked import MaskedScoreClient, MaskedScoreServer
 from protocols.scores.plain import PlainScoreClient, PlainScoreServer
+from protocols.scores.standing import require_semi_honest
 from protocols.scores.topk.client import TopKClient
 from protocols.scores.topk.disclosure import TOP_K
 from protocols.scores.topk.server import TopKServer
@@ -165,6 +166,13 @@ ALIGNMENTS.register(
 )
 
 
+def _semi_honest(keys: ClientKeys | None, name: str) -> ClientKeys:
+    """The same, for a backend that need not be registered under its name: one with other keys, to be measured."""
+    held = _needed(keys)
+    require_semi_honest(held.vectors.model, name)
+    return held
+
+
 def _standing(keys: ClientKeys | None, name: str) -> ClientKeys:
     """Keys of a client whose declaration the backend stands against: no caller can forget to ask."""
     held = _needed(keys)
@@ -229,7 +237,7 @@ def encrypted_scores(
     return ScoreBackend(
         name=name,
         client=lambda keys, budget=None: EncryptedScoreClient(
-            scheme(), _standing(keys, name).vectors, _secret_holder_client(keys), budget
+            scheme(), _semi_honest(keys, name).vectors, _secret_holder_client(keys), budget
         ),
         server=lambda keys: EncryptedScoreServer(
             scheme(), _needed(keys).vectors, secret_count.SecretHolderServer(_needed(keys).vectors)
