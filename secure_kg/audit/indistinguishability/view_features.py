@@ -62,7 +62,7 @@ def _values(message: wire.Message) -> Iterator[tuple[str, bytes]]:
     """Byte strings, arrays and texts among a message's fields."""
     for name in message.__struct_fields__:
         value: Any = getattr(message, name)
-        entries = value.values() if isinstance(value, dict) else [value]
+        entries = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
         for entry in entries:
             if isinstance(entry, str):
                 yield name, entry.encode()
