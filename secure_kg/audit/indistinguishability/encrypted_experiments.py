@@ -1,7 +1,7 @@
 """Real and simulated views of encrypted scores, on fixed scores: the server's, and that of the server with the asker.
 
-Scores, clients and dropouts are those of masked scores (`score_experiments`). Paillier keys are too short to be safe,
-as in tests: with keys of the default length a thousand sessions would take hours, and no feature depends on the length.
+Scores, clients and dropouts are those of masked scores (`score_experiments`). Paillier keys have 1024 bits, as in
+tests: too short to be safe, and short enough for thousands of sessions. What is compared does not depend on the length.
 With the asker, ciphertexts are decrypted first, and what comes out is looked at as the uploads of a masked sum.
 """
 

@@ -1,8 +1,8 @@
 """Real and simulated views of hidden queries, on fixed tables and queries.
 
-Three clients, of whom the first asks: tables once, then two batches. A query of the first batch has three branches and
-the other one has one; queries of both batches are the same, so that a mask that comes twice shows at once. One scorer's
-rows are as long as they may be and all equal, the other one holds every second position.
+Three clients, of whom the first asks: tables once, then two batches. One query has three branches and the other one has
+one. Both batches have the same queries, so that what comes twice shows at once. One scorer's rows are as long as they
+may be and all equal, the other one holds every second position.
 """
 
 from collections.abc import Callable
