@@ -29,7 +29,7 @@ Substitution = tuple[Any, str, Callable[..., Any]]
 _seal_for, _open_from = ClientChannels.seal_for, ClientChannels.open_from
 
 
-def _unsealed(what: str) -> tuple[Substitution, ...]:
+def unsealed(what: str) -> tuple[Substitution, ...]:
     """Channels in clear for uses that begin with these words: of the right length, with noise for nonce and tag."""
 
     def insecure_seal_for(self: ClientChannels, peer: PartyId, use: str, secret: bytes) -> bytes:
@@ -55,8 +55,8 @@ def insecure_table_mask(seed: Seed, start: int, stop: int, batch: HiddenBatch) -
 
 
 HIDDEN_VARIANTS: Final[dict[str, tuple[Substitution, ...]]] = {
-    "unsealed-tables": _unsealed("masked table/"),
-    "unsealed-queries": _unsealed("ask scores/"),
+    "unsealed-tables": unsealed("masked table/"),
+    "unsealed-queries": unsealed("ask scores/"),
     "reused-query-masks": ((hidden, "query_mask", insecure_query_mask),),
     "unmasked-tables": ((hidden, "table_mask", insecure_table_mask),),
 }

@@ -41,6 +41,7 @@ from typing import Any, Final
 from benchmarks.graded_controls import GRADED, Gradings, graded_report, show_graded
 from benchmarks.insecure_aborts import ABORTS
 from benchmarks.insecure_counts import COUNT_VARIANTS, insecure_count
+from benchmarks.insecure_crypten import CRYPTEN_VARIANTS
 from benchmarks.insecure_scores import CLIENT_VARIANTS, SCORE_VARIANTS, insecure_scores
 from benchmarks.insecure_variants import insecure, substituted
 from benchmarks.masked_sum_timing import Teller
@@ -48,6 +49,7 @@ from benchmarks.sensitivity_chart import sensitivity_chart
 from launch.command_line import OneLineParser, require_writable, run_command
 from secure_kg.audit.indistinguishability.cheated_experiments import CHEATED
 from secure_kg.audit.indistinguishability.client_views import CLIENT_PROTOCOLS, ClientExperiment
+from secure_kg.audit.indistinguishability.crypten_experiments import CRYPTEN_PACKAGES, CRYPTEN_PROTOCOLS
 from secure_kg.audit.indistinguishability.distinguisher import (
     ERROR,
     NOT_TOLD_APART,
@@ -122,6 +124,7 @@ SCORE_CONTROLS: Final = (
     Comparison("scores-hidden", "unsealed-queries"),
     Comparison("scores-hidden-scorers", "reused-query-masks"),
     Comparison("scores-hidden-asker", "unmasked-tables"),
+    *(Comparison("scores-crypten", variant) for variant in CRYPTEN_VARIANTS),
 )
 """Broken batches of queries, in what the server sees of them, clients do, or the server with the asker."""
 EXPERIMENTS: Final[Mapping[str, Callable[[int], Experiment | ClientExperiment]]] = {
@@ -133,13 +136,15 @@ EXPERIMENTS: Final[Mapping[str, Callable[[int], Experiment | ClientExperiment]]]
     **ENCRYPTED_PROTOCOLS,
     **HIDDEN_PROTOCOLS,
     **HIDDEN_CLIENT_PROTOCOLS,
+    **CRYPTEN_PROTOCOLS,
 }
 """Every comparison in which nothing may be told apart."""
 
 
 def available() -> list[str]:
     """Protocols whose packages are installed."""
-    return [name for name in EXPERIMENTS if all(map(find_spec, ENCRYPTED_PACKAGES.get(name, ())))]
+    needed = ENCRYPTED_PACKAGES | CRYPTEN_PACKAGES
+    return [name for name in EXPERIMENTS if all(map(find_spec, needed.get(name, ())))]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

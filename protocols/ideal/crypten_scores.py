@@ -9,11 +9,9 @@ requests     Which randomness the group asks for is a function of N, Q, k and th
              a group compute on no scores at all. No assumption is needed: the requests are the same, one by one.
 shares       Those of the answers are sealed for the asker: zeros.
 
-A process per client makes a session slow. So what is compared of real and simulated batches is not samples but all
-that is no ciphertext and no fresh key, exactly: the form of the view, and the requests.
+A process per client makes a session slow to begin, so one session has many batches, and each of them is a view.
 """
 
-from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -57,11 +55,15 @@ class SeenByServer:
     """Of each batch."""
 
 
-def seen_by_server(job: BatchJob, seconds: float, instead: Mapping[PartyId, Part] | None = None) -> SeenByServer:
-    """A real job, with a process per party. All batches have the same first client. `instead`: as in `run`."""
+def client_parts(job: BatchJob) -> dict[PartyId, Part]:
+    """What clients do: the first one also tells what it asks the dealer for."""
+    return {min(job.parties): partial(telling_client, job)}
+
+
+def seen_by_server(job: BatchJob, seconds: float) -> SeenByServer:
+    """A real job, with a process per party. All batches have the same first client."""
     first = min(job.parties)
-    parts: dict[PartyId, Part] = {SERVER: partial(_recorded, job), first: partial(telling_client, job)}
-    ended = run(job, seconds, parts | dict(instead or {}))
+    ended = run(job, seconds, {SERVER: partial(_recorded, job), **client_parts(job)})
     problems = [one.problem for one in ended.values() if one.problem]
     if problems:
         raise RuntimeError(f"parties failed: {problems}")

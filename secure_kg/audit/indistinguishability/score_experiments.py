@@ -62,7 +62,7 @@ def plain_scores(seed: int) -> Experiment:
 
 
 def selections(seed: int) -> Experiment:
-    batch = _batch(SELECTING, RoundId(1), seed, positions=100, queries=5)
+    batch = known_batch(SELECTING, RoundId(1), seed, positions=100, queries=5)
 
     def simulate() -> View:
         simulated = new_simulation(SELECTING)
@@ -82,7 +82,7 @@ def plain_selections(seed: int) -> Experiment:
 
 def client_selections(seed: int) -> ClientExperiment:
     """As many positions as their bits can name, so that keys without these bits still have an answer."""
-    todo = [_batch(SELECTING, number, seed, positions=64, queries=2) for number in (RoundId(1), LAST)]
+    todo = [known_batch(SELECTING, number, seed, positions=64, queries=2) for number in (RoundId(1), LAST)]
     session = ScoreSession.topk(SELECTING, todo)
     answers = [true_answer(batch) for batch in todo]
     return ClientExperiment(
@@ -96,7 +96,7 @@ def client_selections(seed: int) -> ClientExperiment:
 
 def scoring_batches(seed: int) -> list[KnownBatch]:
     """Those of which the asker reads means."""
-    return [_batch(SCORING, number, seed, positions=24, queries=3) for number in (RoundId(1), LAST)]
+    return [known_batch(SCORING, number, seed, positions=24, queries=3) for number in (RoundId(1), LAST)]
 
 
 def new_simulation(parties: Parties) -> SimulatedSums:
@@ -107,10 +107,12 @@ def new_simulation(parties: Parties) -> SimulatedSums:
     return simulated
 
 
-def _batch(parties: Parties, round_id: RoundId, seed: int, positions: int, queries: int) -> KnownBatch:
+def known_batch(
+    parties: Parties, round_id: RoundId, seed: int, positions: int, queries: int, top: int = 3
+) -> KnownBatch:
     """The first query has one score for all, the last client the largest scores that there are."""
     terms = ScoreTerms(
-        round=round_id, clients=parties.clients, asker=ASKER, positions=positions, queries=queries, top=3
+        round=round_id, clients=parties.clients, asker=ASKER, positions=positions, queries=queries, top=top
     )
     rng = np.random.default_rng(seed)
     scores = {}
