@@ -161,9 +161,7 @@ def as_masked_sums(view: View, todo: Sequence[KnownBatch], scheme: Scheme, read:
     frames = []
     for seen, frame in zip(view.messages(), view.frames, strict=True):
         if isinstance(seen.message, EncryptedScores):
-            masked = MaskedInput(
-                seen.message.purpose, read(seen.message, layouts[seen.round]), seen.message.peers
-            )
+            masked = MaskedInput(seen.message.purpose, read(seen.message, layouts[seen.round]), seen.message.peers)
             encoded = bytes(wire.encode(masked, view.session, seen.round))
             frame = SeenFrame(frame.direction, frame.peer, frame.round, frame.phase, encoded)
         frames.append(frame)

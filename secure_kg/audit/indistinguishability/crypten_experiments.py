@@ -99,5 +99,5 @@ def _begin(sealed: bytes) -> bytes:
 
 CRYPTEN_PROTOCOLS: Final[dict[str, Callable[[int], ClientExperiment]]] = {"scores-crypten": crypten_scores}
 """As `experiments.PROTOCOLS`, for batches that CrypTen computes."""
-CRYPTEN_PACKAGES: Final = {name: ("crypten",) for name in CRYPTEN_PROTOCOLS}
+CRYPTEN_PACKAGES: Final = dict.fromkeys(CRYPTEN_PROTOCOLS, ("crypten",))
 """What they need beyond the project's requirements."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from protocols.foundation.identifiers import PartyId
+from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.ideal.ciphertext_features import bfv_features, paillier_features
 from protocols.ideal.encrypted_scores import (
     KeptKeys,
@@ -76,8 +76,7 @@ class _Encrypted:
         scheme, kept = self.make(), KeptKeys()
         inputs = [_inputs(one, scheme) for one in self.todo]
         totals = {
-            one.terms.round: _total(one, scheme, of_batch)
-            for one, of_batch in zip(self.todo, inputs, strict=True)
+            one.terms.round: _total(one, scheme, of_batch) for one, of_batch in zip(self.todo, inputs, strict=True)
         }
         known = [
             KnownSum(encrypted_terms(one.terms, scheme), of_batch, totals[one.terms.round], model=SCORING.model)
@@ -92,7 +91,7 @@ class _Encrypted:
             f"{self.name}-asker", session, lambda: read(self._simulated(kept, totals)), lambda view: known
         )
 
-    def _simulated(self, kept: KeptKeys, totals: Mapping[int, Vector]) -> View:
+    def _simulated(self, kept: KeptKeys, totals: Mapping[RoundId, Vector]) -> View:
         """`totals`: over the contributors, by round; empty without the asker."""
         simulated, asker = new_simulation(SCORING), SimulatedAsker(self.make(), SCORING.clients)
         kept[asker.key.public] = asker.key

@@ -44,9 +44,7 @@ def hidden_queries(seed: int) -> Experiment:
         simulate_hidden(simulated, session.first, [batch for batch, _ in session.todo])
         return simulated.view()
 
-    return Experiment(
-        "scores-hidden", session, simulate, lambda view: [], lambda view: server_features(view, session)
-    )
+    return Experiment("scores-hidden", session, simulate, lambda view: [], lambda view: server_features(view, session))
 
 
 def hidden_from_scorers(seed: int) -> ClientExperiment:
