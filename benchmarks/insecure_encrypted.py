@@ -6,6 +6,9 @@ asker only: the variant is `no-masks` of `insecure_variants`.
     unit-obfuscators      a Paillier ciphertext is 1 + m n, which everybody can read
     repeated-obfuscators  whoever encrypts under a Paillier key draws obfuscators once, and uses them in every batch
     repeated-randomness   whoever encrypts under a BFV key encrypts zeros once, and adds each plaintext to that
+
+There is no variant of a BFV ciphertext without any randomness: it has no second polynomial, and server and asker refuse
+it (`protocols.scores.encrypted.bfv`).
 """
 
 from collections.abc import Callable
