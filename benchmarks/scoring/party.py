@@ -32,7 +32,7 @@ from protocols.transport.traffic import Traffic
 
 Meet = Callable[[], None]
 """A point that no party passes before all have reached it."""
-MODEL: Final = ThreatModel(corrupt=0.2, dropout=0.0)
+MODEL: Final = ThreatModel(corrupt=0.2, dropout=0.0, server_apart=True)
 _SECONDS: Final = 3600.0
 
 
