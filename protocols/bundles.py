@@ -16,10 +16,12 @@ from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import CountTask, HolderClient, HolderServer
 from protocols.scores.budget import Budget
 from protocols.scores.interface import ScoreClient, ScoreServer
+from protocols.scores.standing import require_apart, require_semi_honest
 from protocols.session.client_session import ClientSession
 from protocols.session.server_session import ServerSession
 from protocols.sums.interface import Collected, SumClient, SumLayout, SumServer
 from protocols.sums.secagg.keys import ClientKeys, ServerKeys
+from protocols.sums.secagg.params import ThreatModel
 from protocols.sums.terms import Layout, SumTerms
 from protocols.sums.totals import SumTotal
 
@@ -157,6 +159,13 @@ class ScoreBackend:
     @property
     def has_budget(self) -> bool:
         return self.asker_reads is AskerReads.MEANS
+
+    def require_standing(self, model: ThreatModel) -> None:
+        """`ParametersRefused` in one line if it does not stand against what a client's configuration declares."""
+        if not self.stands_against_active:
+            require_semi_honest(model, self.name)
+        if self.reads_all_with_a_client:
+            require_apart(model, self.name)
 
     def disclosures(self, allow_extraction: bool) -> tuple[Disclosure, ...]:
         """Of a run that does or does not limit how many means are opened."""

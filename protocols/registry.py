@@ -165,11 +165,18 @@ ALIGNMENTS.register(
 )
 
 
+def _standing(keys: ClientKeys | None, name: str) -> ClientKeys:
+    """Keys of a client whose declaration the backend stands against: no caller can forget to ask."""
+    held = _needed(keys)
+    SCORES[name].require_standing(held.vectors.model)
+    return held
+
+
 SCORES.register(
     ScoreBackend(
         name="masked",
         client=lambda keys, budget=None: MaskedScoreClient(
-            _needed(keys).vectors, _secret_holder_client(keys), budget
+            _standing(keys, "masked").vectors, _secret_holder_client(keys), budget
         ),
         server=lambda keys: MaskedScoreServer(
             _needed(keys).vectors, secret_count.SecretHolderServer(_needed(keys).vectors)
@@ -202,7 +209,7 @@ SCORES.register(
 SCORES.register(
     ScoreBackend(
         name="topk",
-        client=lambda keys, budget=None: TopKClient(_needed(keys).vectors, _secret_holder_client(keys)),
+        client=lambda keys, budget=None: TopKClient(_standing(keys, "topk").vectors, _secret_holder_client(keys)),
         server=lambda keys: TopKServer(secret_count.SecretHolderServer(_needed(keys).vectors)),
         asker_reads=AskerReads.POSITIONS,
         server_reads_scores=False,
@@ -222,7 +229,7 @@ def encrypted_scores(
     return ScoreBackend(
         name=name,
         client=lambda keys, budget=None: EncryptedScoreClient(
-            scheme(), _needed(keys).vectors, _secret_holder_client(keys), budget
+            scheme(), _standing(keys, name).vectors, _secret_holder_client(keys), budget
         ),
         server=lambda keys: EncryptedScoreServer(
             scheme(), _needed(keys).vectors, secret_count.SecretHolderServer(_needed(keys).vectors)
@@ -245,7 +252,7 @@ SCORES.register(
     ScoreBackend(
         name="crypten",
         client=lambda keys, budget=None: CryptenScoreClient(
-            _needed(keys).vectors.session, _secret_holder_client(keys)
+            _standing(keys, "crypten").vectors.session, _secret_holder_client(keys)
         ),
         server=lambda keys: CryptenScoreServer(secret_count.SecretHolderServer(_needed(keys).vectors)),
         asker_reads=AskerReads.POSITIONS,

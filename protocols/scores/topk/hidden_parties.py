@@ -15,6 +15,7 @@ from protocols.primitives.prg import KEY_BYTES
 from protocols.scores import asking, counting
 from protocols.scores.messages import PURPOSE as SCORES
 from protocols.scores.ranking import Ranking
+from protocols.scores.standing import require_apart, require_semi_honest
 from protocols.scores.terms import ScoreTerms
 from protocols.scores.topk import hidden
 from protocols.scores.topk.client import ANSWER, answers_of, best_of, low_bits
@@ -44,6 +45,8 @@ class HiddenClient:
     """One client's side, for one table and one asker. `begin` comes first, once; its terms are those of round 0."""
 
     def __init__(self, vectors: VectorClient, holders: HolderClient, batch: HiddenBatch) -> None:
+        require_semi_honest(vectors.model, "topk")
+        require_apart(vectors.model, "topk")
         self._vectors, self._holders, self._first = vectors, holders, batch
         self._seed: Seed | None = None
         self._table: PaddedTable | None = None

@@ -97,6 +97,11 @@ class VectorClient:
         self._running: dict[SumKey, tuple[SecAggClient, Spent]] = {}
 
     @property
+    def model(self) -> ThreatModel:
+        """What this client's configuration declares."""
+        return self._model
+
+    @property
     def session(self) -> SecAggSession:
         """The channels to the other clients; `setup` comes first."""
         if self._session is None:
