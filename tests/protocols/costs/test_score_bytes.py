@@ -29,7 +29,7 @@ from tests.support.sum_conversations import credentials
 
 QUERY_BYTES = len(b"queries")
 MODELS = {
-    "semi-honest": Kind(ThreatModel(0.2, 0.0), lambda me: None),
+    "semi-honest": Kind(ThreatModel(0.2, 0.0, server_apart=True), lambda me: None),
     "signed": Kind(ThreatModel(0.2, 0.0, "active"), credentials),
 }
 """Under these everybody is everybody's neighbour, as the counts take it."""
