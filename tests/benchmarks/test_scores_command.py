@@ -198,11 +198,14 @@ def test_repetitions_are_told_apart() -> None:
 @pytest.mark.mpi
 def test_under_mpirun_every_party_has_a_rank(tmp_path: Path) -> None:
     options = ("--entities", "60", "--repeat", "1", "--backends", "plain", "masked", "topk", "--json", "out.json")
-    ended = run_job(4, *options, cwd=tmp_path, module="benchmarks.scores")
+    ended = run_job(4, *options, "--record", "recorded", cwd=tmp_path, module="benchmarks.scores")
     assert (ended.code, ended.errors) == (0, "")
     report = json.loads((tmp_path / "out.json").read_text())
     assert report["clients"] == 3
     assert all(one["same_ranking"] and one["carrier"] == "ranks" for one in report["backends"].values())
+    assert audit.main([str(tmp_path / "recorded"), "--out", str(tmp_path / "audit")]) == 3
+    found = json.loads((tmp_path / "audit/audit.json").read_text())["findings"]
+    assert {one["id"] for one in found if one["severity"] == "high"} == {"clear-scores", "clear-queries"}
 
 
 @pytest.mark.mpi

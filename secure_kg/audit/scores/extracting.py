@@ -1,19 +1,19 @@
 """Extraction of the trained table, tried on what the server of a score session read (`secure_kg.attacks.extraction`).
 
 A server that reads queries and scores in clear solves for the rows of each scorer. Whether it has them is told by
-queries that it leaves out: rows that are right give the scores of those as well. No client's table is needed for that.
+queries that it does not use: rows that are right give the scores of those as well. No client's table is needed for that.
 Under all other backends the server reads neither queries nor scores, and there is nothing to try it on.
 """
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from protocols.scores.layout import ScoreLayout
 from protocols.scores.plain import ClearQueries, ClearScores
-from secure_kg.attacks.extraction import rows_from_means
+from secure_kg.attacks.extraction import Similarity, rows_from_means, scores_of
 from secure_kg.attacks.result import AttackResult, Rate
 from secure_kg.audit.scores.session import ScoredSession
 from secure_kg.audit.view.read import Observation
@@ -85,11 +85,18 @@ class Extracting:
         return "Too few scores were read in clear to compute rows from."
 
 
+def _near(foretold: Floats, truth: Floats) -> int:
+    return int((np.abs(foretold - truth) <= _TOLERANCE).sum())
+
+
 def _tried(party: int, queries: Floats, scores: Floats) -> AttackResult:
-    rows = rows_from_means(queries[:-_LEFT_OUT], scores[:-_LEFT_OUT], "inner product")
+    used, read = queries[:-_LEFT_OUT], scores[:-_LEFT_OUT]
     unseen, truth = queries[-_LEFT_OUT:], scores[-_LEFT_OUT:]
-    foretold = int((np.abs(unseen @ rows.T - truth) <= _TOLERANCE).sum())
-    guessed = int((np.abs(scores[:-_LEFT_OUT].mean(axis=0) - truth) <= _TOLERANCE).sum())
+    foretold = max(
+        _near(scores_of(rows_from_means(used, read, similarity), unseen, similarity), truth)
+        for similarity in get_args(Similarity)
+    )
+    guessed = _near(np.broadcast_to(read.mean(axis=0), truth.shape), truth)
     rate = Rate(foretold, truth.size, guessed / truth.size)
     return AttackResult(
         "extraction-in-clear",
@@ -100,6 +107,6 @@ def _tried(party: int, queries: Floats, scores: Floats) -> AttackResult:
         {"rows": rate.chance},
         rate.beats_chance,
         f"Rows of {queries.shape[1]} numbers, computed from {len(queries) - _LEFT_OUT} queries, foretell {foretold} of "
-        f"{truth.size} scores of the queries that were left out, to within {_TOLERANCE:g}.",
+        f"{truth.size} scores of the queries that were not used, to within {_TOLERANCE:g}.",
         {"rows": scores.shape[1], "queries": len(queries)},
     )
