@@ -1,8 +1,8 @@
 """Extraction of the trained table, tried on what the server of a score session read (`secure_kg.attacks.extraction`).
 
 A server that reads queries and scores in clear solves for the rows of each scorer. Whether it has them is told by
-queries that it does not use: rows that are right give the scores of those as well. No client's table is needed for that.
-Under all other backends the server reads neither queries nor scores, and there is nothing to try it on.
+queries that it does not use: rows that are right give the scores of those as well. That takes no client's table. Under
+all other backends the server reads neither queries nor scores, and there is nothing to try it on.
 """
 
 from dataclasses import dataclass, field

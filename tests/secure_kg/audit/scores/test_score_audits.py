@@ -71,6 +71,10 @@ def test_an_honest_session_has_no_high_finding_but_what_plain_scores_show(
     told = audited(stage)
     assert high(told) == ({"clear-scores", "clear-queries"} if backend == "plain" else set())
     assert passed(told) >= SEEN_BY_ALL
+    assert not any(finding.severity == "medium" for finding in told.findings)
+    if stage.directory is not None:
+        (keys,) = [check for check in told.checks if check.id == "identity-keys"]
+        assert "checked against pinned identities" in keys.looked_at
     assert all(entry.allowed for entry in told.ledger.entries)
     if SCORES[backend].masked_terms is not None:
         assert passed(told) >= OF_SUMS - ({"uniform-masked-values"} if backend != "masked" and least == 1 else set())
@@ -144,6 +148,11 @@ def cut_shares(to: PartyId, message: wire.Message) -> Iterable[wire.Message]:
     return (message,)
 
 
+def withheld(to: PartyId, message: wire.Message) -> Iterable[wire.Message]:
+    """The victim hears nothing of the asking, and is dealt its seed all the same."""
+    return () if isinstance(message, ScoresAsked) and to == VICTIM else (message,)
+
+
 def undeclared(to: PartyId, message: wire.Message) -> Iterable[wire.Message]:
     """A message of another backend."""
     if isinstance(message, BatchServed) and to == VICTIM:
@@ -161,6 +170,7 @@ def undeclared(to: PartyId, message: wire.Message) -> Iterable[wire.Message]:
         ("masked", 1, names_others, "false-score-totals"),
         ("plain", 1, names_others, "false-score-totals"),
         ("masked", 1, asked_twice, "asking-repeated"),
+        ("topk", 1, withheld, "asking-withheld"),
         ("topk", 1, seeds_for_all, "dealt-seed-reused"),
         ("topk", 1, seeds_for_all, "false-randomness"),
         ("topk", 1, cut_shares, "selection-relayed-otherwise"),
