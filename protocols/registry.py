@@ -30,7 +30,6 @@ from protocols.holders.disclosure import PLAIN_COUNT, SECRET_COUNT
 from protocols.holders.plain import PlainHolderClient, PlainHolderServer
 from protocols.primitives.group import Ring
 from protocols.primitives.residues import Residues
-from protocols.scores.budget import Budget
 from protocols.scores.crypten.client import CryptenScoreClient
 from protocols.scores.crypten.disclosure import CRYPTEN_SCORES
 from protocols.scores.crypten.server import CryptenScoreServer
@@ -43,6 +42,7 @@ from protocols.scores.encrypted.sums import EncryptedScoreClient, EncryptedScore
 from protocols.scores.masked import MaskedScoreClient, MaskedScoreServer
 from protocols.scores.masked import sum_terms as masked_sum_terms
 from protocols.scores.plain import PlainScoreClient, PlainScoreServer
+from protocols.scores.standing import require_semi_honest
 from protocols.scores.terms import RING
 from protocols.scores.topk.client import TopKClient
 from protocols.scores.topk.disclosure import TOP_K
@@ -171,6 +171,13 @@ ALIGNMENTS.register(
 )
 
 
+def _semi_honest(keys: ClientKeys | None, name: str) -> ClientKeys:
+    """The same, for a backend that need not be registered under its name: one with other keys, to be measured."""
+    held = _needed(keys)
+    require_semi_honest(held.vectors.model, name)
+    return held
+
+
 def _standing(keys: ClientKeys | None, name: str) -> ClientKeys:
     """Keys of a client whose declaration the backend stands against: no caller can forget to ask."""
     held = _needed(keys)
@@ -240,15 +247,11 @@ def encrypted_scores(
 
     `group`: that of the scheme, for whoever looks at a batch without the cipher.
     """
-
-    def client(keys: ClientKeys | None, budget: Budget | None = None) -> EncryptedScoreClient:
-        held = _needed(keys)
-        bundle.require_standing(held.vectors.model)
-        return EncryptedScoreClient(scheme(), held.vectors, _secret_holder_client(keys), budget)
-
-    bundle = ScoreBackend(
+    return ScoreBackend(
         name=name,
-        client=client,
+        client=lambda keys, budget=None: EncryptedScoreClient(
+            scheme(), _semi_honest(keys, name).vectors, _secret_holder_client(keys), budget
+        ),
         server=lambda keys: EncryptedScoreServer(
             scheme(), _needed(keys).vectors, secret_count.SecretHolderServer(_needed(keys).vectors)
         ),
@@ -263,7 +266,6 @@ def encrypted_scores(
         disclosure=disclosure,
         unlimited=UNLIMITED_MEANS,
     )
-    return bundle
 
 
 SCORES.register(encrypted_scores("paillier", paillier.PaillierScheme, paillier.PACKAGES, PAILLIER_SCORES))

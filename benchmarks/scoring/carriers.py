@@ -87,7 +87,7 @@ def in_processes(job: ProcessJob) -> list[BatchCost]:
     parts = {PartyId(number): partial(_process_part, job) for number in range(job.work.clients + 1)}
     ended = run_parties(parts, _SECONDS, LOADED if any(SCORES[n].own_process for n in job.names if n in SCORES) else ())
     if problems := [f"party {party}: {one.problem}" for party, one in ended.items() if one.problem]:
-        raise CarrierFailed(problems[0])
+        raise CarrierFailed(problems[-1])  # the server fails last, and only because a client did
     return [cost for one in ended.values() for cost in msgspec.convert(one.value, list[BatchCost])]
 
 
