@@ -3,6 +3,7 @@
 import threading
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -70,10 +71,15 @@ class ProcessJob:
     paillier_bits: int
     repeat: int
     session: SessionId
+    allow_extraction: bool = False
+    record: Path | None = None
 
     @property
     def measured(self) -> Measured:
-        return Measured(self.work, bundles(self.names, self.paillier_bits), self.repeat)
+        chosen = bundles(self.names, self.paillier_bits)
+        return Measured(
+            self.work, chosen, self.repeat, allow_extraction=self.allow_extraction, record=self.record
+        )
 
 
 def in_processes(job: ProcessJob) -> list[BatchCost]:
