@@ -20,6 +20,7 @@ from packaging.utils import canonicalize_name
 STRAY = {"benchmarks", "examples", "test"}
 USED = ["launch.hosts.mpi", "secure_kg.federation.server.serve", "secure_kg.federation.client.take_part"]
 USED += ["launch.audit", "pykeen.datasets", "benchmarks.kge", "benchmarks.pykeen_peer"]
+USED += ["phe", "gmpy2", "tenseal"]  # for the score backends, which import them only when they are chosen
 
 
 def required(name: str, extras: tuple[str, ...] = ("",)) -> list[Requirement]:
@@ -62,7 +63,7 @@ def import_used() -> None:
     sys.path.insert(0, str(ROOT))  # benchmarks are not installed
     for module in USED:
         importlib.import_module(module)
-    importlib.import_module("protocols.crypten_import").load_crypten()
+    importlib.import_module("protocols.scores.crypten.crypten_import").load_crypten()
 
 
 def check() -> None:

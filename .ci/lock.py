@@ -1,8 +1,8 @@
 """Write `requirements.lock` and `requirements-cuda.lock`: every package `make setup` installs, with its hashes.
 
-uv resolves the project's dependencies, its tools and CrypTen once for Linux and Python 3.11 or newer, under the pins of
-`constraints.txt`, and lists the hashes of all files of each release. torch is resolved for the sake of its dependencies
-and left out. The libraries its CUDA build needs go to a file of their own.
+uv resolves the project's dependencies, its tools, its score backends and CrypTen once for Linux and Python 3.11 or
+newer, under the pins of `constraints.txt`, and lists the hashes of all files of each release. torch is resolved for the
+sake of its dependencies and left out. The libraries its CUDA build needs go to a file of their own.
 
 Usage: python .ci/lock.py PATH_OF_UV (`make lock` installs uv, by hash, and calls this)
 """
@@ -16,6 +16,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # Beside what pyproject.toml names. setuptools builds the project; pip installs everything after itself.
 MORE = ["crypten", "pip", "setuptools"]
+
+# Extras of pyproject.toml that `make setup` installs, so that the tests run every score backend.
+EXTRAS = ["dev", "mpc", "paillier", "bfv"]
 
 # Dependencies that packages declare and nothing here imports. tests/test_supply_chain.py tells if this changes.
 NOT_INSTALLED = {
@@ -53,7 +56,8 @@ def resolve(uv: str) -> list[str]:
         options = ["--quiet", "--no-config", "--universal", "--python-version", "3.11", "--fork-strategy", "fewest"]
         options += ["--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url"]
         options += ["--only-binary", ":all:", "--constraint", "constraints.txt", "--override", str(never)]
-        command = [uv, "pip", "compile", *options, "--extra", "dev", "--extra", "mpc", "pyproject.toml", str(more)]
+        options += [word for extra in EXTRAS for word in ("--extra", extra)]
+        command = [uv, "pip", "compile", *options, "pyproject.toml", str(more)]
         done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
     blocks: list[str] = []
     for line in done.stdout.splitlines(keepends=True):

@@ -1,4 +1,4 @@
-"""Attacks on masks as they are made elsewhere, and on ours: `python -m benchmarks.attacks --help`.
+"""Attacks on masks as they are made elsewhere, on ours, and on answers: `python -m benchmarks.attacks --help`.
 
 differences   FedCQA's secret aggregation as published adds one perturbation in every round. The server subtracts two
               uploads of a client and has its update. The same attack on our secret sums, with the masks of a real
@@ -6,6 +6,11 @@ differences   FedCQA's secret aggregation as published adds one perturbation in 
 weak seed     A mask from a Mersenne Twister whose seed is folded to a few bits, as Flower's (32 bits): the server tries
               all seeds on an upload in which it knows some entries to be zero, as those of rows a client does not hold.
               The same search on an upload under our AES-256-CTR masks finds nothing.
+
+extraction    An asker of score queries solves for the trained rows. It succeeds on means that `plain` or `masked`
+              opens, if clients keep no budget, and computes no row within the default budget, or from the positions
+              that `topk` opens. An estimate from positions shows the direction of rows all the same, here where answers
+              are a twentieth of a small table, and more of it with every query.
 
 Attacks on a whole run (FedR's reconstruction, holdings, differences of sums) are part of an audit:
 python -m launch.audit RUN --truth RUN/clients --out DIR. Exit code 0: every attack ended as expected. 1: one did not.
@@ -24,6 +29,7 @@ import numpy.typing as npt
 
 from launch.command_line import OneLineParser, require_writable, run_command
 from protocols.sums.interface import Contribution, SumLayout
+from secure_kg.attacks.extraction_attempts import from_best_positions, from_opened_means, within_budget
 from secure_kg.attacks.result import AttackResult
 from secure_kg.attacks.secret_uploads import secret_uploads
 from secure_kg.attacks.static_perturbation import attack_published, attack_secret_aggregation
@@ -68,6 +74,7 @@ def _run(options: argparse.Namespace) -> int:
         (attack_secret_aggregation(options.seed), False),
         (_weak_mask_attack(options.bits), True),
         (_our_mask_attack(options.bits), False),
+        *_extraction(options.seed),
     ]
     report: dict[str, Any] = {
         "bits": options.bits,
@@ -81,6 +88,18 @@ def _run(options: argparse.Namespace) -> int:
         if options.json:
             write_json(Path(options.json), report)
     return 0 if report["as_expected"] else 1
+
+
+def _extraction(seed: int) -> list[tuple[AttackResult, bool]]:
+    """On answers of real batches."""
+    exact, estimate = from_best_positions(seed=seed)
+    return [
+        (from_opened_means("plain", seed=seed), True),
+        (from_opened_means("masked", seed=seed), True),
+        (within_budget("masked", seed=seed), False),
+        (exact, False),
+        (estimate, True),
+    ]
 
 
 def _input() -> tuple[Uploaded, npt.NDArray[np.int64]]:
@@ -114,7 +133,8 @@ def _our_mask_attack(bits: int) -> AttackResult:
 
 
 def _show(attacks: Sequence[tuple[AttackResult, bool]]) -> None:
-    names = ("FedCQA as published", "our secret sums", "mask from a folded seed", "our masks")
+    masks = ("FedCQA as published", "our secret sums", "mask from a folded seed", "our masks")
+    names = (*masks, "plain means", "means, no budget", "means, budget", "positions", "positions, estimate")
     rows = [
         [
             name,
@@ -126,7 +146,7 @@ def _show(attacks: Sequence[tuple[AttackResult, bool]]) -> None:
         ]
         for name, (result, expected) in zip(names, attacks, strict=True)
     ]
-    table("Attacks on masks", ("", "attack", "it", "expected", "score", "by guessing"), rows)
+    table("Attacks on masks and scores", ("", "attack", "it", "expected", "score", "by guessing"), rows)
     for name, (result, _) in zip(names, attacks, strict=True):
         say(f"{name}: {result.explanation}")
 

@@ -7,17 +7,22 @@ know whether a sum hides something asks the bundle; nothing branches on a protoc
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from protocols.alignment.interface import Positions, Union
 from protocols.foundation.disclosure import Disclosure
 from protocols.foundation.errors import UnknownProtocol
 from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import CountTask, HolderClient, HolderServer
+from protocols.scores.budget import Budget
+from protocols.scores.interface import ScoreClient, ScoreServer
+from protocols.scores.standing import require_apart, require_semi_honest
+from protocols.scores.terms import ScoreTerms
 from protocols.session.client_session import ClientSession
 from protocols.session.server_session import ServerSession
 from protocols.sums.interface import Collected, SumClient, SumLayout, SumServer
 from protocols.sums.secagg.keys import ClientKeys, ServerKeys
+from protocols.sums.secagg.params import ThreatModel
 from protocols.sums.terms import Layout, SumTerms
 from protocols.sums.totals import SumTotal
 
@@ -113,7 +118,68 @@ class Alignment:
         return self.disclosure, self.revealing
 
 
-B = TypeVar("B", Aggregation, Alignment)
+class AskerReads(Enum):
+    """What the asker reads of a batch of queries."""
+
+    MEANS = "the mean score of every position"
+    POSITIONS = "the best positions, in order"
+
+
+class MakeScoreClient(Protocol):
+    """How a client's part in batches is made."""
+
+    def __call__(self, keys: ClientKeys | None, budget: Budget | None = None) -> ScoreClient:
+        """`budget`: of opened means; None: they are not counted. Where positions alone are opened it has no effect."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreBackend:
+    """How the scores of clients become the answers of one of them."""
+
+    name: str
+    client: MakeScoreClient
+    server: Callable[[ServerKeys | None], ScoreServer]
+    asker_reads: AskerReads
+    server_reads_scores: bool
+    """Whether the server reads single clients' scores."""
+    reads_all_with_a_client: bool
+    """Whether the server, together with any one client, reads every client's scores."""
+    needs_keys: bool
+    stands_against_active: bool
+    """Whether a server that breaks the protocol is noticed, and reads no more than one that keeps to it."""
+    default_least: int
+    """How many scorers must hold a position, unless a run says otherwise."""
+    packages: tuple[str, ...] = ()
+    """Packages beyond the project's own requirements, by the names they are imported under."""
+    masked_terms: Callable[[ScoreTerms], SumTerms[Layout]] | None = None
+    """The masked sum of a batch, of encrypted scores that of their masks; None: scores are not added up under masks."""
+    own_process: bool = False
+    """Whether every party needs a process of its own: some libraries keep one party's state per process."""
+    disclosure: Disclosure
+    unlimited: Disclosure | None = None
+    """What opening means without a limit adds; None: there are no means to open."""
+
+    @property
+    def has_budget(self) -> bool:
+        return self.asker_reads is AskerReads.MEANS
+
+    def require_standing(self, model: ThreatModel) -> None:
+        """`ParametersRefused` in one line if it does not stand against what a client's configuration declares."""
+        if not self.stands_against_active:
+            require_semi_honest(model, self.name)
+        if self.reads_all_with_a_client:
+            require_apart(model, self.name)
+
+    def disclosures(self, allow_extraction: bool) -> tuple[Disclosure, ...]:
+        """Of a run that does or does not limit how many means are opened."""
+        if not allow_extraction:
+            return (self.disclosure,)
+        if self.unlimited is None:
+            raise ValueError(f"--scores {self.name} opens no means: --allow-extraction has no effect")
+        return self.disclosure, self.unlimited
+
+
+B = TypeVar("B", Aggregation, Alignment, ScoreBackend)
 
 
 class Registry(Mapping[str, B], Generic[B]):

@@ -4,7 +4,7 @@ To add a sum or an alignment: write its two classes and its disclosure, and regi
 command line, documents, reports and audits follow.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Final, TypeVar
 
 from protocols.alignment import plain as plain_union
@@ -18,13 +18,35 @@ from protocols.bundles import (
     Aggregation,
     Alignment,
     AlignmentTerms,
+    AskerReads,
     HolderCount,
     Registry,
+    ScoreBackend,
     ServerReads,
 )
+from protocols.foundation.disclosure import Disclosure
 from protocols.holders import secret as secret_count
 from protocols.holders.disclosure import PLAIN_COUNT, SECRET_COUNT
 from protocols.holders.plain import PlainHolderClient, PlainHolderServer
+from protocols.primitives.group import Ring
+from protocols.primitives.residues import Residues
+from protocols.scores.crypten.client import CryptenScoreClient
+from protocols.scores.crypten.disclosure import CRYPTEN_SCORES
+from protocols.scores.crypten.server import CryptenScoreServer
+from protocols.scores.disclosure import MASKED_SCORES, PLAIN_SCORES, UNLIMITED_MEANS
+from protocols.scores.encrypted import bfv, paillier
+from protocols.scores.encrypted import sums as encrypted_sums
+from protocols.scores.encrypted.disclosure import BFV_SCORES, PAILLIER_SCORES
+from protocols.scores.encrypted.scheme import Scheme
+from protocols.scores.encrypted.sums import EncryptedScoreClient, EncryptedScoreServer
+from protocols.scores.masked import MaskedScoreClient, MaskedScoreServer
+from protocols.scores.masked import sum_terms as masked_sum_terms
+from protocols.scores.plain import PlainScoreClient, PlainScoreServer
+from protocols.scores.standing import require_semi_honest
+from protocols.scores.terms import RING
+from protocols.scores.topk.client import TopKClient
+from protocols.scores.topk.disclosure import TOP_K
+from protocols.scores.topk.server import TopKServer
 from protocols.session.client_session import ClientSession
 from protocols.session.server_session import ServerSession
 from protocols.sums.plain import PLAIN_SUMS, PlainSumClient, PlainSumServer
@@ -39,6 +61,7 @@ K = TypeVar("K", ClientKeys, ServerKeys)
 
 AGGREGATIONS: Final = Registry[Aggregation]("aggregation")
 ALIGNMENTS: Final = Registry[Alignment]("alignment")
+SCORES: Final = Registry[ScoreBackend]("score backend")
 
 
 def _needed(keys: K | None) -> K:
@@ -144,5 +167,124 @@ ALIGNMENTS.register(
         server_reads_names=True,
         needs_keys=False,
         disclosure=PLAIN_UNION,
+    )
+)
+
+
+def _semi_honest(keys: ClientKeys | None, name: str) -> ClientKeys:
+    """The same, for a backend that need not be registered under its name: one with other keys, to be measured."""
+    held = _needed(keys)
+    require_semi_honest(held.vectors.model, name)
+    return held
+
+
+def _standing(keys: ClientKeys | None, name: str) -> ClientKeys:
+    """Keys of a client whose declaration the backend stands against: no caller can forget to ask."""
+    held = _needed(keys)
+    SCORES[name].require_standing(held.vectors.model)
+    return held
+
+
+SCORES.register(
+    ScoreBackend(
+        name="masked",
+        client=lambda keys, budget=None: MaskedScoreClient(
+            _standing(keys, "masked").vectors, _secret_holder_client(keys), budget
+        ),
+        server=lambda keys: MaskedScoreServer(
+            _needed(keys).vectors, secret_count.SecretHolderServer(_needed(keys).vectors)
+        ),
+        asker_reads=AskerReads.MEANS,
+        server_reads_scores=False,
+        reads_all_with_a_client=False,
+        needs_keys=True,
+        stands_against_active=True,
+        default_least=2,
+        masked_terms=masked_sum_terms,
+        disclosure=MASKED_SCORES,
+        unlimited=UNLIMITED_MEANS,
+    )
+)
+SCORES.register(
+    ScoreBackend(
+        name="plain",
+        client=lambda keys, budget=None: PlainScoreClient(budget),
+        server=lambda keys: PlainScoreServer(),
+        asker_reads=AskerReads.MEANS,
+        server_reads_scores=True,
+        reads_all_with_a_client=True,
+        needs_keys=False,
+        stands_against_active=False,
+        default_least=2,
+        disclosure=PLAIN_SCORES,
+        unlimited=UNLIMITED_MEANS,
+    )
+)
+SCORES.register(
+    ScoreBackend(
+        name="topk",
+        client=lambda keys, budget=None: TopKClient(_standing(keys, "topk").vectors, _secret_holder_client(keys)),
+        server=lambda keys: TopKServer(secret_count.SecretHolderServer(_needed(keys).vectors)),
+        asker_reads=AskerReads.POSITIONS,
+        server_reads_scores=False,
+        reads_all_with_a_client=True,
+        needs_keys=True,
+        stands_against_active=False,
+        default_least=1,
+        disclosure=TOP_K,
+    )
+)
+
+
+def encrypted_scores(
+    name: str,
+    scheme: Callable[[], Scheme],
+    packages: tuple[str, ...],
+    disclosure: Disclosure,
+    group: Ring | Residues = RING,
+) -> ScoreBackend:
+    """Scores under a key of the asker. `scheme` is called for every party: it imports what the cipher needs.
+
+    `group`: that of the scheme, for whoever looks at a batch without the cipher.
+    """
+    return ScoreBackend(
+        name=name,
+        client=lambda keys, budget=None: EncryptedScoreClient(
+            scheme(), _semi_honest(keys, name).vectors, _secret_holder_client(keys), budget
+        ),
+        server=lambda keys: EncryptedScoreServer(
+            scheme(), _needed(keys).vectors, secret_count.SecretHolderServer(_needed(keys).vectors)
+        ),
+        asker_reads=AskerReads.MEANS,
+        server_reads_scores=False,
+        reads_all_with_a_client=False,
+        needs_keys=True,
+        stands_against_active=False,
+        default_least=2,
+        packages=packages,
+        masked_terms=lambda terms: encrypted_sums.sum_terms(terms, group),
+        disclosure=disclosure,
+        unlimited=UNLIMITED_MEANS,
+    )
+
+
+SCORES.register(encrypted_scores("paillier", paillier.PaillierScheme, paillier.PACKAGES, PAILLIER_SCORES))
+SCORES.register(encrypted_scores("bfv", bfv.BfvScheme, bfv.PACKAGES, BFV_SCORES, bfv.GROUP))
+SCORES.register(
+    ScoreBackend(
+        name="crypten",
+        client=lambda keys, budget=None: CryptenScoreClient(
+            _standing(keys, "crypten").vectors.session, _secret_holder_client(keys)
+        ),
+        server=lambda keys: CryptenScoreServer(secret_count.SecretHolderServer(_needed(keys).vectors)),
+        asker_reads=AskerReads.POSITIONS,
+        server_reads_scores=False,
+        reads_all_with_a_client=True,
+        needs_keys=True,
+        stands_against_active=False,
+        default_least=1,
+        packages=("crypten",),
+        own_process=True,
+        disclosure=CRYPTEN_SCORES,
     )
 )

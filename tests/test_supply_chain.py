@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCK, CUDA_LOCK, UV = ROOT / "requirements.lock", ROOT / "requirements-cuda.lock", ROOT / ".ci" / "uv.txt"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 NAMED_ONLY = {"torch"}  # pinned by version, not by hash
-DECLARED_ONLY = {"phe"}  # pinned for those who install the extra themselves; `make setup` does not
+EXTRAS = ("dev", "mpc", "paillier", "bfv")  # those that `make setup` installs
 
 
 def entries(path: Path) -> dict[str, tuple[str, list[str]]]:
@@ -82,18 +82,23 @@ def test_a_lock_names_no_place_to_download_from(path: Path) -> None:
 
 def test_what_the_project_declares_is_locked_in_an_accepted_version(locked: dict[str, str]) -> None:
     extras = PROJECT["project"]["optional-dependencies"]
-    declared = PROJECT["project"]["dependencies"] + extras["dev"] + extras["mpc"] + PROJECT["build-system"]["requires"]
-    for requirement in map(Requirement, declared):
+    declared = [*PROJECT["project"]["dependencies"], *PROJECT["build-system"]["requires"]]
+    for requirement in map(Requirement, declared + [line for extra in EXTRAS for line in extras[extra]]):
         name = canonicalize_name(requirement.name)
         if name not in NAMED_ONLY:
             assert requirement.specifier.contains(locked[name]), name
+
+
+def test_setup_installs_the_extras_that_are_tested(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps(monkeypatch)
+    assert set(importlib.import_module("lock").EXTRAS) == set(EXTRAS)
 
 
 def test_constraints_and_lock_agree(locked: dict[str, str]) -> None:
     lines = (line.partition("#")[0].strip() for line in (ROOT / "constraints.txt").read_text().splitlines())
     pins = {canonicalize_name(Requirement(line).name): version(line) for line in lines if line}
     assert pins.keys() >= NAMED_ONLY
-    assert pins.keys() - locked.keys() == NAMED_ONLY | DECLARED_ONLY
+    assert pins.keys() - locked.keys() == NAMED_ONLY
     assert {name: locked[name] for name in pins.keys() & locked.keys()} == {
         name: pin for name, pin in pins.items() if name in locked
     }
@@ -113,10 +118,10 @@ def test_setup_installs_by_hash_and_without_dependencies(tmp_path: Path) -> None
 
 
 def test_nothing_is_locked_that_nothing_needs(locked: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Follows the metadata of what is installed, from the project, its tools and CrypTen."""
+    """Follows the metadata of what is installed, from the project, its tools, its score backends and CrypTen."""
     required = steps(monkeypatch).required
     here = {canonicalize_name(it.name) for it in distributions()}
-    waiting = [("secure-kg", ("", "dev", "mpc")), *((name, ("",)) for name in ("crypten", "pip", "setuptools"))]
+    waiting = [("secure-kg", ("", *EXTRAS)), *((name, ("",)) for name in ("crypten", "pip", "setuptools"))]
     seen = set()
     while waiting:
         name, extras = waiting.pop()

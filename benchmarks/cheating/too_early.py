@@ -90,6 +90,7 @@ def excused_by_next_round(path: Path) -> Played:
 def reordered(path: Path) -> Played:
     """In the record, clients begin the next round before the sum of this one is called abandoned."""
     played = _interpolated(path, AbandonsAfterwards())
+    assert isinstance(played.stage, Stage)
     transcript = next(played.stage.run.glob("transcript-*.bin"))
     records = list(read_transcript(transcript))
     order = list(_reordered(list(Recording(transcript))))

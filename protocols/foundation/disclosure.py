@@ -61,19 +61,26 @@ class Subject(Enum):
     METRICS = "validation and test metrics"
     PARTICIPATION = "participation in sums"
     COMMON_KEY = "the clients' common key"
+    SCORES = "scores of positions"
+    QUERIES = "queries"
+    ANSWERS = "answers"
 
     @property
     def of_shared_rows(self) -> bool:
         """Whether there is nothing to learn of it where clients share no rows."""
-        return self not in (Subject.METRICS, Subject.PARTICIPATION, Subject.COMMON_KEY)
+        return self in (Subject.ROWS, Subject.RARE_ROWS, Subject.NAMES, Subject.OBJECTIONS, Subject.HOLDERS)
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What the server and another client learn about one subject, in words that follow its heading."""
+    """What the server and another client learn about one subject, in words that follow its heading.
+
+    `asker`: where one party asks and the others answer, what that party learns.
+    """
 
     server: str = NOTHING
     client: str = NOTHING
+    asker: str = NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +127,7 @@ class Disclosure:
     def _all_words(self) -> Iterable[str]:
         yield from (self.choice, self.in_brief, self.changing_clients)
         for told in self.learned.values():
-            yield from (told.server, told.client)
+            yield from (told.server, told.client, told.asker)
 
 
 def slots_of(words: str) -> set[str]:
@@ -132,7 +139,9 @@ def learned(disclosures: Iterable[Disclosure], subject: Subject) -> Learned | No
     told = [one.learned[subject] for one in disclosures if subject in one.learned]
     if not told:
         return None
-    return Learned(_joined(one.server for one in told), _joined(one.client for one in told))
+    return Learned(
+        _joined(one.server for one in told), _joined(one.client for one in told), _joined(one.asker for one in told)
+    )
 
 
 def _joined(words: Iterable[str]) -> str:

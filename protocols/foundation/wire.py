@@ -221,7 +221,8 @@ def decode(frame: Frame, *, session: SessionId, max_bytes: int = MAX_FRAME_BYTES
     except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
         raise DecodeError(f"{message_type.__name__}: {problem}") from None
     # Of a key that stands twice in a map the last entry would win silently. What we would not have sent so is refused.
-    if message_type in _WITH_MAPS and _ENCODER.encode(payload) != memoryview(frame)[HEADER.size :]:
+    # As bytes: a memoryview would be compared one entry at a time.
+    if message_type in _WITH_MAPS and _ENCODER.encode(payload) != bytes(memoryview(frame)[HEADER.size :]):
         raise DecodeError(f"{message_type.__name__}: not in canonical form")
     return Envelope(session=session, round=RoundId(round_id), message=payload)
 

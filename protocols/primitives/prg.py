@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 
 from protocols.primitives.group import Group, GroupVector
@@ -75,6 +76,34 @@ def combine_keystreams(
                     break
                 write_stream(_ZEROS[: missing * group.element_bytes], buffer)
                 elements = group.from_words(words[:missing])
+
+
+class Keystream:
+    """The words of one key's stream, taken piece by piece.
+
+    Two holders of a key have the same words only if they take pieces of the same lengths in the same order. What holds
+    for vectors holds here: one stream per key, and no key that is used for anything else.
+    """
+
+    __slots__ = ("_left", "_write")
+
+    def __init__(self, key: bytes) -> None:
+        self._write, self._left = _keystream(key).update_into, MAX_STREAM_BYTES
+
+    def words(self, count: int) -> npt.NDArray[np.uint64]:
+        """The next `count` words of 64 bits."""
+        size = count * 8
+        if size > self._left:
+            raise ValueError("more words than one key may give")
+        self._left -= size
+        room = bytearray(size + _BLOCK_BYTES)
+        view = memoryview(room)
+        for start in range(0, size, _CHUNK_BYTES):
+            self._write(_ZEROS[: min(_CHUNK_BYTES, size - start)], view[start:])
+        return np.frombuffer(room, dtype="<u8", count=count)
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        raise TypeError("a keystream is not serialised")
 
 
 def _keystream(key: bytes) -> CipherContext:

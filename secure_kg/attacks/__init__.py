@@ -12,4 +12,5 @@ and returns an `AttackResult` beside what chance gets. Truth never enters an att
     interpolation           sums before and after a dropout, interpolated to it
     static_perturbation     FedCQA's secret aggregation as published, and ours
     weak_seed               masks from seeds of few bits
+    extraction              trained rows from answers to chosen queries; tried on real ones by extraction_attempts
 """

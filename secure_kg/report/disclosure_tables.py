@@ -11,7 +11,7 @@ from typing import Final
 
 from protocols.foundation.disclosure import NOTHING, SLOTS, Disclosure, Subject, learned
 from protocols.holders.disclosure import SECRET_COUNT
-from protocols.registry import AGGREGATIONS, ALIGNMENTS
+from protocols.registry import AGGREGATIONS, ALIGNMENTS, SCORES
 from protocols.session.disclosure import GROUP_KEY
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
@@ -48,7 +48,7 @@ def default_run() -> str:
 def protocols_reveal() -> str:
     """For protocols/README.md: by protocol."""
     body: list[list[str]] = []
-    for disclosure in _protocols():
+    for disclosure in _protocols():  # scores have an asker: docs/scores.md
         first, *more = _subjects(f"`{disclosure.place}`", (disclosure,))
         body += [[*first, disclosure.against], *([*row, ""] for row in more)]
     return _table(("protocol", "about", "the server learns", "a client learns", "adversary it stands against"), body)
@@ -57,8 +57,23 @@ def protocols_reveal() -> str:
 def protocols_assume() -> str:
     """For SECURITY.md: by protocol."""
     head = ("protocol", "stands against", "what a client on the server's side opens to it", "assumes", "not covered")
-    body = [[one.title, one.against, one.with_a_client, one.assumes, one.not_covered] for one in _protocols()]
+    protocols = (*_protocols(), *_scores())
+    body = [[one.title, one.against, one.with_a_client, one.assumes, one.not_covered] for one in protocols]
     return _table(head, body)
+
+
+def scores_reveal() -> str:
+    """For docs/scores.md: by score backend, the asker's column beside the others."""
+    body: list[list[str]] = []
+    for disclosure in _scores():
+        rows = [
+            [subject.value, told.server, told.client, told.asker]
+            for subject in Subject
+            if (told := disclosure.learned.get(subject)) is not None
+        ]
+        words = [[cell.format_map(_IN_GENERAL) for cell in row] for row in rows]
+        body += [["" if number else f"`{disclosure.place}`", *row] for number, row in enumerate(words)]
+    return _table(("backend", "about", "the server learns", "another client learns", "the asker learns"), body)
 
 
 TABLES: Final[dict[str, Callable[[], str]]] = {
@@ -66,11 +81,13 @@ TABLES: Final[dict[str, Callable[[], str]]] = {
     "who learns what": who_learns_what,
     "what protocols reveal": protocols_reveal,
     "what protocols assume": protocols_assume,
+    "who learns what of scores": scores_reveal,
 }
 DOCUMENTS: Final = {
     "README.md": ("default run", "who learns what"),
     "protocols/README.md": ("what protocols reveal",),
     "SECURITY.md": ("what protocols assume",),
+    "docs/scores.md": ("who learns what of scores",),
 }
 """Which document has which of them."""
 
@@ -114,6 +131,12 @@ def _protocols() -> Iterator[Disclosure]:
     counts = [one.count.disclosure for one in AGGREGATIONS.values()]
     alignments = [one for bundle in ALIGNMENTS.values() for one in (bundle.disclosure, bundle.revealing) if one]
     yield from {one.place: one for one in (*sums, *counts, *alignments, GROUP_KEY)}.values()
+
+
+def _scores() -> Iterator[Disclosure]:
+    """Each once: score backends, and what opening means without a limit adds."""
+    both = [one for bundle in SCORES.values() for one in (bundle.disclosure, bundle.unlimited) if one]
+    yield from {one.place: one for one in both}.values()
 
 
 def _subjects(

@@ -13,7 +13,9 @@ def test_published_masks_fall_and_ours_stand(capsys: pytest.CaptureFixture[str])
     assert main(["--bits", "14", "--json", "-"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["as_expected"]
-    assert [attack["succeeded"] for attack in report["attacks"]] == [True, False, True, False]
+    succeeded = [attack["succeeded"] for attack in report["attacks"]]
+    assert succeeded[:4] == [True, False, True, False]
+    assert succeeded[4:] == [True, True, False, False, True]
     assert report["attacks"][2]["scores"]["opened"] == 1.0
 
 

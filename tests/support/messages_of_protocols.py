@@ -17,6 +17,33 @@ from protocols.primitives.aead import OVERHEAD_BYTES
 from protocols.primitives.identity import SIGNATURE_BYTES
 from protocols.primitives.prg import KEY_BYTES
 from protocols.primitives.shamir import SHARE_BYTES
+from protocols.scores.crypten.messages import (
+    DIGEST_BYTES,
+    RING_KEY_BYTES,
+    AnswerShares,
+    GroupAnswer,
+    GroupFormed,
+    JoinGroup,
+)
+from protocols.scores.encrypted.messages import (
+    BfvKey,
+    BfvScores,
+    BfvTotal,
+    PaillierKey,
+    PaillierScores,
+    PaillierTotal,
+)
+from protocols.scores.messages import AskScores, BatchServed, ScoresAsked, ScoresTotal
+from protocols.scores.plain import ClearQueries, ClearScores
+from protocols.scores.topk.messages import (
+    MOST_NUMBERS,
+    DealtProduct,
+    DealtSeed,
+    MaskedTable,
+    SelectionRelay,
+    SelectionStep,
+    SharesForAsker,
+)
 from protocols.session.conversation import MAX_PURPOSE, MAX_REASON, Abandon, Abort, Back, Failed, LeaveOut
 from protocols.session.group_key import DrawGroupKey, SealedGroupKey, SealedGroupKeys
 from protocols.session.messages import AdvertiseChannel, ChannelDirectory
@@ -89,6 +116,17 @@ def _union_places(purpose: str, places: npt.NDArray[np.uint32], more: int) -> Un
     return UnionPlaces(purpose, size, places % np.uint32(max(1, size)))
 
 
+def _group_answer(purpose: str, participants: list[int], sealed: bytes) -> GroupAnswer:
+    """Shares of all participants but the first."""
+    return GroupAnswer(purpose, participants, dict.fromkeys(participants[1:], sealed))
+
+
+_RING_KEY = _exactly(RING_KEY_BYTES)
+_PARTICIPANTS = st.sets(_PARTY, min_size=2, max_size=4).map(sorted)
+_ADDRESS = st.ip_addresses(v=4).map(str)
+_PORT = st.integers(1, 2**16 - 1)
+_WORDS = st.integers(1, 4).flatmap(lambda words: _exactly(DIGEST_BYTES + 8 * words + OVERHEAD_BYTES))
+
 STRATEGIES: dict[type[wire.Message], st.SearchStrategy[wire.Message]] = {
     Failed: st.builds(Failed, _REASON),
     Abort: st.builds(Abort, _REASON),
@@ -116,6 +154,35 @@ STRATEGIES: dict[type[wire.Message], st.SearchStrategy[wire.Message]] = {
     ClearNames: st.builds(ClearNames, st.lists(st.text(max_size=10), unique=True, max_size=5)),
     ClearUnion: st.builds(ClearUnion, hnp.arrays("<u1", st.tuples(st.integers(0, 4), st.just(TAG_BYTES)))),
     UnionPlaces: st.builds(_union_places, _PURPOSE, _vector("<u4"), st.integers(0, 2**20)),
+    JoinGroup: st.builds(JoinGroup, _PURPOSE, _KEY, _by_client(_RING_KEY), _ADDRESS, _PORT),
+    GroupFormed: st.builds(GroupFormed, _PURPOSE, _PARTICIPANTS, _KEY, _RING_KEY, _ADDRESS, _PORT),
+    AnswerShares: st.builds(AnswerShares, _PURPOSE, _WORDS),
+    GroupAnswer: st.builds(_group_answer, _PURPOSE, _PARTICIPANTS, _WORDS),
+}
+_CIPHERTEXTS = st.lists(st.binary(min_size=1, max_size=40), min_size=1, max_size=4)
+_CONTRIBUTORS = st.sets(_PARTY, max_size=4).map(sorted)
+STRATEGIES |= {kind: st.builds(kind, _PURPOSE, st.binary(min_size=1, max_size=40)) for kind in (PaillierKey, BfvKey)}
+STRATEGIES |= {
+    kind: st.builds(kind, _PURPOSE, _CIPHERTEXTS, _exactly(PEERS_BYTES)) for kind in (PaillierScores, BfvScores)
+}
+STRATEGIES |= {kind: st.builds(kind, _PURPOSE, _CONTRIBUTORS, _CIPHERTEXTS) for kind in (PaillierTotal, BfvTotal)}
+_ASKED = st.binary(min_size=OVERHEAD_BYTES + 1, max_size=OVERHEAD_BYTES + 9)
+_BYTES, _NUMBER = st.binary(max_size=9), st.integers(0, 2**64 - 1)
+STRATEGIES |= {
+    AskScores: st.builds(AskScores, _PURPOSE, _by_client(_ASKED)),
+    ScoresAsked: st.builds(ScoresAsked, _PURPOSE, _ASKED),
+    ScoresTotal: st.builds(ScoresTotal, _PURPOSE, st.sets(_PARTY, max_size=4).map(sorted), _vector("<u4")),
+    BatchServed: st.builds(BatchServed, _PURPOSE),
+    ClearQueries: st.builds(ClearQueries, _PURPOSE, _BYTES),
+    ClearScores: st.builds(ClearScores, _PURPOSE, _vector("<u4")),
+    DealtSeed: st.builds(DealtSeed, _PURPOSE, _KEY),
+    SelectionStep: st.builds(
+        SelectionStep, _PURPOSE, _PARTY, st.lists(_NUMBER, max_size=MOST_NUMBERS), _BYTES, _by_client(_BYTES)
+    ),
+    SelectionRelay: st.builds(SelectionRelay, _PURPOSE, _PARTY, _by_client(_BYTES), _by_client(_BYTES), _BYTES),
+    SharesForAsker: st.builds(SharesForAsker, _PURPOSE, _by_client(_BYTES)),
+    MaskedTable: st.builds(MaskedTable, _PURPOSE, _PARTY, _BYTES),
+    DealtProduct: st.builds(DealtProduct, _PURPOSE, _BYTES),
 }
 any_message = st.one_of(list(STRATEGIES.values()))
 
@@ -133,6 +200,8 @@ def _field(value: Any) -> Any:
         return unhex(value["bytes"])
     if isinstance(value, dict) and "map" in value:
         return {int(party): unhex(key) for party, key in value["map"].items()}
+    if isinstance(value, list):
+        return [_field(one) for one in value]
     if isinstance(value, dict):
         return np.array(value["values"], dtype=value["dtype"]).reshape(value["shape"])
     return value

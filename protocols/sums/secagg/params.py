@@ -84,6 +84,9 @@ class ThreatModel:
     """Statistical: each way in which a sparse graph can fail to hide has probability at most 2^-this."""
     correctness_bits: int = 30
     """A sum that meets the declaration fails with probability at most 2^-this."""
+    server_apart: bool = False
+    """Whether the server is declared to work together with no client (`--no-collusion`). No sum is made any weaker by
+    it; some score backends need it said."""
 
     def __post_init__(self) -> None:
         for name, share in (("corrupt", self.corrupt), ("dropout", self.dropout)):

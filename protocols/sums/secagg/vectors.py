@@ -5,11 +5,16 @@ that misses the deadline of a step is reported as a dropout (`ServerSession.on_d
 follow.
 
 Several sums may be prepared before the first of them is contributed to; each is known by its round and purpose.
+
+Masked inputs may travel inside messages of another protocol, e.g. encrypted (`Carry`, `CarriedInputs`). The server then
+adds up what it reads of them, and removes the masks from that. If it reads zeros, the total is the negative sum of the
+masks: the correction of a sum that is made elsewhere.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
 from protocols.foundation import wire
 from protocols.foundation.errors import ProtocolError, SumAbandoned
@@ -48,6 +53,21 @@ class VectorTotal:
     contributors: frozenset[PartyId]
 
 
+Carry: TypeAlias = Callable[[MaskedInput], wire.Message]
+"""A client's masked input as the message that carries it."""
+
+
+class CarriedInputs(Protocol):
+    """The server's counterpart of `Carry`."""
+
+    @property
+    def expected(self) -> type[wire.Message]:
+        """What clients send."""
+
+    def read(self, party: PartyId, message: wire.Message) -> MaskedInput:
+        """What is added up of it here; `PeerMisbehaved` if it is not what `party` should have sent."""
+
+
 def parameters_for(participants: int, clients: int, model: ThreatModel, min_survivors: int) -> SumParameters:
     """The graph and threshold of a sum over `participants` of `clients`, of whom a share is corrupt.
 
@@ -75,6 +95,11 @@ class VectorClient:
         self._openings = openings
         self._session: SecAggSession | None = None
         self._running: dict[SumKey, tuple[SecAggClient, Spent]] = {}
+
+    @property
+    def model(self) -> ThreatModel:
+        """What this client's configuration declares."""
+        return self._model
 
     @property
     def session(self) -> SecAggSession:
@@ -119,10 +144,12 @@ class VectorClient:
         vector: GroupVector,
         more_masks: Sequence[bytes] = (),
         may_open: MayOpen | None = None,
+        carry: Carry | None = None,
     ) -> Spent:
         """Send `vector`, masked in place, to a sum that is prepared, and help to open it; the time it took in all.
 
         `more_masks`: keys of masks that stay on the sum. `may_open`: asked before this client helps to open it.
+        `carry`: how the input travels, if not by itself.
         """
         try:
             running, spent = self._running.pop(terms.key)
@@ -130,9 +157,9 @@ class VectorClient:
             raise RuntimeError("prepare() comes first") from None
         step = _Steps(session, terms, running, spent)
         with step.or_abort():
-            masked = step.input(vector, more_masks)
+            message = step.input(vector, more_masks, carry)
             with step.phase("masked input"):
-                session.send(masked, terms.round)
+                session.send(message, terms.round)
                 survivors = step.receive(Survivors)
             if self._credentials is None:
                 step.answer("unmasking", survivors, may_open)
@@ -161,9 +188,10 @@ class _Steps:
     def receive(self, expected: type[wire.M]) -> wire.M:
         return self._session.receive(expected, self._terms.round, self._terms.purpose)
 
-    def input(self, vector: GroupVector, more_masks: Sequence[bytes]) -> MaskedInput:
+    def input(self, vector: GroupVector, more_masks: Sequence[bytes], carry: Carry | None) -> wire.Message:
         with self._refusing(), self._spent.measure():
-            return self._running.set_input(vector, more_masks)
+            masked = self._running.set_input(vector, more_masks)
+            return masked if carry is None else carry(masked)
 
     def answer(self, step: str, message: wire.Message, may_open: MayOpen | None = None) -> None:
         with self._refusing(), self._spent.measure():
@@ -235,25 +263,36 @@ class VectorServer:
             self._step(running, session, terms)
         self._running[terms.key] = running
 
-    def collect(self, session: ServerSession, terms: SumTerms[Layout]) -> VectorTotal:
-        """Add up the vectors of those who are still present; `SumAbandoned` if they are too few."""
+    def collect(
+        self, session: ServerSession, terms: SumTerms[Layout], carried: CarriedInputs | None = None
+    ) -> VectorTotal:
+        """Add up the vectors of those who are still present; `SumAbandoned` if they are too few.
+
+        `carried`: how to read inputs that do not travel by themselves.
+        """
         try:
             running = self._running.pop(terms.key)
         except KeyError:
             raise RuntimeError("prepare() comes first") from None
         running.drop(running.awaited - session.present)
         while running.step is not Step.DONE:
-            self._step(running, session, terms)
+            self._step(running, session, terms, carried if running.step is Step.MASKED_INPUT else None)
         return VectorTotal(running.total(), running.survivors)
 
-    def _step(self, running: SecAggServer, session: ServerSession, terms: SumTerms[Layout]) -> None:
+    def _step(
+        self,
+        running: SecAggServer,
+        session: ServerSession,
+        terms: SumTerms[Layout],
+        carried: CarriedInputs | None = None,
+    ) -> None:
         """Take the answers of one step as they arrive, end it, and send everybody the next message."""
         step = f"{running.step.value}/{terms.purpose}"
         with session.phase(terms.round, step):
-            expected = EXPECTED[running.step]
+            expected = EXPECTED[running.step] if carried is None else carried.expected
             for party, message in session.gather_each(running.awaited, expected, terms.round, step, terms.purpose):
                 with self.unmasking.measure():
-                    running.receive(party, message)
+                    running.receive(party, message if carried is None else carried.read(party, message))
                 del message  # before the next one arrives
             session.dropout(running.missing, step)
             with self.unmasking.measure():

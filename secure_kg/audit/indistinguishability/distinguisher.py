@@ -130,7 +130,7 @@ def simulated_features(
 def _of_views(experiment: Experiment, make: Callable[[], View]) -> Callable[[], Features]:
     def features() -> Features:
         view = make()
-        return features_of(view, experiment.known(view))
+        return features_of(view, experiment.known(view)) | experiment.more(view)
 
     return features
 

@@ -80,6 +80,8 @@ class Experiment:
     session: Session = field(repr=False)
     simulate: Callable[[], View] = field(repr=False)
     known: Callable[[View], Sequence[KnownSum]] = field(repr=False)
+    more: Callable[[View], dict[str, float]] = field(default=lambda view: {}, repr=False)
+    """Features of this protocol alone."""
 
 
 def group_keys(seed: int) -> Experiment:

@@ -9,7 +9,8 @@ A word of the server ends a sum only if that has begun. One that is called aband
 sum like any other.
 """
 
-from typing import Final
+from collections.abc import Collection
+from typing import Final, Protocol
 
 from protocols.alignment.psu.attempts import UnionPlaces
 from protocols.foundation import wire
@@ -31,6 +32,7 @@ from protocols.sums.secagg.messages import (
 from protocols.sums.totals import SumTotal
 from secure_kg.audit.view.directions import misdirected
 from secure_kg.audit.view.read import Observation
+from secure_kg.federation.plan.blocks import Block
 from secure_kg.federation.plan.messages import (
     Evaluate,
     Finish,
@@ -54,11 +56,19 @@ _KNOWN: Final = frozenset({"secagg", "secret", "plain"})
 """Aggregations whose steps are known here."""
 
 
+class Sums(Protocol):
+    """The sums of a session that is no training run."""
+
+    @property
+    def blocks(self) -> Collection[Block]: ...
+
+
 class Attending:
     """One session. What comes from a client that is left out counts for nothing until it says that it is back."""
 
-    def __init__(self, plan: RunPlan) -> None:
-        self._plan = plan
+    def __init__(self, plan: "RunPlan | Sums") -> None:
+        """`plan`: of a training run, or of any other session. Which answers are due is known of the former only."""
+        self._plan = plan if isinstance(plan, RunPlan) else None
         self._counted = frozenset(block.purpose for block in plan.blocks if block.aligned)
         self._round = 0
         """Of what the server said last."""
@@ -92,7 +102,7 @@ class Attending:
         return not isinstance(message, Abandon) or self._awaits(peer, number, observation.purpose)
 
     def _awaits(self, peer: int, number: int, purpose: str) -> bool:
-        due = self._due.get(peer, [])
+        due = self._due.get(peer, [] if self._plan is not None else None)
         return not number or due is None or (bool(due) and due[0][0] == purpose)
 
     def observe(self, observation: Observation) -> None:
@@ -112,9 +122,9 @@ class Attending:
             case TrainRound():
                 self._due[peer] = self._steps_of_blocks()
             case Evaluate():
-                self._due[peer] = self._steps([("valid", self._plan.settings.aggregation)])
+                self._due[peer] = self._steps_of_results("valid")
             case Finish(wanted=wanted):
-                self._due[peer] = self._steps([("test", self._plan.settings.aggregation)]) if wanted else []
+                self._due[peer] = self._steps_of_results("test") if wanted else []
             case Abandon():
                 self._over |= {one for one in self._ended_with(key) if one in self._begun}
             case message if isinstance(message, _REQUESTS):
@@ -138,9 +148,14 @@ class Attending:
         """The sum of rows that a count was made for ends with it."""
         return {key, *((key[0], rows) for rows in self._counted if key[1] == HOLDERS)}
 
+    def _steps_of_results(self, purpose: str) -> list[_Step] | None:
+        return self._steps([(purpose, self._plan.settings.aggregation)]) if self._plan is not None else None
+
     def _steps_of_blocks(self) -> list[_Step] | None:
         """Keys of all sums of a round are agreed on before the first is collected."""
         plan, sums = self._plan, list[tuple[str, str]]()
+        if plan is None:
+            return None
         for block in plan.blocks:
             if block.aligned and plan.settings.least_holders > 1:
                 sums.append((HOLDERS, plan.counted_by))
@@ -148,7 +163,7 @@ class Attending:
         return self._steps(sums)
 
     def _steps(self, sums: list[tuple[str, str]]) -> list[_Step] | None:
-        if not {aggregation for _, aggregation in sums} <= _KNOWN:
+        if self._plan is None or not {aggregation for _, aggregation in sums} <= _KNOWN:
             return None
         collecting: list[type[wire.Message]] = [MaskedInput, UnmaskShares]
         if self._plan.settings.adversary == "active":

@@ -7,6 +7,9 @@ from protocols.foundation import wire
 from protocols.primitives.aead import OVERHEAD_BYTES
 from protocols.primitives.prg import KEY_BYTES
 from protocols.primitives.shamir import SHARE_BYTES
+from protocols.scores.crypten.messages import DIGEST_BYTES, RING_KEY_BYTES, GroupAnswer, JoinGroup
+from protocols.scores.messages import AskScores
+from protocols.scores.topk.messages import SelectionRelay, SelectionStep, SharesForAsker
 from protocols.session.group_key import SealedGroupKeys
 from protocols.session.messages import ChannelDirectory
 from protocols.sums.secagg.messages import (
@@ -34,6 +37,8 @@ def short_map(*entries: tuple[bytes, bytes]) -> bytes:
 
 
 Around = tuple[bytes, bytes]
+PARTICIPANTS = msgspec.msgpack.encode([1, 2, 127, 128, 300, 2**32, 2**63])
+"""All keys of the maps below."""
 MAPS: list[tuple[type[wire.Message], str, Around, int]] = [
     (ChannelDirectory, "channel_keys", (b"\x92", b"\x80"), 32),
     (ChannelDirectory, "signatures", (b"\x92\x80", b""), 64),
@@ -46,6 +51,13 @@ MAPS: list[tuple[type[wire.Message], str, Around, int]] = [
     (UnmaskShares, "mask_key_shares", (b"\x93\xa1p", b"\x80"), SHARE_BYTES),
     (UnmaskShares, "seed_shares", (b"\x93\xa1p\x80", b""), SHARE_BYTES),
     (SealedGroupKeys, "sealed", (b"\x92" + short_bytes(KEY), b""), KEY_BYTES + OVERHEAD_BYTES),
+    (JoinGroup, "sealed", (b"\x95\xa1p" + short_bytes(KEY), b"\xa9127.0.0.1\x01"), RING_KEY_BYTES),
+    (GroupAnswer, "sealed", (b"\x93\xa1p" + PARTICIPANTS, b""), DIGEST_BYTES + 8 + OVERHEAD_BYTES),
+    (AskScores, "sealed", (b"\x92\xa1p", b""), OVERHEAD_BYTES + 1),
+    (SelectionStep, "to_one", (b"\x95\xa1p\x01\x90" + short_bytes(b""), b""), 5),
+    (SelectionRelay, "to_all", (b"\x95\xa1p\x01", b"\x80" + short_bytes(b"")), 5),
+    (SelectionRelay, "to_one", (b"\x95\xa1p\x01\x80", short_bytes(b"")), 5),
+    (SharesForAsker, "sealed", (b"\x92\xa1p", b""), 5),
 ]
 """Every map of every message: its field, what stands before and behind it in the body, the length of its entries."""
 every_map = pytest.mark.parametrize(

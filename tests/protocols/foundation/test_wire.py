@@ -16,6 +16,11 @@ from protocols.alignment.psu.attempts import UnionPlaces
 from protocols.foundation import wire
 from protocols.foundation.errors import DecodeError
 from protocols.foundation.identifiers import RoundId, SessionId
+from protocols.scores.crypten.messages import AnswerShares, GroupAnswer
+from protocols.scores.encrypted.messages import BfvScores, BfvTotal, PaillierScores, PaillierTotal
+from protocols.scores.messages import AskScores, ScoresTotal
+from protocols.scores.plain import ClearQueries, ClearScores
+from protocols.scores.topk.messages import DealtProduct, MaskedTable, SelectionRelay, SelectionStep, SharesForAsker
 from protocols.session.conversation import Failed
 from protocols.session.messages import ChannelDirectory
 from protocols.sums.plain import ClearInput
@@ -161,7 +166,11 @@ def test_a_sender_is_told_of_frames_nobody_would_take(monkeypatch: pytest.Monkey
 
 def test_every_type_has_its_largest_frame() -> None:
     arrays = {MaskedInput, SumTotal, UnionPlaces, ClearInput, ClearUnion}
-    limits = dict.fromkeys(arrays, wire.MAX_FRAME_BYTES) | {ClearNames: 1 << 26}
+    ciphertexts = {PaillierScores, PaillierTotal, BfvScores, BfvTotal}
+    words = {AnswerShares, GroupAnswer}
+    scores = {ScoresTotal, ClearScores, SelectionStep, SelectionRelay, SharesForAsker, MaskedTable, DealtProduct}
+    limits = dict.fromkeys(arrays | ciphertexts | words | scores, wire.MAX_FRAME_BYTES)
+    limits |= {ClearNames: 1 << 26, AskScores: 1 << 24, ClearQueries: 1 << 21}
     assert {kind: wire._LIMITS[kind] for kind in registered()} == {
         kind: limits.get(kind, 1 << 22) for kind in registered()
     }

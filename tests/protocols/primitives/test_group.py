@@ -9,14 +9,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocols.primitives import group as group_module
+from protocols.primitives import residues as residues_module
 from protocols.primitives.group import MODULUS, FieldArray, Group, GroupVector, PrimeField, Ring
+from protocols.primitives.residues import Residues
 from tests.support.uniformity import ENTRIES, HIGH, LOW, chi_squares
 from tests.support.vectors import vectors
 
 RINGS = [Ring(32), Ring(64)]
 FIELD = PrimeField()
-GROUPS: list[Group] = [*RINGS, FIELD]
-ORDERS = {"Z_2^32": 2**32, "Z_2^64": 2**64, "F_2^61-1": 2**61 - 1}
+NEAR_2_32, SMALL = 4294828033, 40961
+RESIDUES = [Residues(NEAR_2_32), Residues(SMALL)]
+GROUPS: list[Group] = [*RINGS, FIELD, *RESIDUES]
+ORDERS = {
+    "Z_2^32": 2**32,
+    "Z_2^64": 2**64,
+    "F_2^61-1": 2**61 - 1,
+    "Z_4294828033": NEAR_2_32,
+    "Z_40961": SMALL,
+}
 # Where the halves of a multiplication, and the words they are summed in, begin and end.
 EDGES = [0, 1, 2, *(2**bits + by for bits in (29, 30, 31, 32, 60) for by in (-1, 0, 1)), MODULUS - 2, MODULUS - 1]
 
@@ -90,6 +100,7 @@ def test_masks_that_are_added_once_and_subtracted_once_cancel(drawn: tuple[Group
 @pytest.mark.parametrize("group", GROUPS)
 @pytest.mark.parametrize("around", [-1, 0, 1, 7])
 def test_long_vectors_and_views_are_combined_entry_by_entry(group: Group, around: int) -> None:
+    assert residues_module._BLOCK == group_module._BLOCK
     order, length = ORDERS[group.name], 2 * group_module._BLOCK + around
     left = [(number * 0x9E3779B97F4A7C15) % order for number in range(length)]
     right = [(number * 0xD1B54A32D192ED03 + 1) % order for number in range(length)]
@@ -105,7 +116,7 @@ def test_long_vectors_and_views_are_combined_entry_by_entry(group: Group, around
 @pytest.mark.parametrize("group", GROUPS)
 def test_what_is_added_stays_as_it_was(group: Group) -> None:
     added = vector(group, [5, 6, 7])
-    total = vector(group, [2**32 - 1] * 3)
+    total = vector(group, [min(ORDERS[group.name], 2**32) - 1] * 3)
     group.add_into(total, added)
     group.subtract_into(total, added)
     assert added.tolist() == [5, 6, 7]
@@ -114,10 +125,11 @@ def test_what_is_added_stays_as_it_was(group: Group) -> None:
 
 
 def test_groups_have_names_of_their_own() -> None:
-    assert [group.name for group in GROUPS] == ["Z_2^32", "Z_2^64", "F_2^61-1"]
+    assert [group.name for group in GROUPS] == list(ORDERS)
     assert Ring(32) == Ring(32) != Ring(64)
     assert PrimeField() == PrimeField()
-    assert len({*GROUPS, Ring(32), PrimeField()}) == 3
+    assert Residues(SMALL) == Residues(SMALL) != Residues(NEAR_2_32)
+    assert len({*GROUPS, Ring(32), PrimeField(), Residues(SMALL)}) == len(GROUPS)
 
 
 @pytest.mark.parametrize("bits", [0, 8, 16, 31, 33, 61, 128, -32])
@@ -157,17 +169,50 @@ def test_only_values_of_the_field_pass(value: int) -> None:
 @pytest.mark.parametrize("group", GROUPS)
 def test_elements_are_little_endian_and_as_wide_as_the_group(group: Group) -> None:
     assert np.array([1], dtype=group.dtype).tobytes() == (1).to_bytes(group.element_bytes, "little")
-    assert group.element_bytes == {"Z_2^32": 4, "Z_2^64": 8, "F_2^61-1": 8}[group.name]
+    assert group.element_bytes == (4 if ORDERS[group.name] <= 2**32 else 8)
     assert group.zeros(2).dtype == group.dtype
 
 
-def test_the_field_does_not_broadcast_a_short_vector() -> None:
-    for combine in (FIELD.add_into, FIELD.subtract_into):
-        total = vector(FIELD, [1, 2, 3])
+@pytest.mark.parametrize("group", [FIELD, *RESIDUES])
+def test_no_group_of_prime_order_broadcasts_a_short_vector(group: Group) -> None:
+    for combine in (group.add_into, group.subtract_into):
+        total = vector(group, [1, 2, 3])
         for wrong in ([1], [1, 2], [1, 2, 3, 4]):
             with pytest.raises(ValueError, match="vectors of"):
-                combine(total, vector(FIELD, wrong))
+                combine(total, vector(group, wrong))
         assert total.tolist() == [1, 2, 3]
+
+
+# --- residues -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("group", RESIDUES)
+def test_only_residues_pass(group: Residues) -> None:
+    group.require(vector(group, [0, group.modulus - 1]), 2)
+    for value in (group.modulus, group.modulus + 1, 2**32 - 1):
+        for entries in ([value, 0], [0, value]):
+            with pytest.raises(ValueError, match="is not a vector"):
+                group.require(vector(group, entries), 2)
+
+
+@pytest.mark.parametrize("modulus", [-5, 0, 1, 2**32, 2**32 + 15])
+def test_moduli_that_do_not_fit_are_refused(modulus: int) -> None:
+    with pytest.raises(ValueError, match="do not fit 32 bits"):
+        Residues(modulus)
+
+
+@given(st.lists(st.integers(0, 2**32 - 1) | st.sampled_from([SMALL - 1, SMALL, NEAR_2_32 - 1, NEAR_2_32]), max_size=20))
+@settings(deadline=None)
+def test_words_become_residues_in_order_and_none_twice_as_often(words: list[int]) -> None:
+    for group, bits in zip(RESIDUES, (32, 16), strict=True):
+        low = [word % 2**bits for word in words]
+        assert group.from_words(vector(group, words)).tolist() == [one for one in low if one < group.modulus]
+
+
+def test_every_residue_has_as_many_words_as_any_other() -> None:
+    group = Residues(5)
+    counts = np.bincount(group.from_words(np.arange(8 * 1000, dtype="<u4")), minlength=5)
+    assert counts.tolist() == [1000] * 5
 
 
 # --- the field ------------------------------------------------------------------------------------------------------

@@ -14,13 +14,15 @@ from hypothesis import strategies as st
 
 from protocols.primitives import prg
 from protocols.primitives.group import MODULUS, Group, GroupVector, PrimeField, Ring
-from protocols.primitives.prg import add_keystream, combine_keystreams, subtract_keystream
+from protocols.primitives.prg import Keystream, add_keystream, combine_keystreams, subtract_keystream
+from protocols.primitives.residues import Residues
 from tests.support.uniformity import ENTRIES, HIGH, LOW, chi_squares
 from tests.support.vectors import unhex, vectors
 
 RINGS = [Ring(32), Ring(64)]
 FIELD = PrimeField()
-GROUPS: list[Group] = [*RINGS, FIELD]
+RESIDUES = [Residues(4294828033), Residues(40961)]
+GROUPS: list[Group] = [*RINGS, FIELD, *RESIDUES]
 KEY = bytes(range(32))
 CHUNK = 1 << 18
 FIRST = 2  # the counter block of the first keystream block: GCM keeps 0 and 1 for its tag
@@ -317,3 +319,57 @@ def test_an_entry_outside_the_field_is_refused_and_nothing_is_masked() -> None:
         with pytest.raises(ValueError, match="is not a vector"):
             add_keystream(KEY, vector, FIELD)
         assert vector.tolist() == [0, 0, value]
+
+
+# --- residues -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("group", RESIDUES)
+@pytest.mark.parametrize("length", [0, 1, 5, CHUNK // 4 - 1, CHUNK // 4 + 1, CHUNK // 2 + 7])
+def test_residues_equal_the_reference_on_both_sides_of_a_chunk(group: Residues, length: int) -> None:
+    # Of a word as many low bits count as the modulus has; three in eight are left out of 16 bits for 40961.
+    words = np.frombuffer(counter_mode(KEY, FIRST, 4 * (2 * length + 100)), dtype="<u4")
+    low = words.astype(np.int64) % 2 ** group.modulus.bit_length()
+    stream = low[low < group.modulus][:length]
+    assert len(stream) == length
+    start = np.arange(length, dtype=np.int64) * 0x9E3779B1 % group.modulus
+    added, taken = start.astype("<u4"), start.astype("<u4")
+    add_keystream(KEY, added, group)
+    subtract_keystream(KEY, taken, group)
+    assert np.array_equal(added, (start + stream) % group.modulus)
+    assert np.array_equal(taken, (start - stream) % group.modulus)
+    group.require(added, length)
+
+
+def test_masks_modulo_a_prime_are_uniform() -> None:
+    group = RESIDUES[0]
+    vector = group.zeros(8 * ENTRIES)
+    add_keystream(KEY, vector, group)
+    assert all(LOW < statistic < HIGH for statistic in chi_squares(vector))
+
+
+# --- streams that go on ---------------------------------------------------------------------------------------------
+
+
+@given(st.binary(min_size=32, max_size=32), st.lists(st.sampled_from([0, 1, 2, 7, 32_767, 32_768, 40_000]), max_size=4))
+@settings(deadline=None)
+def test_pieces_of_a_stream_are_the_keystream_in_order(key: bytes, lengths: list[int]) -> None:
+    stream = Keystream(key)
+    pieces = [stream.words(length) for length in lengths]
+    whole = Ring(64).zeros(sum(lengths))
+    add_keystream(key, whole, Ring(64))
+    assert np.array_equal(np.concatenate([*pieces, whole[:0]]), whole)
+
+
+def test_a_stream_ends_where_a_vector_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prg, "MAX_STREAM_BYTES", 80)
+    stream = Keystream(bytes(32))
+    stream.words(4)
+    with pytest.raises(ValueError, match="more words than one key may give"):
+        stream.words(7)
+    assert len(stream.words(6)) == 6
+
+
+def test_a_stream_is_not_serialised() -> None:
+    with pytest.raises(TypeError, match="not serialised"):
+        Keystream(bytes(32)).__reduce__()

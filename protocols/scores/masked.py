@@ -1,0 +1,134 @@
+"""Masked scores: a masked sum that the server opens for the asker, and that the asker alone can read.
+
+A scorer adds one more mask to its vector before it takes part in a masked sum (`protocols.sums.secagg`). The key of
+that mask comes from a secret between that scorer and the asker (`protocols.scores.asking`). What the server opens is
+the sum of the vectors under the sum of these masks, and uniform. It hands it to the asker, who removes the masks of the
+contributors, checks the total, adds its own scores, which it never sends, and divides by the counts.
+
+Parties:     2 or more scorers with channels to each other and to the asker, 1 asker, 1 server.
+Adversary:   the server, semi-honest, or active with signed channels; or the server with some of the clients, up to the
+             declared fraction. The asker, alone or with clients that are not the server.
+Reveals:     to the server who has contributed, sizes, and when who asks. To the asker the sums and counts over the
+             contributors. To other clients, of the positions that they hold, whether enough scorers hold them.
+Assumes:     what `protocols.sums.secagg` assumes; AES-256 as a pseudorandom generator.
+Not covered: the server together with the asker reads what the asker reads, and no more: single vectors stay under the
+             masks of the sum. A scorer on the side of an active server knows the factors of the check: with it the
+             server can have the asker read a false total. What means give away: opened means of enough queries give the
+             table (`secure_kg.attacks`); clients keep a budget for that reason. Wrong scores.
+Reference:   FedCQA, equations 5 and 6, where scores are averaged in clear.
+Deviations:  scores are rounded to fixed point; the asker's own are added by itself; positions that too few scorers
+             hold are left out.
+
+Better than a mask from the group key: no other client can open the sum with the server. A changed total is noticed
+(`protocols.scores.layout`). A scorer that drops out before its input is not in the sum. If holders were counted, a
+dropout after the count costs the batch, which may be asked again under the next round's number.
+"""
+
+import secrets
+
+from protocols.foundation.digests import encode_parties, length_prefixed
+from protocols.foundation.errors import PeerMisbehaved, SumAbandoned
+from protocols.foundation.spent import Spent
+from protocols.holders.interface import HolderClient, HolderServer
+from protocols.primitives.prg import KEY_BYTES, combine_keystreams
+from protocols.scores import asking, counting
+from protocols.scores.budget import Budget, charge, require_budget
+from protocols.scores.interface import (
+    Answer,
+    ScoreClient,
+    ScoreQueries,
+    Scores,
+    ScoreServer,
+    ScoringReport,
+    Served,
+    encode,
+)
+from protocols.scores.layout import ScoreLayout
+from protocols.scores.messages import PURPOSE, ScoresTotal, checked_contributors, total_bytes
+from protocols.scores.ranking import rank
+from protocols.scores.terms import RING, ScoreTerms
+from protocols.session.client_session import ClientSession
+from protocols.session.server_session import ServerSession
+from protocols.sums.secagg.openings import commit
+from protocols.sums.secagg.vectors import VectorClient, VectorServer
+from protocols.sums.terms import SumTerms
+
+_MASK = "asker mask"
+_FACTORS = "check factors"
+
+
+def sum_terms(terms: ScoreTerms, state: bytes = b"") -> SumTerms[ScoreLayout]:
+    """The masked sum of a batch. `state`: a scorer's commitment to what its scores depend on."""
+    return SumTerms(terms.round, PURPOSE, terms.scorers, ScoreLayout(terms), terms.digest, state)
+
+
+class MaskedScoreClient(ScoreClient):
+    """`vectors` holds the session's channels; `holders`: how holders are counted; `budget`: of opened means."""
+
+    def __init__(self, vectors: VectorClient, holders: HolderClient, budget: Budget | None = None) -> None:
+        self._vectors, self._holders, self._budget = vectors, holders, budget
+        self._state_key = secrets.token_bytes(KEY_BYTES)
+        """The same queries have the same commitment, so that clients open them over one set of survivors only."""
+
+    def ask(self, session: ClientSession, terms: ScoreTerms, queries: bytes, own: Scores) -> Answer:
+        spent, layout = Spent(), ScoreLayout(terms)
+        with spent.measure():
+            encoded = encode(own, terms)
+        drawn = asking.ask(session, self._vectors.session, terms, queries)
+        session.conversation.admit(total_bytes(terms, layout.entries))
+        with session.phase(terms.round, f"total/{PURPOSE}"):
+            total = session.receive(ScoresTotal, terms.round, PURPOSE)
+        with spent.measure():
+            contributors = checked_contributors(total.contributors, terms)
+            vector = total.vector
+            try:
+                RING.require(vector, layout.entries)
+            except ValueError:
+                raise PeerMisbehaved("a total of another length") from None
+            keys = [asking.key_of(drawn[scorer].own, session, terms, scorer, _MASK) for scorer in contributors]
+            combine_keystreams(vector, RING, subtracted=keys)
+            common = drawn[terms.scorers[0]].common
+            sums = layout.read_checked(vector, asking.key_of(common, session, terms, terms.asker, _FACTORS))
+            ranking = rank(sums.plus(encoded.sums), frozenset(map(int, contributors)), terms)
+        return Answer(ranking, ScoringReport(encoded.clipped, encoded.max_error, spent))
+
+    def score(self, session: ClientSession, terms: ScoreTerms, scoring: ScoreQueries) -> ScoringReport:
+        spent, me = Spent(), session.party
+        asked = asking.asked(session, self._vectors.session, terms)
+        require_budget(session, self._budget, terms, asked.queries)
+        # Another asker has other scorers: what two of them could subtract is the scores of these two.
+        depends_on = length_prefixed(terms.table, encode_parties([terms.asker]), asked.queries)
+        of_sum = sum_terms(terms, commit(self._state_key, PURPOSE, depends_on))
+        counting.prepare(session, self._holders, terms)
+        self._vectors.prepare(session, of_sum)
+        scores = scoring(asked.queries)
+        counted = counting.count(session, self._holders, terms, scores.held)
+        with spent.measure():
+            encoded = encode(scores.only(counted.enough), terms)
+            factors = asking.key_of(asked.secrets.common, session, terms, terms.asker, _FACTORS)
+            vector = of_sum.layout.vector(encoded, factors)
+            mask = asking.key_of(asked.secrets.own, session, terms, me, _MASK)
+        charge(self._budget, terms, asked.queries)
+        spent.add(self._vectors.contribute(session, of_sum, vector, [mask], counted.may_open))
+        return ScoringReport(encoded.clipped, encoded.max_error, spent)
+
+
+class MaskedScoreServer(ScoreServer):
+    def __init__(self, vectors: VectorServer, holders: HolderServer) -> None:
+        super().__init__()
+        self._vectors, self._holders = vectors, holders
+
+    def serve(self, session: ServerSession, terms: ScoreTerms) -> Served:
+        asking.relay(session, terms)
+        of_sum, among = sum_terms(terms), session.among(terms.scorers)
+        counting.serve_prepare(among, self._holders, terms)
+        self._vectors.prepare(among, of_sum)
+        counting.serve(among, self._holders, terms)
+        total = self._vectors.collect(among, of_sum)
+        contributors = sorted(int(party) for party in total.contributors)
+        with session.phase(terms.round, f"total/{PURPOSE}"):
+            message = ScoresTotal(PURPOSE, contributors, total.vector)
+            session.broadcast([terms.asker], message, terms.round, PURPOSE)
+        if terms.asker not in session.present:
+            raise SumAbandoned("the asker has dropped out")
+        return Served(total.contributors)

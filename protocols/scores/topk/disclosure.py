@@ -1,0 +1,54 @@
+"""Disclosure of secret selection (`protocols.scores.topk`)."""
+
+from typing import Final
+
+from protocols.foundation.disclosure import Disclosure, Field, Learned, Subject
+from protocols.scores.disclosure import ASKING, PURPOSE, SEALED_QUERIES
+from protocols.scores.topk import messages
+
+_STEP: Final = Field("public", "which step of a selection a message belongs to")
+
+TOP_K: Final = Disclosure(
+    title="secret selection",
+    place="scores/topk",
+    choice="clients find the best positions on shares; only those open, to the asker alone",
+    in_brief="the best positions were found on shares: the asker read these and nothing else, the server nothing",
+    learned={
+        Subject.SCORES: Learned(),
+        Subject.HOLDERS: Learned(client="with --min-holders above 1, of its own positions, whether enough hold them"),
+        Subject.QUERIES: SEALED_QUERIES,
+        Subject.ANSWERS: Learned(asker="its own: the best positions in order, and that somebody scores them so high"),
+        Subject.PARTICIPATION: Learned("who took part, and how many comparisons each step has", "the same", "the same"),
+    },
+    against="the server alone, or all clients but one, semi-honest; not the server together with a client",
+    with_a_client="everything: the server dealt the masks, and the client sees what was opened under them",
+    assumes="AES-256 as a pseudorandom generator, AES-GCM as authenticated encryption, HKDF-SHA256; between each "
+    "client and the server a link that other clients cannot read",
+    not_covered="the server together with any client; an active server; dropouts, which end a batch; wrong scores; "
+    "what the answers themselves give away: no row exactly, but many answers give an estimate of the trained table",
+    fields={
+        **ASKING,
+        messages.DealtSeed: {
+            "purpose": PURPOSE,
+            "seed": Field("public", "a seed of the randomness that the server deals, which it drew itself"),
+        },
+        messages.SelectionStep: {
+            "purpose": PURPOSE,
+            "step": _STEP,
+            "deal": Field("public", "how much randomness a step takes, and so how many comparisons it has"),
+            "to_all": Field("ciphertext", "shares that are opened to the clients"),
+            "to_one": Field("ciphertext", "shares for one client"),
+        },
+        messages.SelectionRelay: {
+            "purpose": PURPOSE,
+            "step": _STEP,
+            "to_all": Field("ciphertext", "shares that are opened to the clients, on their way"),
+            "to_one": Field("ciphertext", "shares for one client, on their way"),
+            "dealt": Field("public", "randomness that the server dealt itself"),
+        },
+        messages.SharesForAsker: {
+            "purpose": PURPOSE,
+            "sealed": Field("ciphertext", "shares of the answers on their way to an asker outside"),
+        },
+    },
+)

@@ -1,0 +1,110 @@
+"""The server's side of a selection: it deals randomness, carries sealed messages, and reads none of them."""
+
+import secrets
+from collections.abc import Mapping
+from typing import Final
+
+from protocols.foundation.errors import PeerMisbehaved, SumAbandoned
+from protocols.foundation.identifiers import PartyId
+from protocols.holders.interface import HolderServer
+from protocols.primitives.prg import KEY_BYTES
+from protocols.scores import asking, counting
+from protocols.scores.interface import ScoreServer, Served
+from protocols.scores.messages import PURPOSE
+from protocols.scores.terms import ScoreTerms
+from protocols.scores.topk.dealing import Deal, Dealer, Seed
+from protocols.scores.topk.exchange import STEP
+from protocols.scores.topk.frames import most_dealt, require_sendable, step_bytes
+from protocols.scores.topk.keys import KeyLayout
+from protocols.scores.topk.messages import DealtSeed, SelectionRelay, SelectionStep, SharesForAsker
+from protocols.session.server_session import ServerSession
+
+_SEED: Final = f"seed/{PURPOSE}"
+_MOST_STEPS: Final = 10_000
+"""A selection that goes on for longer is none."""
+
+
+class TopKServer(ScoreServer):
+    def __init__(self, holders: HolderServer) -> None:
+        super().__init__()
+        self._holders = holders
+
+    def serve(self, session: ServerSession, terms: ScoreTerms) -> Served:
+        KeyLayout.of_scores(terms)
+        require_sendable(terms)
+        self._require_all(session, terms)
+        asking.relay(session, terms)
+        among = session.among(terms.scorers)
+        counting.serve_prepare(among, self._holders, terms)
+        counting.serve(among, self._holders, terms)
+        self._require_all(session, terms)
+        self._select(session, terms, terms)
+        return Served(frozenset(terms.scorers))
+
+    def _select(self, session: ServerSession, terms: ScoreTerms, widest: ScoreTerms) -> None:
+        """`widest`: terms of the largest messages."""
+        session.conversation.admit(step_bytes(widest))
+        dealer = Dealer(self._deal_seeds(session, terms), most_dealt(widest))
+        for step in range(1, _MOST_STEPS + 1):
+            if self._relay(session, terms, dealer, step):
+                return
+        raise PeerMisbehaved("a selection that does not end")
+
+    def _deal_seeds(self, session: ServerSession, terms: ScoreTerms) -> dict[PartyId, Seed]:
+        drawn = {
+            party: Seed(secrets.token_bytes(KEY_BYTES), session.conversation.session, terms, party)
+            for party in terms.clients
+        }
+        with session.phase(terms.round, _SEED):
+            messages = {party: DealtSeed(PURPOSE, seed.secret) for party, seed in drawn.items()}
+            session.dropout(session.conversation.deliver(messages, terms.round), _SEED)
+        return drawn
+
+    def _relay(self, session: ServerSession, terms: ScoreTerms, dealer: Dealer, step: int) -> bool:
+        """One exchange; whether it was the last."""
+        with session.phase(terms.round, STEP):
+            said: dict[PartyId, SelectionStep] = {}
+            for party, message in session.gather_each(terms.clients, SelectionStep, terms.round, STEP, PURPOSE):
+                said[party] = message
+            session.dropout(frozenset(terms.clients) - said.keys(), STEP)
+            self._require_all(session, terms)
+            deal = _agreed(said, step)
+            with self.spent.measure():
+                receiver, dealt = dealer.deal(step, deal)
+            messages = {
+                party: SelectionRelay(
+                    PURPOSE,
+                    step,
+                    {int(peer): one.to_all for peer, one in sorted(said.items()) if peer != party and one.to_all},
+                    {int(peer): one.to_one[party] for peer, one in sorted(said.items()) if party in one.to_one},
+                    dealt if party == receiver else b"",
+                )
+                for party in terms.clients
+            }
+            session.dropout(session.conversation.deliver(messages, terms.round), STEP)
+            if last := deal == [Deal.ANSWER]:
+                self._answer_outside(session, terms, said)
+            self._require_all(session, terms)
+        return last
+
+    @staticmethod
+    def _require_all(session: ServerSession, terms: ScoreTerms) -> None:
+        if missing := {*terms.clients, terms.asker} - session.present:
+            raise SumAbandoned(f"a selection needs all of its clients, and {len(missing)} dropped out")
+
+    @staticmethod
+    def _answer_outside(session: ServerSession, terms: ScoreTerms, said: Mapping[PartyId, SelectionStep]) -> None:
+        if terms.asker_is_client:
+            return
+        sealed = {
+            int(party): one.to_one[terms.asker] for party, one in sorted(said.items()) if terms.asker in one.to_one
+        }
+        session.broadcast([terms.asker], SharesForAsker(PURPOSE, sealed), terms.round, STEP)
+
+
+def _agreed(said: Mapping[PartyId, SelectionStep], step: int) -> list[int]:
+    """The randomness that all clients ask for."""
+    deals = {tuple(one.deal) for one in said.values()}
+    if any(one.step != step for one in said.values()) or len(deals) != 1:
+        raise PeerMisbehaved("the clients of a selection are not in the same step")
+    return list(deals.pop())
