@@ -3,7 +3,7 @@
 The auditor adds up the sums as the record goes by and compares what is sent at once. A later session begins with the
 tables at the checkpoint that it goes on from. Where the record has no such checkpoint, which is a finding of its own
 (`resuming`), the first table sent of each block is taken for it. A sum that the server abandons changes no table, also
-if it was opened, which is a finding of its own (`giving_up`).
+if it was opened, which is a finding of its own (`abandoned_sums`).
 """
 
 import numpy as np

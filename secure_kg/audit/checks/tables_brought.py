@@ -112,7 +112,7 @@ class TablesBrought(Check):
                 self._judge(observation)
 
     def _forget(self, number: int, purpose: str) -> None:
-        """An abandoned sum has no result that anybody could lack; that it was opened is told by `giving_up`."""
+        """An abandoned sum has no result that anybody could lack; that it was opened is told by `abandoned_sums`."""
         if purpose in self._sealed:
             self._sums[purpose].discard(number)
         if (before := self._before.pop((number, purpose), None)) is not None:
