@@ -128,7 +128,7 @@ class AbandonedSums(Check):
         if peer in self._owed:
             self._told[self._owed.pop(peer)][peer] = type(message)
         if isinstance(message, Abandon):
-            self._judge_giving_up(key, peer)
+            self._judge_abandoning(key, peer)
         if not isinstance(message, _REQUESTS):
             return
         step = self._running.setdefault(key, _Step())
@@ -137,7 +137,7 @@ class AbandonedSums(Check):
             self._running[key] = step = _Step(type(message))
         step.asked.add(peer)
 
-    def _judge_giving_up(self, key: Key, peer: int) -> None:
+    def _judge_abandoning(self, key: Key, peer: int) -> None:
         """A server tells those that the sum is over who are there, and so have answered."""
         where = self._where(key)
         if key in self._opened:
