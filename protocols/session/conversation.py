@@ -6,8 +6,9 @@ Rules that hold for every protocol on top of it:
 - A message of a later round, of a kind that is not awaited, or that does not decode ends the conversation.
 - Either side may say that it cannot go on: a client with `Failed`, the server with `Abort`.
 - A frame larger than the tasks of this session have called for so far (`admit`) is refused unread.
-- Either side may abandon one sum (`Abandon`). The server may go on without a client that is too slow (`LeaveOut`); the
-  client says when it is back (`Back`), and until then the server sends it nothing more and reads nothing else from it.
+- Either side may abandon one sum (`Abandon`); a client takes the server's word only for one that it has begun. The
+  server may go on without a client that is too slow (`LeaveOut`); the client says when it is back (`Back`), and until
+  then the server sends it nothing more and reads nothing else from it.
 
 Not covered here: authenticity. A party that can forge frames of a session can also end it.
 """
