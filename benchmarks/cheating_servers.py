@@ -63,6 +63,14 @@ def _run(options: argparse.Namespace) -> int:
     names = options.only if options.only is not None else list(ZOO)
     if unknown := [name for name in names if name not in ZOO]:
         raise UserError(f"--only: there is no '{unknown[0]}'; --list names all")
+    quiet = options.json == Path("-")
+    for name in [name for name in names if ZOO[name].missing and not options.list]:
+        packages = ", ".join(ZOO[name].missing)
+        if options.only is not None:
+            raise UserError(f"--only {name}: needs {packages}, not installed here")
+        names = [one for one in names if one != name]
+        if not quiet:
+            say(f"left out: {name} needs {packages}, not installed here")
     if options.list:
         rows = [[name, ZOO[name].expected, ZOO[name].wants] for name in names]
         table("Cheating servers", ("", "expected", "wants"), rows)
@@ -70,7 +78,6 @@ def _run(options: argparse.Namespace) -> int:
     if options.json not in (None, Path("-")):
         require_writable(options.json)
     records: list[dict[str, Any]] = []
-    quiet = options.json == Path("-")
     for name in names:
         records.append(perform(ZOO[name]))
         if not quiet:

@@ -50,9 +50,11 @@ from protocols.bundles import ScoreBackend
 from protocols.foundation.errors import ProtocolError
 from protocols.foundation.identifiers import SERVER, new_session
 from protocols.registry import SCORES
+from protocols.scores.budget import default_limit
 from secure_kg.foundation.console import fail, say
 from secure_kg.foundation.errors import UserError
 from secure_kg.runs.run_folder import write_json
+from secure_kg.runs.score_recording import require_unused
 
 DEFAULT_CLIENTS: Final = 5
 THREADS: Final = "threads"
@@ -105,6 +107,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--repeat", type=int, default=5, metavar="R", help="batches to take the median of [5]")
     parser.add_argument("--seed", type=int, default=0, help="of holdings and scores [0]")
+    parser.add_argument(
+        "--dimensions", type=int, default=128, metavar="D", help="numbers in a row of the table that is scored [128]"
+    )
+    parser.add_argument(
+        "--allow-extraction",
+        action="store_true",
+        help="open means of more queries per batch than the clients' budget, which is half of --dimensions",
+    )
+    parser.add_argument(
+        "--record", type=Path, metavar="DIR", help="record what the server sees, for python -m launch.audit DIR"
+    )
     parser.add_argument("--json", metavar="FILE", help="write the figures to FILE; - for standard output")
     return parser
 
@@ -118,9 +131,14 @@ def _run(options: argparse.Namespace) -> int:
     quiet = options.json == "-" or not leads
     chosen = choosing.choose(options, lambda line: None if quiet else say(line))
     bundles = choosing.bundles(choosing.with_peers(chosen, options), options.paillier_bits)
-    measured = Measured(work, bundles, options.repeat, Teller(quiet))
+    measured = Measured(
+        work, bundles, options.repeat, Teller(quiet), options.allow_extraction, options.record
+    )
     for bundle in measured.bundles.values():
         _refuse_what_does_not_fit(work, bundle)
+        _refuse_extraction(work, bundle, options.allow_extraction)
+    if options.record is not None and leads:
+        _require_one_session(measured, options)
     load = os.getloadavg()[0]
     carried = _carried(measured, options)
     code = 0
@@ -156,8 +174,10 @@ def _workload(options: argparse.Namespace) -> Workload:
         raise UserError("--clients must be at least 3: one asks, and two others score")
     if options.min_holders is not None and not 1 <= options.min_holders < clients:
         raise UserError(f"--min-holders must be 1 to {clients - 1}, the number of scorers")
+    if options.dimensions < 1:
+        raise UserError("--dimensions must be at least 1")
     size = (options.entities, clients, options.queries, options.top)
-    return Workload(*size, options.share, options.seed, options.min_holders)
+    return Workload(*size, options.share, options.seed, options.min_holders, options.dimensions)
 
 
 def _refuse_what_does_not_fit(work: Workload, bundle: ScoreBackend) -> None:
@@ -168,14 +188,38 @@ def _refuse_what_does_not_fit(work: Workload, bundle: ScoreBackend) -> None:
         raise UserError(str(problem)) from None
 
 
+def _refuse_extraction(work: Workload, bundle: ScoreBackend, allowed: bool) -> None:
+    """What every scorer would refuse, before any work is done."""
+    limit = default_limit(work.dimensions)
+    if bundle.has_budget and not allowed and work.queries > limit:
+        raise UserError(
+            f"--queries {work.queries}: {bundle.name} opens means, and clients keep a budget of {limit} queries per "
+            f"table of --dimensions {work.dimensions}; use a backend that opens positions, or say --allow-extraction"
+        )
+
+
+def _require_one_session(measured: Measured, options: argparse.Namespace) -> None:
+    """A folder holds the record of one session; parties as threads and parties as processes make two."""
+    apart = _apart(measured, options)
+    if environment.rank() is None and apart and len(apart) < len(measured.bundles):
+        raise UserError(f"--record: {', '.join(apart)} would be a session of its own; record it by itself")
+    require_unused(options.record)
+
+
+def _apart(measured: Measured, options: argparse.Namespace) -> list[str]:
+    """Backends that are measured in processes."""
+    apart = [name for name, one in measured.bundles.items() if one.own_process or options.carrier == PROCESSES]
+    if options.peers and "topk" in measured.bundles and "topk" not in apart:
+        apart.append("topk")  # to stand beside CrypTen, whose parties are processes: they share cores in another way
+    return apart
+
+
 def _carried(measured: Measured, options: argparse.Namespace) -> Carried | None:
     """Costs by carrier; None at a rank that is not the server's."""
     if environment.rank() is not None:
         costs = _in_ranks(measured)
         return None if costs is None else {RANKS: costs}
-    apart = [name for name, one in measured.bundles.items() if one.own_process or options.carrier == PROCESSES]
-    if options.peers and "topk" in measured.bundles and "topk" not in apart:
-        apart.append("topk")  # to stand beside CrypTen, whose parties are processes: they share cores in another way
+    apart = _apart(measured, options)
     together = {name: one for name, one in measured.bundles.items() if name not in apart}
     carried: Carried = {}
     try:
@@ -183,7 +227,15 @@ def _carried(measured: Measured, options: argparse.Namespace) -> Carried | None:
             carried[THREADS] = in_threads(replace(measured, bundles=together))
         if apart:
             measured.tell(f"in processes: {', '.join(apart)}")
-            job = ProcessJob(measured.work, tuple(apart), options.paillier_bits, options.repeat, new_session())
+            job = ProcessJob(
+                measured.work,
+                tuple(apart),
+                options.paillier_bits,
+                options.repeat,
+                new_session(),
+                measured.allow_extraction,
+                measured.record,
+            )
             carried[PROCESSES] = in_processes(job)
     except (ProtocolError, CarrierFailed) as problem:
         raise UserError(str(problem)) from None

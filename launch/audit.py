@@ -16,6 +16,8 @@ from protocols.session.identities import IdentityError, parse_directory
 from secure_kg.attacks.result import AttackResult
 from secure_kg.audit.attacking import ReadSums, attack_run, clear_upload
 from secure_kg.audit.audit import Audit, audit
+from secure_kg.audit.scores.audit import ScoreAudit, audit_scores
+from secure_kg.audit.scores.session import ScoredSession, open_session
 from secure_kg.audit.view.findings import SEVERITIES
 from secure_kg.audit.view.flow import Flow
 from secure_kg.audit.view.read import AuditedRun, open_run
@@ -63,7 +65,12 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("run", metavar="RUN", type=Path, help="run folder of a job that was started with --transcript")
+    parser.add_argument(
+        "run",
+        metavar="RUN",
+        type=Path,
+        help="run folder of a job that was started with --transcript, or folder of benchmarks.scores --record",
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where audit.html and audit.json go")
     parser.add_argument(
         "--truth", type=Path, metavar="DIR", help="the clients' folders (RUN/clients): attacks are tried and scored"
@@ -92,6 +99,8 @@ def _parser() -> argparse.ArgumentParser:
 def _run(options: argparse.Namespace) -> int:
     if any(not 0 < share <= 1 for share in options.leak):
         raise UserError("--leak: shares lie above 0 and at most at 1")
+    if (session := open_session(options.run)) is not None:
+        return _run_scores(session, options)
     run = open_run(options.run)
     if run.clients < 1:
         raise UserError(f"{options.run}: its config.toml does not say how many clients there are")
@@ -100,9 +109,7 @@ def _run(options: argparse.Namespace) -> int:
     for path in (options.truth, options.receipts):
         if path is not None and not path.is_dir():
             raise UserError(f"{path}: no such folder")
-    require_writable(options.out / "audit.json")
-    if options.json not in (None, "-"):
-        require_writable(Path(options.json))
+    _require_writable(options)
     receipts = options.receipts
     if receipts is None and (options.run / "clients").is_dir():
         receipts = options.run / "clients"
@@ -111,13 +118,34 @@ def _run(options: argparse.Namespace) -> int:
     attacked = _attacked(run, told.flow, sums, options)
     told = dataclasses.replace(told, attacks=attacked.results, not_attacked=attacked.not_tried)
     report = told.record()
-    page, record = audit_page(report, _upload(told.flow), attacked.clear_side), report.to_json()
+    return _told(told, run.path, audit_page(report, _upload(told.flow), attacked.clear_side), options)
+
+
+def _run_scores(session: ScoredSession, options: argparse.Namespace) -> int:
+    """Of a recorded session of score queries. It has no receipts and no models: its attack needs neither."""
+    for option in ("truth", "receipts"):
+        if getattr(options, option) is not None:
+            raise UserError(f"--{option}: {options.run} holds score queries, whose audit has no use for it")
+    _require_writable(options)
+    told = audit_scores(session, _identities(options.keys), _Progress(quiet=options.json == "-"))
+    return _told(told, session.path, audit_page(told.record()), options)
+
+
+def _require_writable(options: argparse.Namespace) -> None:
+    require_writable(options.out / "audit.json")
+    if options.json not in (None, "-"):
+        require_writable(Path(options.json))
+
+
+def _told(told: Audit | ScoreAudit, audited: Path, page: str, options: argparse.Namespace) -> int:
+    """Write and show what was found; the exit code."""
+    record = told.record().to_json()
     write_json(options.out / "audit.json", record)
     write_whole(options.out / "audit.html", page.encode())
     if options.json == "-":
         say(json.dumps(record, indent=2))
     else:
-        _show(told, options.out)
+        _show(told, audited, options.out)
         if options.json:
             write_json(Path(options.json), record)
     return told.exit_code
@@ -185,10 +213,9 @@ def _upload(flow: Flow) -> Upload | None:
     return Upload(flow.upload, *flow.upload_of) if flow.upload is not None else None
 
 
-def _show(told: Audit, out: Path) -> None:
-    run: AuditedRun = told.run
+def _show(told: Audit | ScoreAudit, audited: Path, out: Path) -> None:
     rows = [[check.status, check.question, check.looked_at] for check in told.checks]
-    table(f"Audit of {run.path}", ("", "question", "looked at"), rows)
+    table(f"Audit of {audited}", ("", "question", "looked at"), rows)
     _show_attacks(told.attacks)
     for finding in told.findings:
         say(f"{finding.severity:6}  {finding.title}")

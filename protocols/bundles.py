@@ -17,6 +17,7 @@ from protocols.holders.interface import CountTask, HolderClient, HolderServer
 from protocols.scores.budget import Budget
 from protocols.scores.interface import ScoreClient, ScoreServer
 from protocols.scores.standing import require_apart, require_semi_honest
+from protocols.scores.terms import ScoreTerms
 from protocols.session.client_session import ClientSession
 from protocols.session.server_session import ServerSession
 from protocols.sums.interface import Collected, SumClient, SumLayout, SumServer
@@ -150,6 +151,8 @@ class ScoreBackend:
     """How many scorers must hold a position, unless a run says otherwise."""
     packages: tuple[str, ...] = ()
     """Packages beyond the project's own requirements, by the names they are imported under."""
+    masked_terms: Callable[[ScoreTerms], SumTerms[Layout]] | None = None
+    """The masked sum of a batch, of encrypted scores that of their masks; None: scores are not added up under masks."""
     own_process: bool = False
     """Whether every party needs a process of its own: some libraries keep one party's state per process."""
     disclosure: Disclosure

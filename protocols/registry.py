@@ -28,16 +28,22 @@ from protocols.foundation.disclosure import Disclosure
 from protocols.holders import secret as secret_count
 from protocols.holders.disclosure import PLAIN_COUNT, SECRET_COUNT
 from protocols.holders.plain import PlainHolderClient, PlainHolderServer
+from protocols.primitives.group import Ring
+from protocols.primitives.residues import Residues
 from protocols.scores.crypten.client import CryptenScoreClient
 from protocols.scores.crypten.disclosure import CRYPTEN_SCORES
 from protocols.scores.crypten.server import CryptenScoreServer
 from protocols.scores.disclosure import MASKED_SCORES, PLAIN_SCORES, UNLIMITED_MEANS
 from protocols.scores.encrypted import bfv, paillier
+from protocols.scores.encrypted import sums as encrypted_sums
 from protocols.scores.encrypted.disclosure import BFV_SCORES, PAILLIER_SCORES
 from protocols.scores.encrypted.scheme import Scheme
 from protocols.scores.encrypted.sums import EncryptedScoreClient, EncryptedScoreServer
 from protocols.scores.masked import MaskedScoreClient, MaskedScoreServer
+from protocols.scores.masked import sum_terms as masked_sum_terms
 from protocols.scores.plain import PlainScoreClient, PlainScoreServer
+from protocols.scores.standing import require_semi_honest
+from protocols.scores.terms import RING
 from protocols.scores.topk.client import TopKClient
 from protocols.scores.topk.disclosure import TOP_K
 from protocols.scores.topk.server import TopKServer
@@ -165,6 +171,13 @@ ALIGNMENTS.register(
 )
 
 
+def _semi_honest(keys: ClientKeys | None, name: str) -> ClientKeys:
+    """The same, for a backend that need not be registered under its name: one with other keys, to be measured."""
+    held = _needed(keys)
+    require_semi_honest(held.vectors.model, name)
+    return held
+
+
 def _standing(keys: ClientKeys | None, name: str) -> ClientKeys:
     """Keys of a client whose declaration the backend stands against: no caller can forget to ask."""
     held = _needed(keys)
@@ -187,6 +200,7 @@ SCORES.register(
         needs_keys=True,
         stands_against_active=True,
         default_least=2,
+        masked_terms=masked_sum_terms,
         disclosure=MASKED_SCORES,
         unlimited=UNLIMITED_MEANS,
     )
@@ -223,13 +237,20 @@ SCORES.register(
 
 
 def encrypted_scores(
-    name: str, scheme: Callable[[], Scheme], packages: tuple[str, ...], disclosure: Disclosure
+    name: str,
+    scheme: Callable[[], Scheme],
+    packages: tuple[str, ...],
+    disclosure: Disclosure,
+    group: Ring | Residues = RING,
 ) -> ScoreBackend:
-    """Scores under a key of the asker. `scheme` is called for every party: it imports what the cipher needs."""
+    """Scores under a key of the asker. `scheme` is called for every party: it imports what the cipher needs.
+
+    `group`: that of the scheme, for whoever looks at a batch without the cipher.
+    """
     return ScoreBackend(
         name=name,
         client=lambda keys, budget=None: EncryptedScoreClient(
-            scheme(), _standing(keys, name).vectors, _secret_holder_client(keys), budget
+            scheme(), _semi_honest(keys, name).vectors, _secret_holder_client(keys), budget
         ),
         server=lambda keys: EncryptedScoreServer(
             scheme(), _needed(keys).vectors, secret_count.SecretHolderServer(_needed(keys).vectors)
@@ -241,13 +262,14 @@ def encrypted_scores(
         stands_against_active=False,
         default_least=2,
         packages=packages,
+        masked_terms=lambda terms: encrypted_sums.sum_terms(terms, group),
         disclosure=disclosure,
         unlimited=UNLIMITED_MEANS,
     )
 
 
 SCORES.register(encrypted_scores("paillier", paillier.PaillierScheme, paillier.PACKAGES, PAILLIER_SCORES))
-SCORES.register(encrypted_scores("bfv", bfv.BfvScheme, bfv.PACKAGES, BFV_SCORES))
+SCORES.register(encrypted_scores("bfv", bfv.BfvScheme, bfv.PACKAGES, BFV_SCORES, bfv.GROUP))
 SCORES.register(
     ScoreBackend(
         name="crypten",

@@ -36,6 +36,12 @@ RECORD: Final = (Claim("A1", "What passed is on record."),)
 LIE: Final = (Claim("A2", "A server that lies alike to everybody is found."),)
 LEFT_UNDONE: Final = (Claim("A3", "What a server leaves undone is found."),)
 NEWS: Final = (Claim("S4", "goes on only after it was sent the result, or told that the sum was abandoned"),)
+ONLY_MEANS: Final = (Claim("Q1", "the server learns nothing of queries, scores, holders and answers"),)
+ONLY_ASKER: Final = (Claim("Q2", "A scorer answers what the asker has sealed for it, once."),)
+SCORE_TOTALS: Final = (Claim("Q3", "A changed total of masked scores is noticed."),)
+SCORES_AGAIN: Final = (Claim("Q4", "The same queries are not opened over different scorers."),)
+DEALT: Final = (Claim("Q5", "an audit deals again what the server has dealt"),)
+MEANS: Final = (Claim("Q6", "No scorer helps to open the means of more queries than its budget."),)
 FRAMES: Final = (
     Claim("R1", "A party neither unpacks nor keeps a frame larger than the tasks of its session call for."),
 )

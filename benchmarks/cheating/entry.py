@@ -5,13 +5,17 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from benchmarks.cheating.claims import Claims
+from benchmarks.cheating.score_stage import ScoreStage
 from benchmarks.cheating.spoils import refusals
 from benchmarks.cheating.stage import Stage
-from secure_kg.audit.audit import audit
+from secure_kg.audit.audit import Audit, audit
+from secure_kg.audit.scores.audit import ScoreAudit, audit_scores
+from secure_kg.audit.scores.session import open_session
 from secure_kg.audit.view.read import open_run
 from secure_kg.foundation.errors import UserError
 
@@ -26,7 +30,7 @@ _MOST_REASONS: Final = 3
 class Played:
     """How a cheat went."""
 
-    stage: Stage
+    stage: Stage | ScoreStage
     got: bool
     """Whether it has what it was after: measured against the truth."""
     evidence: dict[str, Any] = field(default_factory=dict)
@@ -55,6 +59,13 @@ class Entry:
     """What must be registered while it is played and audited."""
     not_covered: str = ""
     """Of a cheat that is out of scope: the words of SECURITY.md that say so."""
+    packages: tuple[str, ...] = ()
+    """Packages beyond the project's own requirements that the cheat takes."""
+
+    @property
+    def missing(self) -> list[str]:
+        """Those of its packages that are not installed: it cannot be played then."""
+        return [package for package in self.packages if find_spec(package) is None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +82,7 @@ def perform(entry: Entry) -> dict[str, Any]:
     with entry.needs(), tempfile.TemporaryDirectory(prefix=f"cheating-{entry.name}-") as folder:
         played = entry.play(Path(folder))
         audited = _audited(played.stage)
-        refused = refusals(played.stage)
-        crashed = [reason for session in played.stage.sessions for reason in session.crashed.values()]
+        refused, crashed, ends = _ended(played.stage)
     found = [finding for finding in entry.findings if finding in audited.high]
     outcome = _outcome(entry, played.got, audited, bool(found))
     return {
@@ -97,16 +107,31 @@ def perform(entry: Entry) -> dict[str, Any]:
         "audit_high": list(audited.high),
         "audit_other": list(audited.others),
         "audit_problem": audited.problem,
-        "server_ends": [session.server_error or "done" for session in played.stage.sessions],
+        "server_ends": ends,
         "evidence": played.evidence,
         "cpu_seconds": round(time.process_time() - started, 2),
     }
 
 
-def _audited(stage: Stage) -> Audited:
-    """An audit of the run with all clients' receipts and pinned identities."""
+def _ended(stage: Stage | ScoreStage) -> tuple[dict[str, str], list[str], list[str]]:
+    """Who has refused and why, what has crashed, and how each session ended for the server."""
+    if isinstance(stage, ScoreStage):
+        return stage.refused, stage.crashed, [stage.server_end]
+    crashed = [reason for session in stage.sessions for reason in session.crashed.values()]
+    return refusals(stage), crashed, [session.server_error or "done" for session in stage.sessions]
+
+
+def _audited(stage: Stage | ScoreStage) -> Audited:
+    """An audit of the run with pinned identities and all clients' receipts; score queries leave none."""
+    told: Audit | ScoreAudit
     try:
-        told = audit(open_run(stage.run), stage.run / "clients", stage.directory)
+        if isinstance(stage, ScoreStage):
+            session = open_session(stage.run)
+            if session is None:
+                raise UserError("the session left no record")
+            told = audit_scores(session, stage.directory)
+        else:
+            told = audit(open_run(stage.run), stage.run / "clients", stage.directory)
     except UserError as problem:
         return Audited(None, (), (), str(problem))
     high = tuple(one.id for one in told.findings if one.severity == "high")

@@ -6,19 +6,25 @@ out of scope    it works, and SECURITY.md says so
 clean           no cheat: an honest party, whom nobody may accuse
 """
 
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Final
 
-from benchmarks.cheating import around_sums, between_sums, honest, in_sums
-from benchmarks.cheating.entry import Entry
+from benchmarks.cheating import around_sums, between_sums, honest, in_scores, in_sums, scores
+from benchmarks.cheating.entry import Entry, Played
 
 
 def _honest() -> tuple[Entry, ...]:
-    plays = {
+    plays: dict[str, Callable[[Path], Played]] = {
         "honest": honest.run,
         "honest-secret": honest.secret,
         "honest-resumed": honest.resumed,
         "honest-without-common-rows": honest.without_common_rows,
         "honest-with-a-dropout": honest.dropout,
+        "honest-masked-scores": partial(scores.honest, backend="masked"),
+        "honest-scores-with-a-dropout": scores.dropout,
+        "honest-selection": partial(scores.honest, backend="topk"),
     }
     return tuple(Entry(name, "nothing", (), "clean", (), play) for name, play in plays.items())
 
@@ -37,5 +43,6 @@ _ENTRIES: Final = (
     *between_sums.of_duties(),
     *between_sums.of_results(),
     *between_sums.of_beginnings(),
+    *in_scores.of_scores(),
 )
 ZOO: Final = {entry.name: entry for entry in _ENTRIES}

@@ -3,6 +3,7 @@
 import threading
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -70,10 +71,15 @@ class ProcessJob:
     paillier_bits: int
     repeat: int
     session: SessionId
+    allow_extraction: bool = False
+    record: Path | None = None
 
     @property
     def measured(self) -> Measured:
-        return Measured(self.work, bundles(self.names, self.paillier_bits), self.repeat)
+        chosen = bundles(self.names, self.paillier_bits)
+        return Measured(
+            self.work, chosen, self.repeat, allow_extraction=self.allow_extraction, record=self.record
+        )
 
 
 def in_processes(job: ProcessJob) -> list[BatchCost]:
@@ -81,7 +87,7 @@ def in_processes(job: ProcessJob) -> list[BatchCost]:
     parts = {PartyId(number): partial(_process_part, job) for number in range(job.work.clients + 1)}
     ended = run_parties(parts, _SECONDS, LOADED if any(SCORES[n].own_process for n in job.names if n in SCORES) else ())
     if problems := [f"party {party}: {one.problem}" for party, one in ended.items() if one.problem]:
-        raise CarrierFailed(problems[0])
+        raise CarrierFailed(problems[-1])  # the server fails last, and only because a client did
     return [cost for one in ended.values() for cost in msgspec.convert(one.value, list[BatchCost])]
 
 

@@ -5,9 +5,11 @@ Every backend has a first batch that is not counted: it makes keys and tables th
 """
 
 import secrets
+import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -15,7 +17,8 @@ import msgspec
 from benchmarks.scoring.workload import Truth, Workload
 from protocols.bundles import ScoreBackend
 from protocols.foundation.deadline import Deadline
-from protocols.foundation.identifiers import PartyId
+from protocols.foundation.identifiers import PartyId, SessionId
+from protocols.registry import SCORES
 from protocols.scores import batches
 from protocols.scores.crypten.client import CryptenScoreClient
 from protocols.scores.crypten.server import CryptenScoreServer
@@ -29,6 +32,9 @@ from protocols.sums.secagg.keys import ClientKeys, ServerKeys
 from protocols.sums.secagg.params import ThreatModel
 from protocols.sums.secagg.vectors import VectorClient, VectorServer
 from protocols.transport.traffic import Traffic
+from secure_kg.runs.records.scores import ScoreBatch, ScoreSession
+from secure_kg.runs.score_budget import budget_of
+from secure_kg.runs.score_recording import of_session, recorded
 
 Meet = Callable[[], None]
 """A point that no party passes before all have reached it."""
@@ -121,6 +127,10 @@ class Measured:
     bundles: Mapping[str, ScoreBackend]
     repeat: int
     tell: Callable[[str], None] = lambda _: None
+    allow_extraction: bool = False
+    """Whether scorers open means without a limit; else each keeps a budget, as in a job."""
+    record: Path | None = None
+    """Where the server records what it sees."""
 
     @property
     def batches(self) -> list[Batch]:
@@ -146,8 +156,13 @@ class _Client:
         measured, keys = self._measured, None
         if measured.needs_keys:
             keys = ClientKeys.agree(self._session(), VectorClient(self._work.parties, MODEL))
-        clients = {name: bundle.client(keys) for name, bundle in measured.bundles.items()}
-        return [self._cost(clients[batch.backend], batch) for batch in measured.batches]
+        with tempfile.TemporaryDirectory(prefix="benchmarks-scores-") as folder:
+            budget = budget_of(Path(folder), self._work.dimensions, allow_extraction=measured.allow_extraction)
+            clients = {
+                name: bundle.client(keys, budget if bundle.has_budget else None)
+                for name, bundle in measured.bundles.items()
+            }
+            return [self._cost(clients[batch.backend], batch) for batch in measured.batches]
 
     def _cost(self, client: ScoreClient, batch: Batch) -> BatchCost:
         terms = self._work.terms(self._measured.bundles[batch.backend], batch.number)
@@ -188,7 +203,25 @@ def _with_group(client: ScoreClient, cost: BatchCost) -> BatchCost:
 
 
 def serve(measured: Measured, conversation: Conversation, meet: Meet) -> list[BatchCost]:
-    """The server's part."""
+    """The server's part, recorded if that is asked for."""
+    if measured.record is None:
+        return _served(measured, conversation, meet)
+    with recorded(measured.record, _recorded_as(measured, conversation.session), conversation.transport):
+        return _served(measured, conversation, meet)
+
+
+def _recorded_as(measured: Measured, session: SessionId) -> ScoreSession:
+    """Under the names by which backends are registered, also if they are measured under another one."""
+    registered = {one.disclosure.title: name for name, one in SCORES.items()}
+    batches_ = [
+        ScoreBatch.of(registered[bundle.disclosure.title], measured.work.terms(bundle, batch.number))
+        for batch in measured.batches
+        for bundle in [measured.bundles[batch.backend]]
+    ]
+    return of_session(session, measured.work.parties, MODEL, batches_, allow_extraction=measured.allow_extraction)
+
+
+def _served(measured: Measured, conversation: Conversation, meet: Meet) -> list[BatchCost]:
     work, party = measured.work, conversation.transport.party
     session = ServerSession(conversation, set(work.parties), Patience.fixed(_SECONDS), _nobody)
     keys = ServerKeys.agree(session, VectorServer(work.clients, MODEL)) if measured.needs_keys else None

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protocols.bundles import ScoreBackend
+from protocols.foundation.digests import digest
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.scores.batches import ATTEMPTS
 from protocols.scores.interface import Answer, Scores
@@ -21,6 +22,7 @@ ASKER: Final = PartyId(1)
 _SPREAD: Final = 0.25
 """Small beside the bound: float32 scores above 2 lie on the grid of the fixed point, and would show no error at all."""
 _TABLE: Final = b"benchmarks.scores"
+"""Scores are made up, and every batch counts as the first of a table of its own."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class Workload:
     seed: int
     least: int | None = None
     """How many scorers must hold a position; None: what each backend has by default."""
+    dimensions: int = 128
+    """How many numbers a row of the table has that is scored with: clients keep a budget of opened means by it."""
 
     @property
     def parties(self) -> tuple[PartyId, ...]:
@@ -50,7 +54,7 @@ class Workload:
             queries=self.queries,
             top=self.top,
             least=min(bundle.default_least if self.least is None else self.least, self.clients - 1),
-            table=_TABLE,
+            table=digest(_TABLE, number.to_bytes(8, "little")),
         )
 
     @cached_property

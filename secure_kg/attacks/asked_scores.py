@@ -8,13 +8,14 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import SumAbandoned
-from protocols.foundation.identifiers import SERVER, PartyId, RoundId, new_session
+from protocols.foundation.identifiers import SERVER, PartyId, RoundId, SessionId, new_session
 from protocols.registry import SCORES
 from protocols.scores import batches
 from protocols.scores.budget import Budget, MemoryRecord
@@ -30,6 +31,8 @@ from protocols.sums.secagg.params import ThreatModel
 from protocols.sums.secagg.vectors import VectorClient, VectorServer
 from protocols.transport.in_process import InProcessNetwork
 from secure_kg.attacks.extraction import Queries, Rows, Similarity, scores_of
+from secure_kg.runs.records.scores import ScoreBatch, ScoreSession
+from secure_kg.runs.score_recording import of_session, recorded
 
 ASKER: Final = PartyId(1)
 CLIENTS: Final = (ASKER, PartyId(2), PartyId(3))
@@ -68,16 +71,21 @@ class Asking:
         asked = np.frombuffer(queries, dtype=np.float64).reshape(self.queries.shape)
         return Scores(np.arange(len(self.rows)), scores_of(self.rows, asked, self.similarity))
 
-    def answered(self) -> Ranking:
-        """What the asker reads; `SumAbandoned` if scorers refuse."""
+    def answered(self, record: Path | None = None) -> Ranking:
+        """What the asker reads; `SumAbandoned` if scorers refuse. `record`: where the server records what it sees."""
         network, session = InProcessNetwork(len(CLIENTS)), new_session()
         read, failures = list[Ranking](), list[Exception]()
 
         def party(number: PartyId) -> None:
             conversation = Conversation(network.endpoint(number), session)
-            part = self._serve if number == SERVER else self._take_part
             try:
-                read.extend(part(conversation))
+                if number != SERVER:
+                    read.extend(self._take_part(conversation))
+                elif record is None:
+                    self._serve(conversation)
+                else:
+                    with recorded(record, self._recorded_as(session), conversation.transport):
+                        self._serve(conversation)
             except Exception as problem:
                 failures.append(problem)
 
@@ -101,12 +109,17 @@ class Asking:
         batches.score(client, session, self.terms, self.score)
         return []
 
-    def _serve(self, conversation: Conversation) -> list[Ranking]:
+    def _recorded_as(self, session: SessionId) -> ScoreSession:
+        batch, width = ScoreBatch.of(self.backend, self.terms), self.queries.shape[1]
+        return of_session(
+            session, CLIENTS, _MODEL, [batch], dimensions=width, allow_extraction=self.limit is None
+        )
+
+    def _serve(self, conversation: Conversation) -> None:
         bundle = SCORES[self.backend]
         session = ServerSession(conversation, set(CLIENTS), Patience.fixed(_SECONDS), lambda parties, step: None)
         keys = ServerKeys.agree(session, VectorServer(len(CLIENTS), _MODEL)) if bundle.needs_keys else None
         batches.serve(bundle.server(keys), session, self.terms)
-        return []
 
 
 def _in_threads(works: list[Callable[[], None]]) -> None:

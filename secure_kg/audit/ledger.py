@@ -8,7 +8,7 @@ import numpy as np
 from protocols.alignment.psu import names as union_names
 from protocols.foundation import wire
 from protocols.foundation.disclosure import Field
-from protocols.registry import AGGREGATIONS, ALIGNMENTS
+from protocols.registry import AGGREGATIONS, ALIGNMENTS, SCORES
 from secure_kg.audit.records.parts import LedgerLine, Passed
 from secure_kg.audit.view.declarations import allowed_kinds, field_of
 from secure_kg.audit.view.findings import Finding
@@ -80,19 +80,28 @@ class Ledger:
 
     def observe(self, observation: Observation) -> None:
         message = observation.message
-        purpose = _family(observation.purpose)
+        purpose = self._purpose(observation)
         names = type(message).__struct_fields__ or ("",)
         for name in names:
             key = observation.kind, name, observation.direction, purpose
             entry = self._entries.get(key)
             if entry is None:
-                declared = field_of(type(message), name, self._config)
+                declared = self._declared(observation, name)
                 if declared is None:
                     declared = _UNDECLARED if name else Field("public", "that it was sent, and when")
-                entry = Entry(*key, declared, type(message) in self._allowed)
+                entry = Entry(*key, declared, self._is_allowed(observation))
                 self._entries[key] = entry
             entry.add(observation.round, _size(getattr(message, name)) if name else 0)
             entry.parties.add(observation.peer)
+
+    def _purpose(self, observation: Observation) -> str:
+        return _family(observation.purpose)
+
+    def _declared(self, observation: Observation, name: str) -> Field | None:
+        return field_of(type(observation.message), name, self._config)
+
+    def _is_allowed(self, observation: Observation) -> bool:
+        return type(observation.message) in self._allowed
 
     def opened(self, total: OpenedSum) -> None:
         """What the server read from a sum, or could have."""
@@ -144,7 +153,7 @@ def _undeclared(entries: Iterable[Entry]) -> list[Finding]:
     ]
 
 
-# Name, title and advice of findings; {adding} and {aligning} are the choices that hide what they add up or align.
+# Name, title and advice of findings; {adding}, {aligning} and {scoring} are choices that hide what they work on.
 _CLEAR_TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
     ("ClearNames", ""): (
         "clear-names",
@@ -172,6 +181,16 @@ _CLEAR_TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
         "The server read every client's test results",
         "They carry each client's number of triples and its ranks. Use --aggregation {adding}.",
     ),
+    ("ClearQueries", "scores/plain"): (
+        "clear-queries",
+        "The server read the asker's queries",
+        "It knows what was asked. Use one of the backends {scoring}.",
+    ),
+    ("ClearScores", "scores/plain"): (
+        "clear-scores",
+        "The server read every scorer's scores and which positions it holds",
+        "With as many queries as a row has numbers it computes the trained table. Use one of the backends {scoring}.",
+    ),
 }
 
 
@@ -179,6 +198,7 @@ def _in_clear(entries: Iterable[Entry]) -> list[Finding]:
     findings = []
     adding = " or ".join(name for name, one in AGGREGATIONS.items() if one.hides_contributions)
     aligning = " or ".join(name for name, one in ALIGNMENTS.items() if not one.server_reads_names)
+    scoring = ", ".join(name for name, one in SCORES.items() if not one.server_reads_scores)
     for entry in entries:
         if entry.declared.field_class != "clear" or entry.declared is _UNDECLARED:
             continue
@@ -188,7 +208,7 @@ def _in_clear(entries: Iterable[Entry]) -> list[Finding]:
             f"{entry.kind}.{entry.name}: {counted(entry.messages, 'message')} of {named_clients(entry.parties)}, "
             f"{entry.bytes:,} bytes, {in_rounds(min(entry.rounds), max(entry.rounds))}"
         )
-        advice = advice.format(aligning=aligning, adding=adding)
+        advice = advice.format(aligning=aligning, adding=adding, scoring=scoring)
         findings.append(Finding(name, "high", title, (evidence,), f"Nothing hides these data. {advice}"))
     return findings
 

@@ -1,7 +1,7 @@
 """`audit.html`: what the server observed, for people who answer for data."""
 
-from secure_kg.audit.records.parts import AuditedSettings
-from secure_kg.audit.records.report import AuditReport
+from secure_kg.audit.records.parts import AuditedScores, AuditedSettings
+from secure_kg.audit.records.report import Reported
 from secure_kg.report.audit_attacks import attack_section
 from secure_kg.report.audit_findings import checks, declared, findings, notes
 from secure_kg.report.audit_ledger import ledger_section, traffic_section
@@ -11,7 +11,7 @@ from secure_kg.report.audit_view import Upload, Words, view_section
 from secure_kg.report.html import Html, document, quiet, section, table, tag
 
 
-def audit_page(report: AuditReport, upload: Upload | None = None, clear_side: Words | None = None) -> str:
+def audit_page(report: Reported, upload: Upload | None = None, clear_side: Words | None = None) -> str:
     """The page for `audit.json`.
 
     `upload`: rows of one client as the server received them. `clear_side`: the same before masks were added, encoded in
@@ -41,7 +41,10 @@ def audit_page(report: AuditReport, upload: Upload | None = None, clear_side: Wo
     )
 
 
-def _subtitle(settings: AuditedSettings) -> str:
+def _subtitle(settings: AuditedSettings | AuditedScores) -> str:
+    if isinstance(settings, AuditedScores):
+        backends = ", ".join(settings.backends)
+        return f"What the server observed: score queries by {backends}, {settings.adversary} adversary"
     return (
         f"What the server observed: {settings.strategy}, {settings.aggregation} sums, {settings.alignment} "
         f"alignment, {settings.adversary} adversary"
@@ -53,10 +56,13 @@ def _contents(entries: list[tuple[str, str]]) -> Html:
     return tag("nav", tag("ol", *links), aria_label="Contents")
 
 
-def _settings(report: AuditReport) -> Html:
-    body = [[name.replace("_", " "), _told(value)] for name, value in report.settings.to_json().items()]
+def _settings(report: Reported) -> Html:
+    written = {name: getattr(report.settings, name) for name in report.settings.__struct_fields__}
+    body = [[name.replace("_", " "), _told(value)] for name, value in written.items()]
     return table(("setting", "value"), [*body, ["version of audit.json", str(report.version)]], "text")
 
 
 def _told(value: object) -> str:
+    if isinstance(value, list):
+        return "; ".join(map(str, value))
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)

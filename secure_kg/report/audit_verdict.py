@@ -1,11 +1,11 @@
 """The head of an audit's page: one sentence, and the figures beside it."""
 
-from secure_kg.audit.records.report import AuditReport
+from secure_kg.audit.records.report import Reported
 from secure_kg.foundation.words import counted
 from secure_kg.report.html import Html, cards, megabytes, tag
 
 
-def verdict(report: AuditReport) -> tuple[str, str]:
+def verdict(report: Reported) -> tuple[str, str]:
     """The sentence, and how it is to be taken: good, fair or bad."""
     high = [finding for finding in report.findings if finding.severity == "high"]
     medium = sum(finding.severity == "medium" for finding in report.findings)
@@ -24,16 +24,16 @@ def verdict(report: AuditReport) -> tuple[str, str]:
     return "The server observed nothing beyond what the protocols declare.", "good"
 
 
-def attacks_won(report: AuditReport) -> int:
+def attacks_won(report: Reported) -> int:
     return sum(bool(attack.succeeded) for attack in report.attacks)
 
 
-def verdict_box(report: AuditReport) -> Html:
+def verdict_box(report: Reported) -> Html:
     sentence, style = verdict(report)
     return tag("p", sentence, class_=f"verdict {style}")
 
 
-def verdict_cards(report: AuditReport) -> Html:
+def verdict_cards(report: Reported) -> Html:
     traffic, tried = report.traffic, len(report.attacks)
     severities = [finding.severity for finding in report.findings]
     counts = [(*_card(severities.count(name), "finding"), name) for name in ("high", "medium", "low", "info")]
@@ -56,7 +56,7 @@ def _card(number: int, noun: str) -> tuple[str, str]:
     return figure, counts
 
 
-def rounds(report: AuditReport) -> int:
+def rounds(report: Reported) -> int:
     """Rounds in which rows were summed; of a run that shares none, those in which anything was sent."""
     summed = {one.round for one in report.sums if one.purpose == "rows"}
     return len(summed or {number for number in report.traffic.bytes_by_round if number != "0"})

@@ -15,6 +15,7 @@ from benchmarks.scoring.figures import Repetition, ratios, repetitions
 from benchmarks.scoring.party import BatchCost, Measured, schedule
 from benchmarks.scoring.peers import over_unpacked, unpacked_phe
 from benchmarks.scoring.workload import Truth, Workload
+from launch import audit
 from protocols.registry import SCORES
 from protocols.scores.interface import Answer, ScoringReport
 from tests.support.mpi_jobs import run_job
@@ -197,11 +198,14 @@ def test_repetitions_are_told_apart() -> None:
 @pytest.mark.mpi
 def test_under_mpirun_every_party_has_a_rank(tmp_path: Path) -> None:
     options = ("--entities", "60", "--repeat", "1", "--backends", "plain", "masked", "topk", "--json", "out.json")
-    ended = run_job(4, *options, cwd=tmp_path, module="benchmarks.scores")
+    ended = run_job(4, *options, "--record", "recorded", cwd=tmp_path, module="benchmarks.scores")
     assert (ended.code, ended.errors) == (0, "")
     report = json.loads((tmp_path / "out.json").read_text())
     assert report["clients"] == 3
     assert all(one["same_ranking"] and one["carrier"] == "ranks" for one in report["backends"].values())
+    assert audit.main([str(tmp_path / "recorded"), "--out", str(tmp_path / "audit")]) == 3
+    found = json.loads((tmp_path / "audit/audit.json").read_text())["findings"]
+    assert {one["id"] for one in found if one["severity"] == "high"} == {"clear-scores", "clear-queries"}
 
 
 @pytest.mark.mpi
@@ -220,3 +224,46 @@ def test_crypten_is_measured_in_processes(capsys: pytest.CaptureFixture[str]) ->
     assert (crypten["carrier"], plain["carrier"]) == ("processes", "threads")
     assert crypten["same_ranking"]
     assert crypten["parties"]["scorer"]["group_bytes"] > 0
+
+
+# --- budgets, and recorded sessions -----------------------------------------------------------------------------------
+
+
+def test_more_queries_than_the_budget_need_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    options = [*SMALL, "--queries", "5", "--dimensions", "8", "--backends", "masked"]
+    assert scores.main(options) == 2
+    told = capsys.readouterr().err
+    assert "budget of 4 queries" in told
+    assert "--allow-extraction" in told
+    assert scores.main([*options, "--allow-extraction"]) == 0
+    assert scores.main([*options[:-1], "topk"]) == 0  # which opens no means
+
+
+def test_scorers_refuse_by_their_own_budget(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also if the command does not look beforehand."""
+    monkeypatch.setattr(scores, "_refuse_extraction", lambda *of: None)
+    assert scores.main([*SMALL, "--queries", "5", "--dimensions", "8", "--backends", "masked"]) == 2
+    assert "say --allow-extraction" in capsys.readouterr().err
+
+
+def test_a_session_can_be_recorded_and_audited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = ["--record", str(tmp_path / "recorded")]
+    assert scores.main([*SMALL, "--backends", "masked", "topk", *record]) == 0
+    assert audit.main([str(tmp_path / "recorded"), "--out", str(tmp_path / "audit")]) == 0
+    report = json.loads((tmp_path / "audit/audit.json").read_text())
+    assert report["settings"]["backends"] == ["masked", "topk"]
+    assert len(report["settings"]["batches"]) == 6
+    capsys.readouterr()
+    assert scores.main([*SMALL, "--backends", "masked", *record]) == 2
+    assert "holds a session of score queries already" in capsys.readouterr().err
+
+
+def test_parties_in_processes_are_recorded_by_themselves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = ["--record", str(tmp_path / "recorded")]
+    assert scores.main([*SMALL, "--carrier", "processes", "--backends", "plain", *record]) == 0
+    assert audit.main([str(tmp_path / "recorded"), "--out", str(tmp_path / "audit")]) == 3
+    capsys.readouterr()
+    assert scores.main([*SMALL, "--peers", "--backends", "plain", "topk", "--record", str(tmp_path / "other")]) == 2
+    assert "topk would be a session of its own" in capsys.readouterr().err

@@ -41,6 +41,8 @@ PACKAGES: Final = ("tenseal",)
 DEGREE: Final = 4096
 COEFFICIENT_BITS: Final = (54, 55)
 PLAIN_MODULUS: Final = 4294828033
+GROUP: Final = Residues(PLAIN_MODULUS)
+"""Where masks live."""
 _WORD: Final = 8
 _POLYNOMIALS: Final = 2
 _OVERHEAD: Final = 2048
@@ -62,7 +64,7 @@ class BfvScheme(Scheme):
 
     @property
     def group(self) -> Residues:
-        return Residues(PLAIN_MODULUS)
+        return GROUP
 
     @property
     def key_bytes(self) -> int:

@@ -17,7 +17,9 @@ from protocols.foundation.errors import PeerMisbehaved, SumAbandoned
 from protocols.foundation.identifiers import PartyId
 from protocols.foundation.spent import Spent
 from protocols.holders.interface import HolderClient, HolderServer
+from protocols.primitives.group import Ring
 from protocols.primitives.prg import KEY_BYTES
+from protocols.primitives.residues import Residues
 from protocols.scores import asking, counting
 from protocols.scores.budget import Budget, charge, require_budget
 from protocols.scores.encrypted.layout import EncryptedLayout
@@ -52,6 +54,11 @@ from protocols.sums.terms import SumTerms
 _KEY: Final = f"key/{PURPOSE}"
 _TOTAL: Final = f"total/{PURPOSE}"
 _DIGEST_BYTES: Final = 32
+
+
+def sum_terms(terms: ScoreTerms, group: Ring | Residues) -> SumTerms[EncryptedLayout]:
+    """The masked sum beside the ciphertexts, as the server has it."""
+    return SumTerms(terms.round, PURPOSE, terms.scorers, EncryptedLayout(terms, group))
 
 
 def _key_digest(scheme: Scheme, public: bytes) -> bytes:
@@ -154,7 +161,7 @@ class EncryptedScoreServer(ScoreServer):
             encryptor = self._keys.load(public)
             encryptor.begin(layout)
         session.conversation.admit(scores_frame_bytes(scheme.ciphertexts(layout), scheme.ciphertext_bytes))
-        of_sum, among = SumTerms(terms.round, PURPOSE, terms.scorers, layout), session.among(terms.scorers)
+        of_sum, among = sum_terms(terms, scheme.group), session.among(terms.scorers)
         before = replace(self._vectors.unmasking)
         counting.serve_prepare(among, self._holders, terms)
         self._vectors.prepare(among, of_sum)

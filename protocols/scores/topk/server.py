@@ -50,8 +50,7 @@ class TopKServer(ScoreServer):
                 return
         raise PeerMisbehaved("a selection that does not end")
 
-    @staticmethod
-    def _deal_seeds(session: ServerSession, terms: ScoreTerms) -> dict[PartyId, Seed]:
+    def _deal_seeds(self, session: ServerSession, terms: ScoreTerms) -> dict[PartyId, Seed]:
         drawn = {
             party: Seed(secrets.token_bytes(KEY_BYTES), session.conversation.session, terms, party)
             for party in terms.clients

@@ -24,6 +24,38 @@ class AuditedSettings(Record, kw_only=True, frozen=True):
     reveal_names: bool
 
 
+class AuditedBatches(Record, kw_only=True, frozen=True):
+    """One batch of score queries, and its attempts."""
+
+    kind: ClassVar[str] = "record of a batch"
+
+    backend: str
+    round: int
+    asker: int
+    positions: int
+    queries: int
+    top: int
+    least: int
+
+    def __str__(self) -> str:
+        return (
+            f"round {self.round}: {self.backend}, {self.queries} queries of client {self.asker} over {self.positions} "
+            f"positions, best {self.top}, at least {self.least} holders"
+        )
+
+
+class AuditedScores(Record, kw_only=True, frozen=True):
+    """The settings of the session of score queries that an audit goes by."""
+
+    kind: ClassVar[str] = "record of settings"
+
+    backends: list[str]
+    adversary: str
+    clients: int
+    allow_extraction: bool
+    batches: list[AuditedBatches]
+
+
 class Verdict(Record, kw_only=True, frozen=True):
     """The audit in a word: how many findings are of severity high."""
 

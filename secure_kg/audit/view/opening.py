@@ -5,9 +5,9 @@ digest of the rows sent before) is in the transcript or in the run's settings: s
 did. A sum that cannot be computed again is told with the reason.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -35,10 +35,12 @@ from protocols.sums.secagg.messages import (
     SurvivorSignature,
     UnmaskShares,
 )
+from protocols.sums.secagg.params import SumParameters
 from protocols.sums.secagg.replay import RecordedSum, Withheld, open_again, withheld
 from protocols.sums.secagg.terms import Advert, BoundTerms
 from secure_kg.audit.view.attending import Attending, abandons, goes_on
 from secure_kg.audit.view.read import Observation
+from secure_kg.federation.plan.blocks import Block
 from secure_kg.federation.plan.messages import Welcome
 from secure_kg.federation.plan.run_plan import UNION, PlannedSum, PublicState, RunPlan
 from secure_kg.federation.plan.settings import RunConfig
@@ -87,6 +89,19 @@ class OpenedSum:
         return self.layout is not None or self.attempt is not None or self.purpose == union_names.PURPOSE
 
 
+class SumPlan(Protocol):
+    """What an auditor knows of the sums of a session beforehand."""
+
+    @property
+    def blocks(self) -> Collection[Block]: ...
+
+    def sum_of(self, round_id: int, purpose: str, public: PublicState) -> PlannedSum: ...
+
+    def parameters(self, participants: int) -> SumParameters: ...
+
+    def union_attempt(self, number: int, public: PublicState) -> Attempt: ...
+
+
 @dataclass(slots=True)
 class _Running:
     planned: PlannedSum
@@ -106,13 +121,14 @@ class Opening:
         clients: int,
         union: Union | None = None,
         identities: Mapping[PartyId, bytes] | None = None,
+        plan: SumPlan | None = None,
     ) -> None:
         """`union`: of an earlier session of the same run, if this one goes on with its alignment.
 
-        `identities`: the clients' pinned ones, to check signatures by.
+        `identities`: the clients' pinned ones, to check signatures by. `plan`: None: that of a training run.
         """
         self._config, self._identities = config, identities
-        self._plan = RunPlan(config, clients)
+        self._plan: SumPlan = plan if plan is not None else RunPlan(config, clients)
         self._public = PublicState(union=union)
         self._channels = self._greeting = b""
         self._running: dict[Key, _Running] = {}
@@ -159,7 +175,7 @@ class Opening:
         If it abandons a sum, the same is asked of that sum alone. One in clear has no step in which it is opened.
         """
         over = abandons(observation)
-        if not over and not goes_on(observation):
+        if not over and not self._goes_on(observation):
             return []
         done, named = [], (observation.round, observation.purpose)
         for key, running in list(self._running.items()):
@@ -175,6 +191,10 @@ class Opening:
                     del self._running[key]
                     done.append(total)
         return done
+
+    def _goes_on(self, observation: Observation) -> bool:
+        """Whether a server that sends this is done with the sums before it."""
+        return goes_on(observation)
 
     def _take(self, observation: Observation) -> list[OpenedSum]:
         message, party = observation.message, PartyId(observation.peer)

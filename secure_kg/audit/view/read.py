@@ -76,8 +76,9 @@ class Observation:
 class Recording:
     """The observations of one session. Iterate as often as needed; `damage` and `seal` are known after a whole pass."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, opened_as: SessionId | None = None) -> None:
+        """`opened_as`: the session, of a transcript that begins without a greeting."""
+        self.path, self._opened_as = path, opened_as
         self.damage: str | None = None
         """Why the reading ended before the end, in one line; what was read until then is as it was recorded."""
         self.seal: Seal | None = None
@@ -85,7 +86,7 @@ class Recording:
 
     def __iter__(self) -> Iterator[Observation]:
         self.damage = self.seal = None
-        transcript, session = Transcript(self.path), None
+        transcript, session = Transcript(self.path), self._opened_as
         try:
             for index, record in enumerate(transcript):
                 envelope = _decoded(record.frame, session)
@@ -109,6 +110,8 @@ class Recording:
     @cached_property
     def session(self) -> SessionId | None:
         """None if the transcript ends before the session was opened."""
+        if self._opened_as is not None:
+            return self._opened_as
         for observation in Recording(self.path):
             if isinstance(observation.message, Welcome):
                 return SessionId(observation.message.session)

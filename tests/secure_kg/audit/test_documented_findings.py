@@ -8,6 +8,9 @@ from pathlib import Path
 from secure_kg.audit.audit import checks_for
 from secure_kg.audit.checks.integrity import Integrity
 from secure_kg.audit.ledger import _CLEAR_TEXTS
+from secure_kg.audit.scores.askings import Askings
+from secure_kg.audit.scores.selections import DealtRandomness, SelectionRelays
+from secure_kg.audit.scores.totals import ScoreTotals
 from secure_kg.audit.sums_seen import SumsSeen
 from secure_kg.audit.view.read import AuditedRun
 from tests.support.audited_runs import audited_config
@@ -23,6 +26,10 @@ COMPUTED = {
     "participation.py": {"differences-isolate-rows", "differences-isolate-results"},
 }
 """Findings whose names are put together, by the file that does it."""
+
+
+OF_SCORES = {"whole-score-session", Askings.id, ScoreTotals.id, SelectionRelays.id, DealtRandomness.id}
+"""Checks of recorded score queries only."""
 
 
 def findings_in(path: Path) -> Iterator[str]:
@@ -45,6 +52,6 @@ def test_every_finding_is_in_the_table_of_checks() -> None:
 def test_every_check_has_one_row(tmp_path: Path) -> None:
     config = audited_config(4)
     run = AuditedRun(tmp_path, config, (), None)
-    checks = {check.id for check in checks_for(run, None)} | {SumsSeen.id, Integrity.id}
+    checks = {check.id for check in checks_for(run, None)} | {SumsSeen.id, Integrity.id} | OF_SCORES
     named = [check.strip("`") for check, _ in ROWS]
     assert sorted(named) == sorted({*checks, "(ledger)"})

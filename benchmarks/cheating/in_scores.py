@@ -1,0 +1,103 @@
+"""Cheats in score queries: totals, askings, scorers left out, dealt randomness, and an asker that asks too much."""
+
+from functools import partial
+
+from benchmarks.cheating import claims, scores
+from benchmarks.cheating.entry import Entry
+from protocols.scores.encrypted import bfv
+
+
+def of_scores() -> tuple[Entry, ...]:
+    return (*_of_totals(), *_of_askings(), *_of_selections())
+
+
+def _of_totals() -> tuple[Entry, ...]:
+    return (
+        Entry(
+            "changed-score-total",
+            "that the asker takes a position for the best that is not: it changes one mean of a masked total",
+            claims.SCORE_TOTALS,
+            "stopped",
+            ("false-score-totals",),
+            scores.changed_total,
+        ),
+        Entry(
+            "swapped-score-totals",
+            "that the asker takes the answer of one batch for that of another",
+            claims.SCORE_TOTALS,
+            "stopped",
+            ("false-score-totals",),
+            scores.swapped_totals,
+        ),
+        Entry(
+            "changed-encrypted-total",
+            "the same as changed-score-total, of scores under the asker's BFV key",
+            claims.SCORE_TOTALS,
+            "out of scope",
+            (),
+            scores.changed_encrypted_total,
+            not_covered="Under `paillier`, `bfv`, `topk` and `crypten` a false total, false randomness or a false "
+            "answer is not noticed",
+            packages=bfv.PACKAGES,
+        ),
+    )
+
+
+def _of_askings() -> tuple[Entry, ...]:
+    return (
+        Entry(
+            "asks-by-itself",
+            "scores of queries that nobody has asked",
+            claims.ONLY_ASKER + claims.ONLY_MEANS,
+            "stopped",
+            ("asking-forged",),
+            partial(scores.other_askings, replays=False),
+        ),
+        Entry(
+            "replayed-asking",
+            "scores of one batch twice: it passes an earlier asking on again",
+            claims.ONLY_ASKER,
+            "stopped",
+            ("asking-forged",),
+            partial(scores.other_askings, replays=True),
+        ),
+        Entry(
+            "scores-without-the-victim",
+            "the victim's scores: the same queries again, with the victim called a dropout, for the asker to subtract",
+            claims.SCORES_AGAIN + claims.ONLY_MEANS,
+            "stopped",
+            ("answers-ignored",),
+            scores.without_scorer,
+        ),
+        Entry(
+            "asks-beyond-the-budget",
+            "the trained table: it asks batch after batch",
+            claims.MEANS,
+            "stopped",
+            (),
+            scores.beyond_budget,
+            party="client",
+            unnamed="an asker may ask; what it asked for in vain is in no message but the refusals",
+        ),
+    )
+
+
+def _of_selections() -> tuple[Entry, ...]:
+    return (
+        Entry(
+            "dealt-seeds-again",
+            "that clients compute under randomness which they have had before",
+            claims.DEALT,
+            "caught",
+            ("dealt-seed-reused",),
+            scores.seeds_again,
+        ),
+        Entry(
+            "false-randomness",
+            "that the asker takes a position for the best that is not: it deals false products",
+            claims.DEALT,
+            "caught",
+            ("false-randomness",),
+            scores.false_randomness,
+        ),
+    )

@@ -1,0 +1,216 @@
+"""Checks of selections: messages between clients pass unchanged, and dealt randomness is fresh and true.
+
+The server draws the seeds and sends them, so an auditor has them, too, and deals again what it has dealt. Seeds are
+fresh for every batch and client: values that were opened under one seed in two batches give away their difference.
+"""
+
+from typing import ClassVar
+
+from protocols.foundation.errors import PeerMisbehaved
+from protocols.foundation.identifiers import PartyId
+from protocols.scores.crypten.messages import AnswerShares, GroupAnswer, GroupFormed, JoinGroup
+from protocols.scores.topk.dealing import Dealer, Seed
+from protocols.scores.topk.frames import most_dealt
+from protocols.scores.topk.messages import DealtSeed, SelectionRelay, SelectionStep, SharesForAsker
+from secure_kg.audit.scores.checks import ScoreCheck
+from secure_kg.audit.scores.session import ScoredSession
+from secure_kg.audit.view.findings import Evidence, Finding
+from secure_kg.audit.view.read import Observation
+from secure_kg.foundation.words import counted
+
+
+class SelectionRelays(ScoreCheck):
+    id: ClassVar[str] = "selection-relayed"
+    question: ClassVar[str] = "Did the server pass on other shares than clients gave it for each other?"
+
+    def __init__(self, session: ScoredSession) -> None:
+        super().__init__(session)
+        self._said: dict[tuple[int, int], dict[int, SelectionStep]] = {}
+        """By round and step: what each client said."""
+        self._joined: dict[int, dict[int, JoinGroup]] = {}
+        self._answers: dict[int, dict[int, bytes]] = {}
+        self._relayed = self._groups = 0
+        self._wrong = Evidence()
+
+    def observe(self, observation: Observation) -> None:
+        number, peer, message = observation.round, observation.peer, observation.message
+        match message:
+            case SelectionStep():
+                recent = {at for at in self._said if at[0] == number and at[1] >= message.step - 1}
+                self._said = {at: self._said[at] for at in recent}
+                self._said.setdefault((number, message.step), {}).setdefault(peer, message)
+            case SelectionRelay():
+                self._compare(observation, message)
+            case SharesForAsker():
+                last = max((at[1] for at in self._said), default=0)
+                self._require(observation, self._for(number, last, peer), message.sealed)
+            case JoinGroup():
+                self._joined.setdefault(number, {}).setdefault(peer, message)
+            case GroupFormed():
+                self._formed(observation, message)
+            case AnswerShares():
+                self._answers.setdefault(number, {}).setdefault(peer, message.sealed)
+            case GroupAnswer():
+                self._require(observation, self._answers.get(number, {}), message.sealed)
+
+    def _for(self, number: int, step: int, party: int) -> dict[int, bytes]:
+        """What the others have handed to one party in a step."""
+        said = self._said.get((number, step), {})
+        return {peer: one.to_one[party] for peer, one in said.items() if party in one.to_one}
+
+    def _compare(self, observation: Observation, message: SelectionRelay) -> None:
+        number, peer = observation.round, observation.peer
+        said = self._said.get((number, message.step), {})
+        to_all = {party: one.to_all for party, one in said.items() if party != peer and one.to_all}
+        self._require(observation, to_all, message.to_all)
+        self._require(observation, self._for(number, message.step, peer), message.to_one)
+
+    def _formed(self, observation: Observation, message: GroupFormed) -> None:
+        """Each participant is sent the ring key that the one before has sealed for it, and where the first waits."""
+        self._groups += 1
+        joined, peer = self._joined.get(observation.round, {}), observation.peer
+        names = message.participants
+        if sorted(joined) != names or peer not in names:
+            self._wrong.add(f"round {observation.round}: client {peer} was told another group than has joined")
+            return
+        before, first = joined[names[names.index(peer) - 1]], joined[names[0]]
+        self._require(observation, {0: before.sealed.get(peer, b"")}, {0: message.sealed})
+        if (first.host, first.port) != (message.host, message.port):
+            self._wrong.add(f"round {observation.round}: client {peer} was sent elsewhere than the first one waits")
+
+    def _require(self, observation: Observation, given: dict[int, bytes], passed_on: dict[int, bytes]) -> None:
+        self._relayed += 1
+        if given != passed_on:
+            odd = sorted(one for one in {*given, *passed_on} if given.get(one) != passed_on.get(one))
+            names = ", ".join(map(str, odd))
+            where = f"round {observation.round}, {observation.kind} to client {observation.peer}"
+            self._wrong.add(f"{where}: not what came (of {names})")
+
+    def findings(self) -> list[Finding]:
+        found = []
+        if self._wrong:
+            found.append(
+                Finding(
+                    "selection-relayed-otherwise",
+                    "high",
+                    "Clients of a selection were sent other shares than the others had sent for them",
+                    self._wrong.told(),
+                    "Shares are sealed from client to client, so that a changed one does not open, and the batch ends. "
+                    "The server has cheated all the same.",
+                )
+            )
+        if self._groups:
+            found.append(
+                Finding(
+                    "group-not-recorded",
+                    "info",
+                    "Clients computed in a group whose traffic is not on record",
+                    (f"CrypTen's processes, in {counted(self._groups, 'invitation')}",),
+                    "What CrypTen's processes tell each other, and what their dealer tells them, does not pass the "
+                    "server's end of the wire. An audit says nothing about it.",
+                )
+            )
+        return found
+
+    @property
+    def seen(self) -> int:
+        return self._relayed
+
+    def looked_at(self) -> str:
+        return f"{counted(self._relayed, 'message')} with shares for clients"
+
+
+class DealtRandomness(ScoreCheck):
+    id: ClassVar[str] = "dealt-randomness"
+    question: ClassVar[str] = "Was dealt randomness used twice, or other than its seeds give?"
+
+    def __init__(self, session: ScoredSession) -> None:
+        super().__init__(session)
+        self._first: dict[bytes, tuple[int, int]] = {}
+        self._seeds: dict[int, dict[PartyId, Seed]] = {}
+        self._deals: dict[tuple[int, int], list[int]] = {}
+        self._expected: tuple[tuple[int, int], PartyId, bytes] | None = None
+        """Round and step, and what was to be dealt in it to whom."""
+        self._checked = 0
+        self._reused, self._false = Evidence(), Evidence()
+
+    def observe(self, observation: Observation) -> None:
+        number, message = observation.round, observation.message
+        match message:
+            case DealtSeed():
+                self._take_seed(observation, message)
+            case SelectionStep():
+                self._deals = {at: deal for at, deal in self._deals.items() if at[0] == number}
+                self._deals.setdefault((number, message.step), message.deal)
+            case SelectionRelay():
+                self._compare(observation, message)
+
+    def _take_seed(self, observation: Observation, message: DealtSeed) -> None:
+        where, batch = (observation.round, observation.peer), self.session.batches.get(observation.round)
+        earlier = self._first.setdefault(message.seed, where)
+        if earlier != where:
+            self._reused.add(
+                f"round {where[0]}: client {where[1]} was dealt the seed of client {earlier[1]} in round {earlier[0]}"
+            )
+        if batch is None:
+            return
+        self._seeds = {one: seeds for one, seeds in self._seeds.items() if one == observation.round}
+        party = PartyId(observation.peer)
+        seed = Seed(message.seed, self.session.number, batch.terms, party)
+        if self._seeds.setdefault(observation.round, {}).setdefault(party, seed).secret != message.seed:
+            self._reused.add(f"round {where[0]}: client {where[1]} was dealt two seeds")
+
+    def _compare(self, observation: Observation, message: SelectionRelay) -> None:
+        at = (observation.round, message.step)
+        if self._expected is None or self._expected[0] != at:
+            self._expected = self._deal_again(at)
+        if self._expected is None:
+            self._false.add(f"round {at[0]}, step {at[1]}: randomness that no client asked for")
+            return
+        self._checked += 1
+        _, receiver, dealt = self._expected
+        if message.dealt != (dealt if observation.peer == receiver else b""):
+            self._false.add(f"round {at[0]}, step {at[1]}: not what the seeds give, to client {observation.peer}")
+
+    def _deal_again(self, at: tuple[int, int]) -> tuple[tuple[int, int], PartyId, bytes] | None:
+        batch, seeds = self.session.batches.get(at[0]), self._seeds.get(at[0], {})
+        if batch is None or at not in self._deals or seeds.keys() != set(batch.terms.clients):
+            return None
+        try:
+            receiver, dealt = Dealer(seeds, most_dealt(batch.terms)).deal(at[1], self._deals[at])
+        except PeerMisbehaved:
+            return None
+        return at, receiver, dealt
+
+    def findings(self) -> list[Finding]:
+        found = []
+        if self._reused:
+            found.append(
+                Finding(
+                    "dealt-seed-reused",
+                    "high",
+                    "A seed of dealt randomness came twice",
+                    self._reused.told(),
+                    "All that clients open in a selection lies under randomness from these seeds. Whoever sees two "
+                    "values under the same randomness knows their difference. A seed belongs to one client and batch.",
+                )
+            )
+        if self._false:
+            found.append(
+                Finding(
+                    "false-randomness",
+                    "high",
+                    "The server dealt randomness that its own seeds do not give",
+                    self._false.told(),
+                    "Under false randomness clients compute wrong answers, and may open more than comparisons of "
+                    "shuffled keys. Nobody notices while it happens: this backend stands against semi-honest servers.",
+                )
+            )
+        return found
+
+    @property
+    def seen(self) -> int:
+        return len(self._first)
+
+    def looked_at(self) -> str:
+        return f"{counted(len(self._first), 'seed')}, {counted(self._checked, 'share')} dealt again"

@@ -1,0 +1,93 @@
+"""A recorded session of score queries as an auditor gets it."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from protocols.bundles import ScoreBackend
+from protocols.foundation.errors import ProtocolError
+from protocols.foundation.identifiers import SessionId
+from protocols.registry import SCORES
+from protocols.scores.batches import ATTEMPTS
+from protocols.scores.terms import ScoreTerms
+from protocols.sums.secagg.params import Server, ThreatModel
+from secure_kg.audit.view.read import Recording
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.errors import UserError
+from secure_kg.runs.recording import transcript_path
+from secure_kg.runs.records.scores import ScoreSession
+from secure_kg.runs.score_recording import read_session
+
+_ADVERSARIES: Final = ("semi-honest", "active")
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedBatch:
+    """One attempt of one batch: its terms, and how its scores were added up or compared."""
+
+    terms: ScoreTerms
+    backend: ScoreBackend
+
+
+@dataclass(frozen=True)
+class ScoredSession:
+    """Public parameters and transcript. Rounds belong to batches; round 0 is the set-up."""
+
+    path: Path
+    record: ScoreSession
+    recording: Recording
+
+    @cached_property
+    def number(self) -> SessionId:
+        return SessionId(bytes.fromhex(self.record.session))
+
+    @cached_property
+    def batches(self) -> dict[int, AuditedBatch]:
+        """By round, every attempt that a batch may have."""
+        return {
+            batch.round + attempt: AuditedBatch(batch.terms(attempt), SCORES[batch.backend])
+            for batch in self.record.batches
+            for attempt in range(ATTEMPTS)
+        }
+
+    @property
+    def backends(self) -> list[ScoreBackend]:
+        """Those that the session has batches of, each once."""
+        return [SCORES[name] for name in dict.fromkeys(batch.backend for batch in self.record.batches)]
+
+    @property
+    def model(self) -> ThreatModel:
+        server: Server = "active" if self.record.adversary == "active" else "semi-honest"
+        return ThreatModel(self.record.max_corrupt, self.record.max_dropout, server)
+
+    @property
+    def config(self) -> RunConfig:
+        """For checks of masked sums, which ask a run's settings whom it is meant to stand against."""
+        active = self.record.adversary == "active"
+        return RunConfig(
+            clients=len(self.record.parties),
+            adversary="active" if active else "semi-honest",
+            keys="keys" if active else None,
+            transcript=True,
+        )
+
+
+def open_session(path: Path) -> ScoredSession | None:
+    """The session recorded in a folder; None if it holds none. `UserError` for one that cannot be audited."""
+    record = read_session(path) if path.is_dir() else None
+    if record is None:
+        return None
+    session = SessionId(bytes.fromhex(record.session))
+    transcript = transcript_path(path, session)
+    if not transcript.is_file():
+        raise UserError(f"{transcript}: no such file, and without it there is nothing to audit")
+    found = ScoredSession(path, record, Recording(transcript, session))
+    if record.adversary not in _ADVERSARIES:
+        raise UserError(f"{path}: an adversary '{record.adversary}' is not known")
+    try:
+        found.batches  # noqa: B018  refuses backends that there are not
+        found.model  # noqa: B018  refuses shares that are none
+    except (ProtocolError, ValueError) as problem:
+        raise UserError(f"{path}: {problem}") from None
+    return found
