@@ -1,7 +1,8 @@
 """Batches of queries broken on purpose, to show that a comparison of views notices: for nothing else.
 
 As `insecure_variants`, for scores. The first two are broken in what the server sees, the others in what all clients but
-one see together. `insecure_scores(name)` substitutes the piece and puts everything back.
+one see together. `insecure_scores(name)` substitutes the piece and puts everything back. It also knows the variants of
+`insecure_encrypted`, `insecure_hidden` and `insecure_crypten`.
 
     no-asker-mask         scorers leave off the mask of the asker: the server opens the sum of scores
     unsealed-steps        what clients open to each other in a selection is not encrypted
@@ -22,6 +23,9 @@ import numpy.typing as npt
 
 import protocols.scores.masked as masked
 import protocols.scores.topk.exchange as exchange
+from benchmarks.insecure_crypten import CRYPTEN_VARIANTS
+from benchmarks.insecure_encrypted import ENCRYPTED_VARIANTS
+from benchmarks.insecure_hidden import HIDDEN_VARIANTS
 from protocols.primitives.aead import OVERHEAD_BYTES
 from protocols.scores.topk.dealing import Seed
 from protocols.scores.topk.keys import KeyLayout
@@ -82,7 +86,7 @@ CLIENT_VARIANTS: Final[dict[str, tuple[Substitution, ...]]] = {
     "equal-keys": ((KeyLayout, "keys", insecure_keys),),
     "unmasked-differences": ((Seed, "words", insecure_words),),
 }
-SCORE_VARIANTS: Final = SERVER_VARIANTS | CLIENT_VARIANTS
+SCORE_VARIANTS: Final = SERVER_VARIANTS | CLIENT_VARIANTS | ENCRYPTED_VARIANTS | HIDDEN_VARIANTS | CRYPTEN_VARIANTS
 
 
 @contextmanager

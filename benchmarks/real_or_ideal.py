@@ -2,11 +2,13 @@
 
 For every protocol there is a simulator that writes what the server sees from what the server is allowed to learn,
 without any client's input (protocols/ideal). For the count of holders there is one that writes what a client sees
-(holders-client), for secret selection one that writes what all clients but one see together (scores-topk-client). This
+(holders-client), for secret selection one that writes what all clients but one see together (scores-topk-client), for
+hidden queries what scorers see and what the asker sees, for encrypted scores what the server sees with the asker. This
 command holds real sessions on fixed inputs, has as many views simulated, and trains a classifier that knows all inputs
 to tell one from the other. Of a secure protocol it must be right half of the time. The same test is then made with
 protocols that are broken on purpose (benchmarks/insecure_variants.py, benchmarks/insecure_counts.py,
-benchmarks/insecure_scores.py): these it must catch.
+benchmarks/insecure_scores.py): these it must catch. Protocols whose packages are not installed are left out, unless
+they are asked for.
 
 accuracy    of the classifier on views it was not trained on; 0.5 is guessing
 interval    exact (Clopper-Pearson): it misses the classifier's true accuracy once in 20,000 times at most
@@ -32,12 +34,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.graded_controls import GRADED, Gradings, graded_report, show_graded
 from benchmarks.insecure_aborts import ABORTS
 from benchmarks.insecure_counts import COUNT_VARIANTS, insecure_count
+from benchmarks.insecure_crypten import CRYPTEN_VARIANTS
 from benchmarks.insecure_scores import CLIENT_VARIANTS, SCORE_VARIANTS, insecure_scores
 from benchmarks.insecure_variants import insecure, substituted
 from benchmarks.masked_sum_timing import Teller
@@ -45,6 +49,7 @@ from benchmarks.sensitivity_chart import sensitivity_chart
 from launch.command_line import OneLineParser, require_writable, run_command
 from secure_kg.audit.indistinguishability.cheated_experiments import CHEATED
 from secure_kg.audit.indistinguishability.client_views import CLIENT_PROTOCOLS, ClientExperiment
+from secure_kg.audit.indistinguishability.crypten_experiments import CRYPTEN_PACKAGES, CRYPTEN_PROTOCOLS
 from secure_kg.audit.indistinguishability.distinguisher import (
     ERROR,
     NOT_TOLD_APART,
@@ -55,7 +60,9 @@ from secure_kg.audit.indistinguishability.distinguisher import (
     real_features,
     simulated_features,
 )
+from secure_kg.audit.indistinguishability.encrypted_experiments import ENCRYPTED_PACKAGES, ENCRYPTED_PROTOCOLS
 from secure_kg.audit.indistinguishability.experiments import PLAIN_TWINS, PROTOCOLS, Experiment
+from secure_kg.audit.indistinguishability.hidden_experiments import HIDDEN_CLIENT_PROTOCOLS, HIDDEN_PROTOCOLS
 from secure_kg.audit.indistinguishability.score_experiments import (
     PLAIN_SCORES,
     SCORE_CLIENT_PROTOCOLS,
@@ -108,16 +115,36 @@ SCORE_CONTROLS: Final = (
     Comparison("scores-topk", "plain-twin"),
     Comparison("scores-topk", "unsealed-steps"),
     *(Comparison("scores-topk-client", variant) for variant in CLIENT_VARIANTS),
+    Comparison("scores-paillier", "unit-obfuscators"),
+    Comparison("scores-paillier", "repeated-obfuscators"),
+    Comparison("scores-paillier-asker", "no-masks"),
+    Comparison("scores-bfv", "repeated-randomness"),
+    Comparison("scores-bfv-asker", "no-masks"),
+    Comparison("scores-hidden", "unsealed-tables"),
+    Comparison("scores-hidden", "unsealed-queries"),
+    Comparison("scores-hidden-scorers", "reused-query-masks"),
+    Comparison("scores-hidden-asker", "unmasked-tables"),
+    *(Comparison("scores-crypten", variant) for variant in CRYPTEN_VARIANTS),
 )
-"""Broken batches of queries, in what the server sees of them, or all clients but one."""
+"""Broken batches of queries, in what the server sees of them, clients do, or the server with the asker."""
 EXPERIMENTS: Final[Mapping[str, Callable[[int], Experiment | ClientExperiment]]] = {
     **PROTOCOLS,
     **CHEATED,
     **CLIENT_PROTOCOLS,
     **SCORE_PROTOCOLS,
     **SCORE_CLIENT_PROTOCOLS,
+    **ENCRYPTED_PROTOCOLS,
+    **HIDDEN_PROTOCOLS,
+    **HIDDEN_CLIENT_PROTOCOLS,
+    **CRYPTEN_PROTOCOLS,
 }
 """Every comparison in which nothing may be told apart."""
+
+
+def available() -> list[str]:
+    """Protocols whose packages are installed."""
+    needed = ENCRYPTED_PACKAGES | CRYPTEN_PACKAGES
+    return [name for name in EXPERIMENTS if all(map(find_spec, needed.get(name, ())))]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -163,7 +190,8 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         choices=list(EXPERIMENTS),
         metavar="P",
-        help=f"one of {', '.join(EXPERIMENTS)}, with its controls; may be given several times [all]",
+        help=f"one of {', '.join(EXPERIMENTS)}, with its controls; may be given several times "
+        "[all whose packages are installed]",
     )
     parser.add_argument(
         "--samples",
@@ -186,7 +214,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    chosen = options.protocol or list(EXPERIMENTS)
+    chosen = options.protocol or available()
     comparisons = [Comparison(protocol) for protocol in EXPERIMENTS if protocol in chosen]
     controls = (*CONTROLS, *CLIENT_CONTROLS, *SCORE_CONTROLS)
     comparisons += [control for control in controls if control.protocol in chosen]
@@ -225,7 +253,10 @@ def measure_graded(options: argparse.Namespace) -> dict[str, Any]:
 def compare(comparison: Comparison, samples: int, seed: int, tell: Teller) -> Distinction:
     """One test."""
     make = {**PLAIN_TWINS, **PLAIN_SCORES} if comparison.variant == "plain-twin" else EXPERIMENTS
-    experiment = make[comparison.protocol](seed)
+    try:
+        experiment = make[comparison.protocol](seed)
+    except ImportError as problem:
+        raise UserError(str(problem)) from None
     name = comparison.protocol + (f", {comparison.variant}" if comparison.variant else "")
     # What the server can compute is computed by the rules of the protocol that was run, broken or not.
     with broken(comparison.variant):

@@ -13,12 +13,17 @@ reads from a view of either kind all that the server can compute from it.
     private union      given that, and the size of the union; for `psu.names` the names      `union`
     masked scores      given who dropped out in which step                                   `scores`
     secret selection   given N, k and who asks                                               `scores`
+    encrypted scores   given who dropped out in which step; with the asker the sum as well   `encrypted_scores`
+    hidden queries     given N, k, who asks, dimensions and branches                         `hidden_queries`
+    scores by CrypTen  given N, k, who asks                                                  `crypten_scores`
     cheated sums       given the server's lie, and the sum if the others open it             `cheated`
 
-Two views are not the server's: a client's in a count of holders (`client_count`), and that of all clients but one in a
-secret selection, given the answer (`client_selection`).
+Some views are not the server's: a client's in a count of holders (`client_count`), that of all clients but one in a
+secret selection, given the answer (`client_selection`), and what scorers see of hidden queries, and the asker of tables
+(`hidden_queries`).
 
-Parties:     the server, alone. (With clients on its side more is to be simulated; see `docs/real-or-ideal.md`.)
+Parties:     the server, alone; for encrypted scores also with the asker. (With more clients on its side more is to be
+             simulated; see `docs/real-or-ideal.md`.)
 Adversary:   semi-honest: the server's own messages are what the honest server makes of what it has received. In
              `cheated` it is active and lies to clients in a masked sum, about a mask key or about who survives.
 Assumes:     what the protocols assume. Each simulator names, step by step, what it puts in place of what, and the

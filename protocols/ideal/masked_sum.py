@@ -25,7 +25,7 @@ The server's own messages are computed by the honest server's code from what it 
 """
 
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -58,6 +58,9 @@ from protocols.sums.terms import Layout, SumTerms
 
 Silences: TypeAlias = Mapping[PartyId, Step]
 """Who drops out in a sum, and in which step: it gives no answer to that one nor to any later one."""
+
+Carried: TypeAlias = Callable[[PartyId, MaskedInput], tuple[wire.Message, MaskedInput]]
+"""A client's masked input as the message that carries it, and as the server adds it up."""
 
 _SHARES_BYTES: Final = 2 * SHARE_BYTES
 
@@ -134,8 +137,17 @@ class SimulatedSums:
             self.sent(party, directory, SETUP, phase)
         self._transcript = setup_transcript(self.session, keys)
 
-    def masked_sum(self, terms: SumTerms[Layout], total: GroupVector, silent: Silences | None = None) -> VectorTotal:
-        """One sum from its `total` over the survivors alone; what the honest server reads from the messages is it."""
+    def masked_sum(
+        self,
+        terms: SumTerms[Layout],
+        total: GroupVector,
+        silent: Silences | None = None,
+        carried: Carried | None = None,
+    ) -> VectorTotal:
+        """One sum from its `total` over the survivors alone; what the honest server reads from the messages is it.
+
+        `carried`: how inputs travel, if not by themselves. The server then reads what it adds up of them.
+        """
         bound = self._bound(terms)
         server = SecAggServer(bound, frozenset(self.present), signed=self._model.server == "active")
         simulated = SimulatedSum(bound, total, silent or {}, self._credentials)
@@ -143,9 +155,11 @@ class SimulatedSums:
             phase, awaited = f"{server.step.value}/{terms.purpose}", server.awaited
             simulated.begin(server.step, awaited)
             for party in sorted(awaited & simulated.answering):
-                message = simulated.answer(server.step, party)
+                message = taken = simulated.answer(server.step, party)
+                if carried is not None and isinstance(message, MaskedInput):
+                    message, taken = carried(party, message)
                 self.received(party, message, terms.round, phase)
-                server.receive(party, message)
+                server.receive(party, taken)
             for party, reply in sorted(server.close().items()):
                 self.sent(party, reply, terms.round, phase)
         self.present -= (silent or {}).keys()

@@ -19,6 +19,7 @@ from protocols.ideal.views import View
 from protocols.primitives.group import MODULUS, Group, GroupVector, Ring
 from protocols.primitives.keys import AgreementKey, derive_key
 from protocols.primitives.prg import combine_keystreams
+from protocols.primitives.residues import Residues
 from protocols.primitives.shamir import recombine
 from protocols.session.channels import setup_transcript
 from protocols.session.messages import ChannelDirectory
@@ -47,7 +48,10 @@ class OpenedSum:
 
 def centred(vector: GroupVector, group: Group) -> npt.NDArray[np.float64]:
     """Elements as fractions of the group's size, from -1/2 to 1/2: small numbers of either sign are near zero."""
-    size = float(1 << group.bits) if isinstance(group, Ring) else float(MODULUS)
+    if isinstance(group, Residues):
+        size = float(group.modulus)
+    else:
+        size = float(1 << group.bits) if isinstance(group, Ring) else float(MODULUS)
     fractions: npt.NDArray[np.float64] = vector.astype(np.float64) / size
     return fractions - (fractions >= 0.5)
 

@@ -21,8 +21,9 @@ from protocols.session.conversation import Conversation
 from protocols.session.credentials import Credentials
 from protocols.session.patience import Patience
 from protocols.session.server_session import ServerSession
+from protocols.sums.secagg.messages import MaskedInput
 from protocols.sums.secagg.params import ThreatModel
-from protocols.sums.secagg.server import EXPECTED
+from protocols.sums.secagg.server import EXPECTED, Step
 from protocols.sums.secagg.vectors import VectorClient, VectorServer
 from protocols.transport.in_process import InProcessNetwork
 from protocols.transport.tap import Recorder
@@ -77,6 +78,8 @@ class Falls:
     """Who drops out in the sums of a session, by round and purpose."""
 
     of: Mapping[tuple[RoundId, str], Silences] = field(default_factory=dict)
+    carrier: type[wire.Message] = MaskedInput
+    """What clients send as their inputs."""
 
     def at(self, round_id: RoundId, purpose: str) -> Silences:
         return self.of.get((round_id, purpose), {})
@@ -92,7 +95,8 @@ class _Falling(Conversation):
     def send(self, to: PartyId, message: wire.Message, round_id: RoundId) -> None:
         silences = self._falls.at(round_id, str(getattr(message, "purpose", "")))
         step = silences.get(self.transport.party)
-        if step is not None and isinstance(message, EXPECTED[step]):
+        expected = {**EXPECTED, Step.MASKED_INPUT: self._falls.carrier}
+        if step is not None and isinstance(message, expected[step]):
             raise _Stopped
         super().send(to, message, round_id)
 

@@ -14,7 +14,7 @@ topk         Seeds and corrections are the server's own, drawn as the honest ser
 """
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -128,18 +128,24 @@ def simulate_masked_scores(
     sums.present.add(asker)
     contributors = sorted(int(party) for party in total.contributors)
     sums.sent(asker, ScoresTotal(PURPOSE, contributors, total.vector), terms.round, f"total/{PURPOSE}")
-    _served(sums, terms)
+    served(sums, terms)
 
 
 def simulate_selection(sums: SimulatedSums, terms: ScoreTerms, query_bytes: int) -> None:
     """One batch of the k best positions."""
     simulate_asking(sums, terms, query_bytes)
+    relay_steps(sums, terms, most_dealt(terms), selection_steps(terms, Ranks(terms).larger))
+    served(sums, terms)
+
+
+def relay_steps(sums: SimulatedSums, terms: ScoreTerms, most: int, steps: Iterable["SaidStep"]) -> None:
+    """The server deals seeds, and carries what clients say. `most`: words in one deal."""
     parties = sorted(terms.clients)
     seeds = {party: Seed(secrets.token_bytes(KEY_BYTES), sums.session, terms, party) for party in parties}
     for party, seed in seeds.items():
         sums.sent(party, DealtSeed(PURPOSE, seed.secret), terms.round, f"seed/{PURPOSE}")
-    dealer = Dealer(seeds, most_dealt(terms))
-    for step, said in enumerate(selection_steps(terms, Ranks(terms).larger), start=1):
+    dealer = Dealer(seeds, most)
+    for step, said in enumerate(steps, start=1):
         answers = {party: said.of(party, step) for party in parties}
         for party, answer in answers.items():
             sums.received(party, answer, terms.round, STEP)
@@ -154,7 +160,6 @@ def simulate_selection(sums: SimulatedSums, terms: ScoreTerms, query_bytes: int)
                 dealt if party == receiver else b"",
             )
             sums.sent(party, relay, terms.round, STEP)
-    _served(sums, terms)
 
 
 def simulate_asking(sums: SimulatedSums, terms: ScoreTerms, query_bytes: int) -> None:
@@ -165,7 +170,7 @@ def simulate_asking(sums: SimulatedSums, terms: ScoreTerms, query_bytes: int) ->
         sums.sent(scorer, ScoresAsked(PURPOSE, sealed[int(scorer)]), terms.round, asking.STEP)
 
 
-def _served(sums: SimulatedSums, terms: ScoreTerms) -> None:
+def served(sums: SimulatedSums, terms: ScoreTerms) -> None:
     for scorer in sorted(sums.present & frozenset(terms.scorers)):
         sums.sent(scorer, BatchServed(PURPOSE), terms.round, f"served/{PURPOSE}")
 
@@ -200,16 +205,32 @@ class SaidStep:
 
 def selection_steps(terms: ScoreTerms, larger: Oracle) -> Iterator[SaidStep]:
     """All steps of a batch, in order, with comparisons answered by `larger`."""
-    queries, positions, table = terms.queries, terms.positions, KeyLayout.of_scores(terms).table_size
-    yield SaidStep([Deal.LOOKUP, positions, table], positions)
-    yield SaidStep([Deal.SCALE, queries, positions], 8 * positions * (queries + 1))
+    yield from mean_steps(terms, terms.queries)
+    yield from best_steps(terms, larger)
+
+
+def mean_steps(terms: ScoreTerms, rows: int) -> Iterator[SaidStep]:
+    """From sums [rows, positions] to means."""
+    positions = terms.positions
+    yield SaidStep([Deal.LOOKUP, positions, KeyLayout.of_scores(terms).table_size], positions)
+    yield SaidStep([Deal.SCALE, rows, positions], 8 * positions * (rows + 1))
+
+
+def sign_steps(count: int) -> Iterator[SaidStep]:
+    """Of so many comparisons, with nothing opened."""
+    yield SaidStep([Deal.SIGN, count], 8 * count)
+    for size in (*reversed(WORD_TYPES), 1, 1):
+        yield SaidStep([Deal.AND, count, size], 2 * size * count)
+
+
+def best_steps(terms: ScoreTerms, larger: Oracle) -> Iterator[SaidStep]:
+    """From keys to the answer."""
+    queries, positions = terms.queries, terms.positions
     for turn in sorted(terms.clients):
         yield SaidStep([Deal.SHUFFLE, int(turn), queries, positions], 0, 8 * queries * positions, turn)
     for compared in Selections(terms).steps(larger):
         count = sum(len(bits) for _, _, bits in compared.values())
-        yield SaidStep([Deal.SIGN, count], 8 * count)
-        for size in (*reversed(WORD_TYPES), 1, 1):
-            yield SaidStep([Deal.AND, count, size], 2 * size * count)
+        yield from sign_steps(count)
         yield SaidStep([Deal.NOTHING], -(-count // 8))
     yield SaidStep([Deal.ANSWER], 0, 8 * queries * min(terms.top, positions), terms.asker)
 

@@ -2,7 +2,8 @@
 
 A view leaves out what is no part of the claim: times, and the order in which the answers of one step arrive. The latter
 depends on the network, not on the protocol, so answers that arrive one after the other in one step are put in the order
-of the clients' numbers. Everything else is kept as it travelled, frame by frame.
+of the clients' numbers, and answers that the server passes on one by one are put in that order with their copies.
+Everything else is kept as it travelled, frame by frame.
 """
 
 from collections.abc import Iterator
@@ -67,12 +68,36 @@ class View:
 def canonical(session: SessionId, frames: list[SeenFrame]) -> View:
     """The view of these frames, with answers that arrived in one step in the order of their senders."""
     ordered: list[SeenFrame] = []
-    for (direction, _, _), together in groupby(frames, key=lambda seen: (seen.direction, seen.round, seen.phase)):
+    units = _with_copies(frames)
+    for _, together in groupby(units, key=lambda unit: (unit[0].direction, unit[0].round, unit[0].phase, len(unit))):
         step = list(together)
-        if direction == "received":
-            step.sort(key=lambda seen: seen.peer)
-        ordered += step
+        if step[0][0].direction == "received":
+            step.sort(key=lambda unit: unit[0].peer)
+        ordered += [seen for unit in step for seen in unit]
     return View(session, tuple(ordered))
+
+
+def _with_copies(frames: list[SeenFrame]) -> list[list[SeenFrame]]:
+    """Frames one by one, but for what arrived and was passed on at once: that stays together."""
+    units: list[list[SeenFrame]] = []
+    for seen in frames:
+        if seen.direction == "sent" and units and _is_copy(seen, units[-1][0]) and not _gathered(units):
+            units[-1].append(seen)
+        else:
+            units.append([seen])
+    return units
+
+
+def _is_copy(sent: SeenFrame, before: SeenFrame) -> bool:
+    return before.direction == "received" and (before.phase, before.frame) == (sent.phase, sent.frame)
+
+
+def _gathered(units: list[list[SeenFrame]]) -> bool:
+    """Whether the last frame arrived in a step of which others had arrived before, and nothing was passed on."""
+    if len(units) < 2 or len(units[-2]) > 1:
+        return False
+    before, last = units[-2][0], units[-1][0]
+    return before.direction == "received" and (before.round, before.phase) == (last.round, last.phase)
 
 
 class ViewRecorder:

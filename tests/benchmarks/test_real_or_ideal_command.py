@@ -1,12 +1,21 @@
 """The command: its table, its JSON, its exit codes. One run of it has a false-alarm rate of 5 * 10^-5 at most."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from benchmarks import real_or_ideal
-from benchmarks.real_or_ideal import CLIENT_CONTROLS, CONTROLS, EXPERIMENTS, LEAST_SAMPLES, SCORE_CONTROLS, main
+from benchmarks.real_or_ideal import (
+    CLIENT_CONTROLS,
+    CONTROLS,
+    EXPERIMENTS,
+    LEAST_SAMPLES,
+    SCORE_CONTROLS,
+    available,
+    main,
+)
 from secure_kg.audit.indistinguishability.distinguisher import (
     ERROR,
     NOT_TOLD_APART,
@@ -80,11 +89,27 @@ def test_json_alone_on_standard_output(monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.setattr(real_or_ideal, "compare", lambda *arguments: judged(100))
     main(["--json", "-"])
     report = json.loads(capsys.readouterr().out)
-    controls = (*CONTROLS, *CLIENT_CONTROLS, *SCORE_CONTROLS)
-    assert len(report["results"]) == len(EXPERIMENTS) + len(controls)
+    controls = [one for one in (*CONTROLS, *CLIENT_CONTROLS, *SCORE_CONTROLS) if one.protocol in available()]
+    assert len(report["results"]) == len(available()) + len(controls)
     expected = {entry["variant"]: entry["expected"] for entry in report["results"]}
     assert expected.pop(None) != TOLD_APART
     assert set(expected.values()) == {TOLD_APART}
+
+
+def test_protocols_whose_packages_are_missing_are_left_out_unless_they_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = {"phe": None, "gmpy2": None, "tenseal": None}
+    monkeypatch.setattr(real_or_ideal, "find_spec", lambda package: missing.get(package, package))
+    for package in missing:
+        monkeypatch.setitem(sys.modules, package, None)
+    left = {*EXPERIMENTS} - {*available()}
+    assert left == {"scores-paillier", "scores-paillier-asker", "scores-bfv", "scores-bfv-asker"}
+    for name in left:
+        assert main(["--protocol", name]) == 2
+        said = capsys.readouterr().err
+        assert "pip install 'secure-kg[" in said
+        assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize(

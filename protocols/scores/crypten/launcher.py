@@ -31,6 +31,8 @@ from protocols.transport.processes import Ended, Part, run_parties
 
 LOADED: Final = ("protocols.scores.crypten.group", "protocols.scores.crypten.selection")
 """What clients find loaded, so that torch and CrypTen are imported once for all of them."""
+QUERIES: Final = b"queries"
+"""What is asked: scores are given beforehand."""
 _TRUSTING: Final = ThreatModel(0.0, 0.0)
 
 
@@ -77,7 +79,7 @@ def client_part(job: BatchJob, transport: Transport) -> list[dict[str, Any]]:
         started, cpu_started = time.perf_counter(), time.process_time()
         sent_before = transport.traffic.total(direction="sent").bytes
         if terms.asker == transport.party:
-            answer = batches.ask(client, session(), terms, b"queries", mine)
+            answer = batches.ask(client, session(), terms, QUERIES, mine)
             entry["positions"] = [row.tolist() for row in answer.ranking.positions]
             entry["contributors"] = sorted(answer.ranking.contributors)
         elif transport.party in terms.clients:

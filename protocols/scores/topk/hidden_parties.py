@@ -106,10 +106,14 @@ class HiddenClient:
         if len(dealt.product) != 8 * batch.rows * terms.positions:
             raise PeerMisbehaved("dealt randomness of another length")
         product = np.frombuffer(dealt.product, dtype="<u8").reshape(batch.rows, terms.positions)
-        share = hidden.scorer_share(table, opened, product, batch.shape)
+        share = self._scored(table, opened, product, batch)
         exchange, arithmetic = self._arithmetic(session, batch, asked.secrets.common)
         best = self._best(arithmetic, exchange, batch, self._means(arithmetic, batch, share, table))
         exchange.hand_over([int(Deal.ANSWER)], terms.asker, low_bits(best, batch.layout), ANSWER)
+
+    def _scored(self, table: PaddedTable, opened: Words, dealt: Words, batch: HiddenBatch) -> Words:
+        """This scorer's share of the scores, from the masked queries and what was dealt."""
+        return hidden.scorer_share(table, opened, dealt, batch.shape)
 
     def _take_tables(self, session: ClientSession) -> None:
         terms = self._first.terms

@@ -27,7 +27,7 @@ OBSERVER: Final = PartyId(1)
 
 @dataclass(frozen=True)
 class ClientExperiment:
-    """One protocol with fixed inputs: features of a client's view, real or simulated from the ideal output."""
+    """One protocol with fixed inputs: features of a view, mostly a client's, real or simulated."""
 
     name: str
     real: Callable[[], Features] = field(repr=False)

@@ -35,21 +35,22 @@ HONEST: Final = PartyId(3)
 SCORING: Final = Parties.of(5, ThreatModel(0.0, 0.25))
 SELECTING: Final = Parties.of(3, ThreatModel(0.0, 0.0))
 FALLS: Final = {PartyId(4): Step.MASKED_INPUT}
-_LAST: Final = RoundId(4)
+LAST: Final = RoundId(4)
+"""Of the batch in which a scorer drops out."""
 
 
 def masked_scores(seed: int) -> Experiment:
-    todo = [_batch(SCORING, number, seed, positions=24, queries=3) for number in (RoundId(1), _LAST)]
+    todo = scoring_batches(seed)
 
     def simulate() -> View:
-        simulated = _simulated(SCORING)
+        simulated = new_simulation(SCORING)
         for batch in todo:
-            silent = FALLS if batch.terms.round == _LAST else {}
+            silent = FALLS if batch.terms.round == LAST else {}
             simulate_masked_scores(simulated, batch.terms, len(batch.queries), silent)
         return simulated.view()
 
     known = [KnownSum(sum_terms(batch.terms), _without_checks(batch), model=SCORING.model) for batch in todo]
-    session = replace(ScoreSession.masked(SCORING, todo), falls=Falls({(_LAST, PURPOSE): FALLS}))
+    session = replace(ScoreSession.masked(SCORING, todo), falls=Falls({(LAST, PURPOSE): FALLS}))
     return Experiment("scores-masked", session, simulate, lambda view: known)
 
 
@@ -61,10 +62,10 @@ def plain_scores(seed: int) -> Experiment:
 
 
 def selections(seed: int) -> Experiment:
-    batch = _batch(SELECTING, RoundId(1), seed, positions=100, queries=5)
+    batch = known_batch(SELECTING, RoundId(1), seed, positions=100, queries=5)
 
     def simulate() -> View:
-        simulated = _simulated(SELECTING)
+        simulated = new_simulation(SELECTING)
         simulate_selection(simulated, batch.terms, len(batch.queries))
         return simulated.view()
 
@@ -81,7 +82,7 @@ def plain_selections(seed: int) -> Experiment:
 
 def client_selections(seed: int) -> ClientExperiment:
     """As many positions as their bits can name, so that keys without these bits still have an answer."""
-    todo = [_batch(SELECTING, number, seed, positions=64, queries=2) for number in (RoundId(1), _LAST)]
+    todo = [known_batch(SELECTING, number, seed, positions=64, queries=2) for number in (RoundId(1), LAST)]
     session = ScoreSession.topk(SELECTING, todo)
     answers = [true_answer(batch) for batch in todo]
     return ClientExperiment(
@@ -93,17 +94,25 @@ def client_selections(seed: int) -> ClientExperiment:
     )
 
 
-def _simulated(parties: Parties) -> SimulatedSums:
+def scoring_batches(seed: int) -> list[KnownBatch]:
+    """Those of which the asker reads means."""
+    return [known_batch(SCORING, number, seed, positions=24, queries=3) for number in (RoundId(1), LAST)]
+
+
+def new_simulation(parties: Parties) -> SimulatedSums:
+    """A view that has its set-up and its group key."""
     simulated = SimulatedSums(parties.clients, parties.model, new_session())
     simulated.setup()
     simulate_group_key(simulated)
     return simulated
 
 
-def _batch(parties: Parties, round_id: RoundId, seed: int, positions: int, queries: int) -> KnownBatch:
+def known_batch(
+    parties: Parties, round_id: RoundId, seed: int, positions: int, queries: int, top: int = 3
+) -> KnownBatch:
     """The first query has one score for all, the last client the largest scores that there are."""
     terms = ScoreTerms(
-        round=round_id, clients=parties.clients, asker=ASKER, positions=positions, queries=queries, top=3
+        round=round_id, clients=parties.clients, asker=ASKER, positions=positions, queries=queries, top=top
     )
     rng = np.random.default_rng(seed)
     scores = {}

@@ -58,11 +58,11 @@ def _structure(view: View) -> Features:
     return dict(found)
 
 
-def _values(message: wire.Message) -> Iterator[tuple[str, bytes]]:
+def values_of(message: wire.Message) -> Iterator[tuple[str, bytes]]:
     """Byte strings, arrays and texts among a message's fields."""
     for name in message.__struct_fields__:
         value: Any = getattr(message, name)
-        entries = value.values() if isinstance(value, dict) else [value]
+        entries = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
         for entry in entries:
             if isinstance(entry, str):
                 yield name, entry.encode()
@@ -74,7 +74,7 @@ def _fields(messages: Collection[SeenMessage]) -> Features:
     """What the bytes of each field look like. Of what the server sends, the copies of what it has received too."""
     together: dict[str, list[bytes]] = defaultdict(list)
     for seen in messages:
-        for name, value in _values(seen.message):
+        for name, value in values_of(seen.message):
             together[f"{seen.kind}.{name}"].append(value)
     return {key: value for name, values in together.items() for key, value in _bytes(name, b"".join(values)).items()}
 
@@ -97,7 +97,7 @@ def _repetitions(messages: Collection[SeenMessage]) -> Features:
         value
         for seen in messages
         if seen.direction == "received"
-        for _, value in _values(seen.message)
+        for _, value in values_of(seen.message)
         if len(value) >= _SECRET_BYTES
     )
     return {"repeated values": float(sum(values.values()) - len(values))}
