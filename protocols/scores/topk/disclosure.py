@@ -8,6 +8,8 @@ from protocols.scores.topk import messages
 
 _STEP: Final = Field("public", "which step of a selection a message belongs to")
 
+_SEED: Final = Field("public", "a seed of the randomness that the server deals, which it drew itself")
+
 TOP_K: Final = Disclosure(
     title="secret selection",
     place="scores/topk",
@@ -30,7 +32,7 @@ TOP_K: Final = Disclosure(
         **ASKING,
         messages.DealtSeed: {
             "purpose": PURPOSE,
-            "seed": Field("public", "a seed of the randomness that the server deals, which it drew itself"),
+            "seed": _SEED,
         },
         messages.SelectionStep: {
             "purpose": PURPOSE,
@@ -52,3 +54,33 @@ TOP_K: Final = Disclosure(
         },
     },
 )
+HIDDEN_QUERIES: Final = Disclosure(
+    title="hidden queries",
+    place="scores/topk/hidden",
+    choice="",
+    in_brief="",
+    learned={
+        Subject.ROWS: Learned(),
+        Subject.QUERIES: Learned("who asks, when, how many, and how many branches they have", "the same", "its own"),
+        Subject.ANSWERS: Learned(asker="its own, as in a secret selection"),
+        Subject.PARTICIPATION: Learned("who took part", "the same", "the same"),
+    },
+    against="the server alone, or all clients but one, semi-honest; not the server together with a client",
+    with_a_client="everything: with the asker all tables, with a scorer the queries and that scorer's own",
+    assumes="what a secret selection assumes",
+    not_covered="what a secret selection does not cover; an asker outside; scores that are neither inner products nor "
+    "squared distances",
+    fields={
+        **TOP_K.fields,
+        messages.MaskedTable: {
+            "purpose": PURPOSE,
+            "owner": Field("public", "whose table it is"),
+            "sealed": Field("ciphertext", "a client's rows under a mask, encrypted for the asker"),
+        },
+        messages.DealtProduct: {
+            "purpose": PURPOSE,
+            "product": Field("public", "randomness that the server dealt itself"),
+        },
+    },
+)
+"""Beside `TOP_K`, where queries are hidden. Not a choice of its own."""

@@ -5,6 +5,7 @@ from typing import ClassVar
 from protocols.scores.encrypted.messages import AskerKey
 from protocols.scores.messages import AskScores, ScoresAsked
 from protocols.scores.plain import ClearQueries
+from protocols.transport.tap import frame_hash
 from secure_kg.audit.scores.checks import ScoreCheck
 from secure_kg.audit.scores.session import ScoredSession
 from secure_kg.audit.view.findings import Evidence, Finding
@@ -18,8 +19,8 @@ class Askings(ScoreCheck):
 
     def __init__(self, session: ScoredSession) -> None:
         super().__init__(session)
-        self._given: dict[tuple[int, int], bytes] = {}
-        """By round and scorer: what the asker has sealed for it, or said to all."""
+        self._given: dict[tuple[int, int], str] = {}
+        """By round and scorer: the hash of what the asker has sealed for it, or said to all."""
         self._keys: dict[int, bytes] = {}
         self._told: dict[tuple[int, int], int] = {}
         self._busy: set[tuple[int, int]] = set()
@@ -53,10 +54,10 @@ class Askings(ScoreCheck):
         match message:
             case AskScores(sealed=sealed):
                 for party, entry in sealed.items():
-                    self._given.setdefault((number, party), entry)
+                    self._given.setdefault((number, party), frame_hash(entry))
             case ClearQueries(queries=queries):
                 for scorer in self.session.batches[number].terms.scorers:
-                    self._given.setdefault((number, int(scorer)), queries)
+                    self._given.setdefault((number, int(scorer)), frame_hash(queries))
             case AskerKey(key=key):
                 self._keys.setdefault(number, key)
 
@@ -64,7 +65,7 @@ class Askings(ScoreCheck):
         self._relayed += 1
         where, message = (observation.round, observation.peer), observation.message
         content = message.sealed if isinstance(message, ScoresAsked) else getattr(message, "queries", b"")
-        if self._given.get(where) != content:
+        if self._given.get(where) != frame_hash(content):
             self._forged.add(
                 f"round {observation.round}: client {observation.peer} was sent an asking that the asker did not send"
             )
