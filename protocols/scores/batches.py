@@ -27,6 +27,7 @@ _SERVED: Final = f"served/{PURPOSE}"
 def ask(client: ScoreClient, session: ClientSession, terms: ScoreTerms, queries: bytes, own: Scores) -> Answer:
     """The asker's side. `SumAbandoned` after the last attempt."""
     for attempt, left in _attempts(terms):
+        session.conversation.begin(attempt.round, HOLDERS, PURPOSE)  # either may be abandoned from now on
         try:
             return client.ask(session, attempt, queries, own)
         except SumAbandoned:
@@ -38,6 +39,7 @@ def ask(client: ScoreClient, session: ClientSession, terms: ScoreTerms, queries:
 def score(client: ScoreClient, session: ClientSession, terms: ScoreTerms, scoring: ScoreQueries) -> ScoringReport:
     """A scorer's side. `SumAbandoned` after the last attempt."""
     for attempt, left in _attempts(terms):
+        session.conversation.begin(attempt.round, HOLDERS, PURPOSE)
         try:
             report = client.score(session, attempt, scoring)
             with session.phase(attempt.round, _SERVED):

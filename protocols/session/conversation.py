@@ -113,9 +113,13 @@ class Conversation:
         """Whether this party has said anything in a sum of the last round in which it spoke."""
         return (round_id, purpose) in self._begun
 
+    def begin(self, round_id: RoundId, *purposes: str) -> None:
+        """These sums of a round have begun for this party: it waits for them, though it may not have spoken yet."""
+        self._begun = {one for one in self._begun if one[0] == round_id} | {(round_id, one) for one in purposes}
+
     def send(self, to: PartyId, message: wire.Message, round_id: RoundId) -> None:
         if (purpose := getattr(message, "purpose", None)) is not None:
-            self._begun = {one for one in self._begun if one[0] == round_id} | {(round_id, purpose)}
+            self.begin(round_id, purpose)
         self.transport.send(to, wire.encode(message, self.session, round_id))
 
     def broadcast(self, to: Collection[PartyId], message: wire.Message, round_id: RoundId) -> set[PartyId]:

@@ -22,6 +22,8 @@ from tests.support.mpi_jobs import run_job
 
 SMALL = ("--entities", "80", "--clients", "3", "--repeat", "2")
 FIELDS = {"seconds_per_query", "cpu_seconds_per_query", "bytes_per_client", "rounds", "max_abs_error", "same_ranking"}
+ROOT = Path(__file__).parents[2]
+"""Benchmarks are not installed: they are run from the project's folder."""
 WORK = Workload(entities=60, clients=3, queries=2, top=5, share=0.7, seed=1)
 
 
@@ -197,8 +199,9 @@ def test_repetitions_are_told_apart() -> None:
 
 @pytest.mark.mpi
 def test_under_mpirun_every_party_has_a_rank(tmp_path: Path) -> None:
-    options = ("--entities", "60", "--repeat", "1", "--backends", "plain", "masked", "topk", "--json", "out.json")
-    ended = run_job(4, *options, "--record", "recorded", cwd=tmp_path, module="benchmarks.scores")
+    json_file, recorded = str(tmp_path / "out.json"), str(tmp_path / "recorded")
+    options = ("--entities", "60", "--repeat", "1", "--backends", "plain", "masked", "topk", "--json", json_file)
+    ended = run_job(4, *options, "--record", recorded, cwd=ROOT, module="benchmarks.scores")
     assert (ended.code, ended.errors) == (0, "")
     report = json.loads((tmp_path / "out.json").read_text())
     assert report["clients"] == 3
@@ -209,8 +212,8 @@ def test_under_mpirun_every_party_has_a_rank(tmp_path: Path) -> None:
 
 
 @pytest.mark.mpi
-def test_a_mistake_under_mpirun_gets_one_line(tmp_path: Path) -> None:
-    ended = run_job(4, "--clients", "5", cwd=tmp_path, module="benchmarks.scores")
+def test_a_mistake_under_mpirun_gets_one_line() -> None:
+    ended = run_job(4, "--clients", "5", cwd=ROOT, module="benchmarks.scores")
     assert ended.code == 2
     assert ended.error_lines == ["error: --clients 5: needs mpirun -n 6, a server and its clients, not 4"]
 

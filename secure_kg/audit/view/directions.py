@@ -1,6 +1,6 @@
 """Who says what: message types that only a server sends, and those that only clients send.
 
-`Abandon` and `LentTable` go either way, and what a protocol that is not of this project sends may do so, too.
+Some go either way (`EITHER`), and what a protocol that is not of this project sends may do so, too.
 """
 
 from typing import Final, Literal
@@ -8,7 +8,12 @@ from typing import Final, Literal
 from protocols.alignment.plain import ClearNames, ClearUnion
 from protocols.alignment.psu.attempts import UnionPlaces
 from protocols.foundation import wire
-from protocols.session.conversation import Abort, Back, Failed, LeaveOut
+from protocols.scores import messages as scores
+from protocols.scores.crypten import messages as crypten
+from protocols.scores.encrypted import messages as encrypted
+from protocols.scores.plain import ClearQueries, ClearScores
+from protocols.scores.topk import messages as topk
+from protocols.session.conversation import Abandon, Abort, Back, Failed, LeaveOut
 from protocols.session.group_key import DrawGroupKey, SealedGroupKey, SealedGroupKeys
 from protocols.session.messages import AdvertiseChannel, ChannelDirectory
 from protocols.sums.plain import ClearInput
@@ -50,6 +55,17 @@ OF_SERVERS: Final[frozenset[type[wire.Message]]] = frozenset(
         federation.TrainRound,
         federation.Verdict,
         federation.Welcome,
+        scores.BatchServed,
+        scores.ScoresAsked,
+        scores.ScoresTotal,
+        crypten.GroupAnswer,
+        crypten.GroupFormed,
+        encrypted.BfvTotal,
+        encrypted.PaillierTotal,
+        topk.DealtProduct,
+        topk.DealtSeed,
+        topk.SelectionRelay,
+        topk.SharesForAsker,
     }
 )
 OF_CLIENTS: Final[frozenset[type[wire.Message]]] = frozenset(
@@ -71,8 +87,19 @@ OF_CLIENTS: Final[frozenset[type[wire.Message]]] = frozenset(
         federation.Judged,
         federation.Ready,
         federation.Saved,
+        ClearScores,
+        scores.AskScores,
+        crypten.AnswerShares,
+        crypten.JoinGroup,
+        encrypted.BfvScores,
+        encrypted.PaillierScores,
+        topk.SelectionStep,
     }
 )
+EITHER: Final[frozenset[type[wire.Message]]] = frozenset(
+    {Abandon, ClearQueries, federation.LentTable, encrypted.BfvKey, encrypted.PaillierKey, topk.MaskedTable}
+)
+"""Words of either side, and what the server passes on as it is."""
 
 
 def misdirected(kind: type[wire.Message], direction: Literal["received", "sent"]) -> bool:
