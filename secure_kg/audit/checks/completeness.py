@@ -53,7 +53,8 @@ class Completeness(Check):
 
     def observe(self, observation: Observation) -> None:
         self._look_for_stranger(observation)
-        self._round = max(self._round, observation.round)
+        if observation.direction == "sent":  # a client may name any round, and a server, too
+            self._round = max(self._round, min(observation.round, self.config.rounds + 1))
         match observation.message:
             case Welcome(digest=digest):
                 self._digest = digest
@@ -87,7 +88,8 @@ class Completeness(Check):
         """By what the run says of itself; of a run without an end, by the rounds that come after."""
         self._return(*self._since)
         missing, complete = Evidence(), self._summary is not None
-        last = self._summary.rounds if self._summary is not None else max(self._trained, default=0)
+        trained = [number for number in self._trained if number <= self.config.rounds]
+        last = self._summary.rounds if self._summary is not None else max(trained, default=0)
         for number in range(1, last + 1):
             if self._nobody_there(number):
                 continue

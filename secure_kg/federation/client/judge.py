@@ -36,6 +36,7 @@ class Judge:
         worse. In a `resumed` run an earlier session may have had fewer rounds, and its last one an evaluation.
         """
         settings, best = self._plan.settings, self._stopping.best_round
+        done = min(done, settings.rounds)  # a server may name any round
         since = sum(self._plan.evaluation_due(number) for number in range(best + 1, done + 1))
         return done >= settings.rounds or max(since, self._stopping.checks_since_best) + resumed >= settings.patience
 

@@ -37,6 +37,7 @@ def simulated() -> View:
     return sums.view()
 
 
+@pytest.mark.slow  # twenty processes that import torch; the next test has the same requests
 def test_the_form_of_the_view_and_the_dealers_requests() -> None:
     """Requests exactly, one by one, whoever holds what. Other sizes give other requests."""
     job = BatchJob(tuple(TERMS), (some_scores(TERMS[0]), everything(TERMS[1]), some_scores(TERMS[2])))

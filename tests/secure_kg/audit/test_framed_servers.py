@@ -12,6 +12,7 @@ from protocols.foundation import wire
 from protocols.holders.interface import PURPOSE as HOLDERS
 from protocols.session.conversation import Abandon, Back, LeaveOut
 from protocols.sums.secagg.messages import AdvertiseKeys, EncryptedShares, KeyDirectory, ShareKeys, UnmaskShares
+from secure_kg.audit.checks.completeness import Completeness
 from secure_kg.audit.checks.keys import Keys
 from secure_kg.audit.view.attending import Attending
 from secure_kg.audit.view.directions import EITHER, OF_CLIENTS, OF_SERVERS, misdirected
@@ -201,3 +202,15 @@ def test_a_check_that_fails_is_a_finding_and_the_others_go_on(
     others = [{one.id: one.status for one in audit.checks if one.id != Keys.id} for audit in (clean, found)]
     assert others[0] == others[1]
     assert "failed on this record" in next(one.looked_at for one in found.checks if one.id == Keys.id)
+
+
+def test_a_round_that_is_far_away_costs_an_audit_nothing() -> None:
+    """Neither a client's nor a server's: checks that count rounds would else count four thousand million."""
+    far, config = 2**32 - 1, audited_config(CLIENTS)
+    check = Completeness(config, CLIENTS, None)
+    check.observe(Observation(0, 0, "sent", 1, 1, "", TrainRound(), 0, b""))
+    check.observe(Observation(1, 0, "sent", 2, 1, "", LeaveOut(), 0, b""))
+    check.observe(Observation(2, 0, "received", 2, far, "", Back(), 0, b""))
+    check.observe(Observation(3, 0, "sent", 1, far, "", TrainRound(), 0, b""))
+    assert check.findings()
+    assert check.seen == 2

@@ -71,6 +71,7 @@ def sent(path: Path, kind: type[Any]) -> list[Observation]:
     return [one for one in last if isinstance(one.message, kind) and one.direction == "sent"]
 
 
+@pytest.mark.slow  # rests on a grace of one second, which a busy machine does not keep
 def test_a_client_that_needs_its_table_twice_in_a_round_gets_the_second_from_another_lender(tmp_path: Path) -> None:
     """Two clients miss a checkpoint, are lent the table when they return, and drop out in that very round.
 

@@ -39,10 +39,14 @@ NAMES = [
 QUIET = Teller(quiet=True)
 
 
+IN_EVERY_RUN = {"scores-masked", "scores-topk-client"}
+"""A view of the server and one of clients. The others take minutes: `make test-all` has them."""
+
+
 def if_installed(name: str, *given: Any) -> Any:
     """A case, left out where its packages are missing. Where a client is a process, it takes its time."""
     marks = [] if name in available() else [pytest.mark.skip(reason="packages of an extra are not installed")]
-    marks += [pytest.mark.slow] if name in CRYPTEN_PROTOCOLS else []
+    marks += [] if name in IN_EVERY_RUN else [pytest.mark.slow]
     return pytest.param(*(given or (name,)), marks=marks)
 
 
