@@ -1,14 +1,48 @@
 """One thread per test process, as in every rank of a job, and two processes per core: many tests wait for others."""
 
 import os
+import re
 
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 _MOST_PROCESSES = 8
+_REPETITIONS = re.compile(
+    "|".join(
+        (
+            # Of each kind of case below, `make test` runs some; `make test-all` runs every one of them.
+            r"test_comes_out_as_promised\[[a-z]*[aeiou]-",
+            r"test_comes_out_as_promised\[[b-z]*s-",
+            r"test_if_idle_clients_had_another_commitment",
+            r"test_no_protocol_is_told_from_its_simulation\[(cheated-|psu-names|holders)",
+            r"test_every_broken_variant_is_told_from_the_simulation\[(psu|holders|secret)",
+            r"test_a_mistake_gets_one_line\[\d-options(1?[13579])\D",
+            r"test_a_leaky_split_is_trained_on_only_if_asked_for",
+            r"test_real_runs_go_on_and_are_not_run_twice",
+            r"test_a_folder_and_json_to_standard_output",
+            r"test_up_to_four_signing_clients_fall_silent_in_every_way\[n=4, t=3, m=3",
+            r"test_a_run_that_broke_off_and_went_on_without_one_client\[secret",
+            r"test_clients_that_are_slow_and_come_back\[secret",
+            r"test_a_round_in_which_all_drawn_clients_are_slow\[secret",
+            r"test_an_honest_job_that_is_resumed_without_a_client_is_not_accused\[secret",
+            r"test_test_results_of_the_same_models_are_not_opened_over_other_clients\[secret",
+            r"test_a_client_that_dies_at_any_message_costs_that_client_only\[\d*[13579]\]",
+            r"test_a_run_in_which_a_client_dies_is_audited\[\d*[13579]\]",
+        )
+    )
+)
+"""Cases that repeat, for another protocol, moment or option, what `make test` checks as well."""
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Half of the time of `mpirun` jobs and of slow clients is waiting: with a process per core, cores stand idle."""
     return min(_MOST_PROCESSES, 2 * len(os.sched_getaffinity(0)))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark repetitions slow, in one place: which of them fit into `make test` depends on how long it takes in all."""
+    for item in items:
+        if _REPETITIONS.search(item.name):
+            item.add_marker(pytest.mark.slow)
