@@ -50,7 +50,7 @@ tables: setup
 demo: setup
 	$(BIN)/python -m launch.fedr_secagg
 
-# Two processes per core, eight at most (tests/conftest.py): many tests wait for deadlines and for jobs. A process that
+# Three processes on two cores, eight at most (tests/conftest.py): many tests wait for deadlines and jobs. A process that
 # has nothing left takes tests from the end of another's list, so that tests of one module mostly stay together.
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
 
