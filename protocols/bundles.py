@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from protocols.alignment.interface import Positions, Union
+from protocols.foundation import wire
 from protocols.foundation.disclosure import Disclosure
 from protocols.foundation.errors import UnknownProtocol
 from protocols.foundation.identifiers import PartyId
@@ -25,6 +26,8 @@ from protocols.sums.secagg.keys import ClientKeys, ServerKeys
 from protocols.sums.secagg.params import ThreatModel
 from protocols.sums.terms import Layout, SumTerms
 from protocols.sums.totals import SumTotal
+
+M = TypeVar("M", bound=wire.Message)
 
 Result: TypeAlias = Collected | SumTotal
 """What the server gets of a sum: the numbers, or something for the clients to read."""
@@ -93,6 +96,13 @@ class AlignmentTerms:
     """Whether the server is told the names of the union afterwards."""
 
 
+class SaidNext(Protocol):
+    """The record of a session, for an audit."""
+
+    def __call__(self, kind: type[M]) -> M | None:
+        """What the server said next, if it is a message of this type."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alignment:
     """How clients find out which of their rows are the same."""
@@ -106,6 +116,9 @@ class Alignment:
     """Whether the server reads every client's names."""
     needs_keys: bool
     disclosure: Disclosure
+    serve_again: Callable[[ServerSession, ServerKeys | None, AlignmentTerms, SaidNext], Union] | None = None
+    """The server's side for an audit: its free choices are those of the record, where the protocol allows them. None:
+    the server has no choice."""
     revealing: Disclosure | None = None
     """What telling the server the names adds; None: it cannot be asked for."""
 

@@ -12,7 +12,7 @@ from protocols.alignment.interface import Positions, Union
 from protocols.alignment.plain import PLAIN_UNION
 from protocols.alignment.psu import names as union_names
 from protocols.alignment.psu import union as private_union
-from protocols.alignment.psu.attempts import UnionTerms
+from protocols.alignment.psu.attempts import UnionPlaces, UnionTerms
 from protocols.alignment.psu.disclosure import PRIVATE_UNION, UNION_NAMES
 from protocols.bundles import (
     Aggregation,
@@ -21,6 +21,7 @@ from protocols.bundles import (
     AskerReads,
     HolderCount,
     Registry,
+    SaidNext,
     ScoreBackend,
     ServerReads,
 )
@@ -148,11 +149,23 @@ def _serve_privately(session: ServerSession, keys: ServerKeys | None, terms: Ali
     return private_union.serve(session, _needed(keys), UnionTerms(terms.clients, terms.bound))
 
 
+def _serve_privately_again(
+    session: ServerSession, keys: ServerKeys | None, terms: AlignmentTerms, said: SaidNext
+) -> Union:
+    return private_union.serve(
+        session,
+        _needed(keys),
+        UnionTerms(terms.clients, terms.bound),
+        lambda total, attempt: private_union.answer_again(total, attempt, said(UnionPlaces)),
+    )
+
+
 ALIGNMENTS.register(
     Alignment(
         name="psu",
         join=_join_privately,
         serve=_serve_privately,
+        serve_again=_serve_privately_again,
         server_reads_names=False,
         needs_keys=True,
         disclosure=PRIVATE_UNION,

@@ -19,8 +19,9 @@ from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import LeftOut
 from protocols.foundation.identifiers import SERVER, SETUP, PartyId, RoundId
 from protocols.session.conversation import Abandon, Abort, Conversation, LeaveOut
-from protocols.session.messages import ChannelDirectory
-from protocols.sums.secagg.messages import AdvertiseKeys, KeyDirectory, Survivors
+from protocols.session.messages import AdvertiseChannel, ChannelDirectory
+from protocols.sums.plain import ClearInput
+from protocols.sums.secagg.messages import PEERS_BYTES, AdvertiseKeys, KeyDirectory, MaskedInput, Survivors
 from protocols.sums.totals import SumTotal
 from secure_kg.audit.audit import audit
 from secure_kg.audit.view.read import open_run
@@ -121,6 +122,103 @@ def as_dropout(path: Path, back: bool = True) -> Played:
     with substituted(FederationClient, "_train", train):
         stage.perform(Cheat())
     return _played(stage)
+
+
+def in_set_up(path: Path) -> Played:
+    """It refuses a sum of the set-up that has not begun, right after its channel key."""
+    stage = Stage(path, stage_config())
+    word = Abandon("union vote", "no")
+    with _after(lambda message, _: isinstance(message, AdvertiseChannel), lambda talk: talk(word, SETUP)):
+        stage.perform(Cheat())
+    return _played(stage)
+
+
+def _is_rows(message: wire.Message, round_id: RoundId) -> bool:
+    return isinstance(message, MaskedInput) and message.purpose == "rows" and round_id == _IN_ROUND
+
+
+def by_second_input(path: Path) -> Played:
+    stage, sent = Stage(path, stage_config()), list[MaskedInput]()
+
+    def keep(message: wire.Message, round_id: RoundId) -> bool:
+        if isinstance(message, MaskedInput) and _is_rows(message, round_id):
+            sent.append(message)
+        return _is_rows(message, round_id)
+
+    with _after(keep, lambda talk: talk(sent[-1], RoundId(_IN_ROUND))):
+        stage.perform(Cheat())
+    return _accused(stage)
+
+
+def by_other_ring(path: Path) -> Played:
+    stage = Stage(path, stage_config())
+    with _instead(_is_rows, MaskedInput("rows", np.zeros(4, dtype="<u8"), bytes(PEERS_BYTES))):
+        stage.perform(Cheat())
+    return _accused(stage)
+
+
+def by_noise(path: Path) -> Played:
+    """Bytes that no party can read, in place of its input."""
+    stage, honest = Stage(path, stage_config()), Conversation.send
+
+    def send(self: Conversation, to: PartyId, message: wire.Message, round_id: RoundId) -> None:
+        if _is_rows(message, round_id) and self.transport.party == COLLUDER:
+            self.transport.send(to, os.urandom(100))
+        else:
+            honest(self, to, message, round_id)
+
+    with substituted(Conversation, "send", send):
+        stage.perform(Cheat())
+    return _accused(stage)
+
+
+def by_short_input(path: Path) -> Played:
+    settings = {"aggregation": "plain", "adversary": "semi-honest"}
+    stage = Stage(path, stage_config(**settings))
+
+    def rows(message: wire.Message, round_id: RoundId) -> bool:
+        return isinstance(message, ClearInput) and message.purpose == "rows" and round_id == _IN_ROUND
+
+    with _instead(rows, ClearInput("rows", np.zeros(3, dtype="<u4"))):
+        stage.perform(Cheat())
+    return _accused(stage)
+
+
+@contextmanager
+def _after(
+    when: Callable[[wire.Message, RoundId], bool],
+    then: Callable[[Callable[[wire.Message, RoundId], None]], None],
+) -> Iterator[None]:
+    """The colluder is honest, and says more `when` it has sent a message."""
+    honest = Conversation.send
+
+    def send(self: Conversation, to: PartyId, message: wire.Message, round_id: RoundId) -> None:
+        honest(self, to, message, round_id)
+        if self.transport.party == COLLUDER and when(message, round_id):
+            then(lambda word, number: honest(self, to, word, number))
+
+    with substituted(Conversation, "send", send):
+        yield
+
+
+@contextmanager
+def _instead(when: Callable[[wire.Message, RoundId], bool], other: wire.Message) -> Iterator[None]:
+    """The colluder is honest but for some messages."""
+    honest = Conversation.send
+
+    def send(self: Conversation, to: PartyId, message: wire.Message, round_id: RoundId) -> None:
+        changed = self.transport.party == COLLUDER and when(message, round_id)
+        honest(self, to, other if changed else message, round_id)
+
+    with substituted(Conversation, "send", send):
+        yield
+
+
+def _accused(stage: Stage) -> Played:
+    """Its success: a high finding, but for those of sums in clear. The job ends: any client can have that."""
+    told = audit(open_run(stage.run), stage.run / "clients", stage.directory)
+    high = [one.id for one in told.findings if one.severity == "high" and not one.id.startswith("clear-")]
+    return Played(stage, bool(high), {"accused_of": high, "ended": stage.last.server_error})
 
 
 def _played(stage: Stage) -> Played:

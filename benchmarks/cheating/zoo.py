@@ -43,6 +43,7 @@ _ENTRIES: Final = (
     *between_sums.of_training(),
     *between_sums.of_duties(),
     *between_sums.of_early_words(),
+    *between_sums.of_first_answers(),
     *between_sums.of_framing(),
     *between_sums.of_results(),
     *between_sums.of_beginnings(),

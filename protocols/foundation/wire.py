@@ -227,6 +227,13 @@ def decode(frame: Frame, *, session: SessionId, max_bytes: int = MAX_FRAME_BYTES
     return Envelope(session=session, round=RoundId(round_id), message=payload)
 
 
+def kind_of(frame: Frame) -> type[Message] | None:
+    """The type of message that the header of a frame names, unread; None if it names none."""
+    if len(frame) < HEADER.size:
+        return None
+    return _KINDS.get(HEADER.unpack_from(frame)[2])
+
+
 def _decoder(message_type: type[Message]) -> "msgspec.msgpack.Decoder[Message]":
     if message_type not in _DECODERS:
         _DECODERS[message_type] = msgspec.msgpack.Decoder(

@@ -174,7 +174,7 @@ class Conversation:
             envelope = self._open(sender, frame)
             if envelope.round >= round_at_least:
                 return envelope.round, envelope.message
-            self.late_messages += 1
+            self._pass_over()
             late += deadline.expired
             if late >= _MOST_AT_ONCE:
                 raise DeadlineExpired(f"no message from {party_names([sender])} in time")
@@ -244,7 +244,7 @@ class Conversation:
                 return False
             if isinstance(envelope.message, Back):
                 return True
-            self.late_messages += 1
+            self._pass_over()
         return False
 
     def gather_all(
@@ -273,7 +273,7 @@ class Conversation:
             if envelope.round < round_id or (
                 envelope.round == round_id and self._is_left_over(message, round_id, purpose)
             ):
-                self.late_messages += 1
+                self._pass_over()
                 if isinstance(message, Abandon) and sender == SERVER and envelope.round == round_id:
                     self._note_abandoned(round_id, message.purpose)
                 # What is here already counts after the deadline too, but one that sends without end must not keep us.
@@ -293,6 +293,11 @@ class Conversation:
                 )
             return sender, message
         raise DeadlineExpired(f"no message from {party_names(senders)} in time")
+
+    def _pass_over(self) -> None:
+        """The last message counts for nothing."""
+        self.late_messages += 1
+        self.transport.passed_over()
 
     def _note_abandoned(self, round_id: RoundId, purpose: str) -> None:
         """Of this round alone, and of sums that have begun here: one that is to come cannot be over."""

@@ -4,11 +4,12 @@ Subclasses move bytes (`_post`, `_take`); counting, labelling, tapping and timin
 A transport object belongs to one party and one thread.
 """
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import DeadlineExpired, PeerMisbehaved
@@ -16,6 +17,8 @@ from protocols.foundation.identifiers import SETUP, PartyId, RoundId
 from protocols.foundation.wire import MAX_FRAME_BYTES, Frame
 from protocols.transport.tap import Recorder
 from protocols.transport.traffic import Direction, Traffic, TrafficKey
+
+_PAUSE_SECONDS: Final = 0.05
 
 
 class Transport(ABC):
@@ -81,6 +84,16 @@ class Transport(ABC):
             answers[sender] = frame
             missing.discard(sender)
         return answers
+
+    def pause(self, deadline: Deadline) -> bool:
+        """Wait a little before looking again for what nobody has sent yet. False once the deadline has passed."""
+        if deadline.expired:
+            return False
+        time.sleep(min(_PAUSE_SECONDS, deadline.remaining()))
+        return True
+
+    def passed_over(self) -> None:  # noqa: B027  only an audit needs to know
+        """Called by whoever reads here if the frame received last counted for nothing: it came too late."""
 
     def busy(self, to: PartyId) -> bool:
         """Whether `to` has not taken an earlier message yet, so that another one would have to wait."""

@@ -1,6 +1,6 @@
 """One audit: every transcript of a run goes by once, and everybody who has a question looks on."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Final
 from protocols.foundation.identifiers import PartyId
 from secure_kg.attacks.result import AttackResult
 from secure_kg.audit.checks.abandoned_sums import AbandonedSums
+from secure_kg.audit.checks.as_programmed import AsProgrammed
 from secure_kg.audit.checks.completeness import Completeness
 from secure_kg.audit.checks.evaluations import Evaluations
 from secure_kg.audit.checks.few_holders import FewHolders
@@ -36,6 +37,7 @@ from secure_kg.audit.guard import Guard
 from secure_kg.audit.ledger import Ledger
 from secure_kg.audit.records.parts import AuditedSettings, Verdict
 from secure_kg.audit.records.report import AuditReport
+from secure_kg.audit.replay.again import SessionAgain, run_again
 from secure_kg.audit.sums_seen import SumsSeen
 from secure_kg.audit.view.attending import Attending
 from secure_kg.audit.view.declarations import may_learn
@@ -47,6 +49,7 @@ from secure_kg.audit.view.opening import OpenedSum, Opening
 from secure_kg.audit.view.read import AuditedRun, Observation
 from secure_kg.audit.view.receipts import load_receipts
 from secure_kg.federation.plan.run_plan import RunPlan
+from secure_kg.federation.plan.settings import FORMAT
 from secure_kg.runs.alignment_files import load_aligned
 
 VERSION: Final = 1
@@ -103,9 +106,12 @@ class Audit:
         )
 
 
-def checks_for(run: AuditedRun, directory: Mapping[PartyId, bytes] | None) -> list[Check]:
+def checks_for(
+    run: AuditedRun, directory: Mapping[PartyId, bytes] | None, again: Sequence[SessionAgain]
+) -> list[Check]:
     config, clients = run.config, run.clients
     return [
+        AsProgrammed(config, clients, again),
         Completeness(config, clients, run.summary),
         SaidInOrder(config, clients),
         Uniformity(config, clients),
@@ -147,24 +153,30 @@ def audit(
     `receipts`: the folder with the clients' folders, if the auditor has them; `directory`: their pinned identities.
     `progress` is told how many messages have gone by, `when_opened` of every sum, as the server could read it.
     """
-    ledger, flow, sums = Ledger(run.config), Flow(), SumsSeen(run.config, run.clients)
-    checks: list[Check] = [sums, *checks_for(run, directory)]
+    ledger, flow, sums, guard = Ledger(run.config), Flow(), SumsSeen(run.config, run.clients), Guard()
+    again = _again(run, guard, progress)
+    checks: list[Check] = [sums, *checks_for(run, directory, again)]
     integrity = Integrity(run, load_receipts(run, receipts, directory) if receipts is not None else None)
     plan, aligned = RunPlan(run.config, run.clients), load_aligned(run.path / "server")
     union = aligned.union if aligned is not None else None
-    looking = _Looking(checks, ledger, when_opened)
+    looking = _Looking(checks, ledger, when_opened, guard)
     for number, recording in enumerate(run.recordings, start=1):
-        opening, attending = Opening(run.config, run.clients, union, directory), Attending(plan)
+        known = again[number - 1] if number <= len(again) else None
+        opening = Opening(run.config, run.clients, union, directory, known=known)
+        attending = Attending(plan, known)
         looking.begin_session(f"sums of session {number}")
         for observation in recording:
             integrity.observe(observation)
             flow.observe(observation)
-            looking.observe(observation, opening, heard=attending.takes(observation))
+            if known is None or observation.index != known.refused:  # which is for the ledger alone
+                looking.observe(observation, opening, heard=attending.takes(observation))
+            else:
+                looking.refuse(observation)
             attending.observe(observation)
             progress(flow.messages)
         looking.end_session(opening)
         union = opening.union or union
-        integrity.end_session(recording, last=number == len(run.recordings))
+        integrity.end_session(recording, number == len(run.recordings), known)
     integrity.end_run()
     results = [integrity.result(), *looking.results()]
     found = [*ledger.findings(), *looking.guard.findings()]
@@ -172,13 +184,22 @@ def audit(
     return Audit(run, tuple(worst_first(findings)), tuple(results), ledger, sums, flow)
 
 
+def _again(run: AuditedRun, guard: Guard, progress: Callable[[int], None]) -> list[SessionAgain]:
+    """What the server's program does with the record. Of earlier versions there is no program here."""
+    if run.config.format != FORMAT:
+        return []
+    return guard.ask(AsProgrammed.id, partial(run_again, run, progress), list[SessionAgain]())
+
+
 class _Looking:
     """All checks, each by itself: one that fails takes no other along."""
 
-    def __init__(self, checks: list[Check], ledger: Ledger, when_opened: Callable[[OpenedSum], None]) -> None:
+    def __init__(
+        self, checks: list[Check], ledger: Ledger, when_opened: Callable[[OpenedSum], None], guard: Guard
+    ) -> None:
         self._checks, self._ledger, self._when_opened = checks, ledger, when_opened
         self._sums = ""
-        self.guard = Guard()
+        self.guard = guard
 
     def begin_session(self, sums: str) -> None:
         """`sums`: what those of the session are called."""
@@ -195,6 +216,10 @@ class _Looking:
             self._tell(total)
         for check in self._checks:
             ask(check.id, partial(check.observe if heard else check.ignored, observation), None)
+
+    def refuse(self, observation: Observation) -> None:
+        """A message for which the server has ended the session. It is in nothing that was summed or sent."""
+        self.guard.ask("ledger", partial(self._ledger.observe, observation, heard=False), None)
 
     def end_session(self, opening: Opening) -> None:
         for total in self.guard.ask(self._sums, opening.end, list[OpenedSum]()):

@@ -1,6 +1,7 @@
 """Under `--transcript`: the server's record of what it saw, and the clients' receipts, by which it can be checked.
 
 transcript-S.bin        in the run's folder, by the server: every frame it received and sent in session S
+settings-S.toml         in the run's folder, by the server: the settings of session S
 receipt-S.jsonl         in each client's folder: the hashes of the frames it sent and received (`session.receipts`)
 
 When a line of a receipt is written is the client's own rule, not the server's: after the keys of a session, after every
@@ -32,6 +33,10 @@ def session_name(session: SessionId) -> str:
 
 def transcript_path(run: Path, session: SessionId) -> Path:
     return run / f"transcript-{session_name(session)}.bin"
+
+
+def settings_path(run: Path, session: SessionId) -> Path:
+    return run / f"settings-{session_name(session)}.toml"
 
 
 def receipt_path(client_folder: Path, session: SessionId) -> Path:

@@ -13,8 +13,9 @@ clients/K/                      what client K keeps to itself: its checkpoints, 
                                 alignment.safetensors; under secret sums federation.json(l), which only it can read
 pool/                           under --strategy entire: checkpoints and model of the one trainer; clients/K then has
                                 client K's result and its rows of that model
-transcript-S.bin                what the server saw in session S, if asked for; clients/K/receipt-S.jsonl is then client
-                                K's own record of the hashes of what passed, appended to as the session goes on
+transcript-S.bin                what the server saw in session S, if asked for; settings-S.toml are its settings in that
+                                session, and clients/K/receipt-S.jsonl is client K's own record of the hashes of what
+                                passed, appended to as the session goes on
 lock                            held while a job runs here
 """
 
@@ -119,7 +120,8 @@ class RunFolder:
         """Whether a job has done no more here than to begin."""
         files = [path.relative_to(self.path) for path in self.path.rglob("*") if not path.is_dir()]
         own = ("pid", "state.key", "run.id")
-        begun = ("config.toml", LOCK, "transcript-*.bin", *(f"{folder}/{name}" for folder in _OWN for name in own))
+        record = ("transcript-*.bin", "settings-*.toml")
+        begun = ("config.toml", LOCK, *record, *(f"{folder}/{name}" for folder in _OWN for name in own))
         return all(any(path.match(pattern) for pattern in begun) for path in files)
 
     @property

@@ -121,5 +121,9 @@ def audited(run: Path, directory: Mapping[PartyId, bytes] | None = None) -> Audi
     return found
 
 
+NET = "not-as-programmed"
+"""What an audit finds of every server that has said what its program does not say."""
+
+
 def ids(found: Audit, *severities: str) -> set[str]:
     return {one.id for one in found.findings if not severities or one.severity in severities}

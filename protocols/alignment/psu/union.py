@@ -6,16 +6,17 @@ answer to all of them. Then the clients vote on the answer (`vote`): whatever a 
 on its own names is told to nobody, and either all go on or all stop in the same words.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from itertools import count
+from typing import TypeAlias
 
 import numpy as np
 
 from protocols.alignment.interface import Positions, Union
 from protocols.alignment.psu.attempts import Attempt, UnionPlaces, UnionTerms, union_places_bytes
 from protocols.alignment.psu.layout import TableLayout
-from protocols.alignment.psu.places import places_of
-from protocols.alignment.psu.table import PeelFailed, peel_in_rounds, write
+from protocols.alignment.psu.places import places_of, positions_in
+from protocols.alignment.psu.table import Peeled, PeelFailed, peel_in_rounds, write
 from protocols.alignment.psu.tags import tags_of
 from protocols.alignment.psu.vote import count_votes, vote
 from protocols.foundation import wire
@@ -27,6 +28,8 @@ from protocols.session.server_session import ServerSession
 from protocols.sums.secagg.keys import ClientKeys, ServerKeys
 
 STEP = "union places"
+AnswerTo: TypeAlias = Callable[[GroupVector, Attempt], UnionPlaces]
+"""The answer to a sum of tables."""
 
 
 def join(
@@ -72,10 +75,10 @@ def _table(tags: FieldArray, layout: TableLayout) -> FieldArray:
     return write(tags, layout, wire.array_in_frame(layout.entries, PrimeField().dtype))
 
 
-def serve(session: ServerSession, keys: ServerKeys, terms: UnionTerms) -> Union:
+def serve(session: ServerSession, keys: ServerKeys, terms: UnionTerms, answer_to: AnswerTo | None = None) -> Union:
     """The server's side: the union of those whose tables are in the sum.
 
-    How the vote ends it hears from the clients.
+    How the vote ends it hears from the clients. `answer_to`: None: answers with places that are drawn afresh.
     """
     vectors = keys.vectors
     for number in count():
@@ -83,7 +86,7 @@ def serve(session: ServerSession, keys: ServerKeys, terms: UnionTerms) -> Union:
         of_tables = attempt.terms(terms.participants)
         vectors.prepare(session, of_tables)
         total = vectors.collect(session, of_tables)
-        answer = answer_of(total.vector, attempt)
+        answer = (answer_to or answer_of)(total.vector, attempt)
         with session.phase(SETUP, STEP):
             session.broadcast(total.contributors, answer, SETUP, STEP)
         if answer.size:
@@ -96,9 +99,26 @@ def serve(session: ServerSession, keys: ServerKeys, terms: UnionTerms) -> Union:
 def answer_of(total: GroupVector, attempt: Attempt) -> UnionPlaces:
     """What clients are sent for a sum of tables. Tags and weights go no further than this."""
     try:
-        peeled = peel_in_rounds(total.astype(np.uint64, copy=False), attempt.layout)
-        if not peeled.size:
-            raise PeerMisbehaved("no client has any name to align")
+        peeled = _peeled(total, attempt)
         return UnionPlaces(attempt.purpose, peeled.size, places_of(peeled, attempt.layout))
     except PeelFailed:
         return attempt.again()
+
+
+def answer_again(total: GroupVector, attempt: Attempt, said: UnionPlaces | None) -> UnionPlaces:
+    """For an audit: the answer `said` if a server may give it to this sum of tables, and one of its own otherwise."""
+    own = answer_of(total, attempt)
+    if said is None or (said.purpose, said.size, len(said.places)) != (own.purpose, own.size, len(own.places)):
+        return own
+    if not own.size:
+        return own
+    tags, _ = _peeled(total, attempt).in_order()
+    positions = positions_in(said.places, said.size, tags, attempt.layout)
+    return said if len(np.unique(positions)) == len(tags) else own
+
+
+def _peeled(total: GroupVector, attempt: Attempt) -> Peeled:
+    peeled = peel_in_rounds(total.astype(np.uint64, copy=False), attempt.layout)
+    if not peeled.size:
+        raise PeerMisbehaved("no client has any name to align")
+    return peeled

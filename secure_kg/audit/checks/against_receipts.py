@@ -1,6 +1,6 @@
 """The transcripts of a run against the receipts of its clients: what the server shows must be what they saw."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from protocols.foundation.identifiers import SessionId
@@ -55,13 +55,17 @@ class _Session:
         """To how many requests a client has answered after so many frames."""
         return len({*self._requests.get(client, [])[frames:]} - {None})
 
-    def why_unread(self, client: int) -> str:
-        """Why an honest server would not have read the last messages of a client; empty if it would have."""
+    def why_unread(self, client: int, absent: Collection[int] | None) -> str:
+        """Why an honest server would not have read the last messages of a client; empty if it would have.
+
+        `absent`: whom the server's program has lost by the end; None: not known.
+        """
         if client in self._left_out:
             return "the server had left the client out"
         if self._ended_early:
             return "the server ended the session early, and said so"
-        if not all(self._goodbyes):  # one that could not be told that it was left out, because it took nothing more
+        # One that could not be told that it was left out, because it took nothing more.
+        if not all(self._goodbyes) and (absent is None or client in absent):
             return "a client was missing at the end, as the goodbye says"
         return ""
 
@@ -86,8 +90,8 @@ class AgainstReceipts:
     def observe(self, observation: Observation) -> None:
         self._session.observe(observation)
 
-    def end_session(self, recording: Recording) -> None:
-        """After a whole pass over `recording`."""
+    def end_session(self, recording: Recording, absent: Collection[int] | None = None) -> None:
+        """After a whole pass over `recording`. `absent`: whom the server had lost by its end; None: not known."""
         session, self._session = self._session, _Session()
         if self._receipts is None:
             return
@@ -100,7 +104,7 @@ class AgainstReceipts:
         lacking = [len(one.received) - len(session.hashes.get((one.head.client, "sent"), [])) for one in of_it]
         killed = recording.seal is None and recording.damage is None and sum(max(0, count) for count in lacking) == 1
         for receipt in of_it:
-            self._compare(recording, session, receipt, killed)
+            self._compare(recording, session, receipt, killed, absent)
 
     def end_run(self) -> None:
         """After the last transcript: what is left is of sessions that the server does not show."""
@@ -115,7 +119,14 @@ class AgainstReceipts:
                 told += ", under other settings than those of config.toml"
             (self._missing if max(sent, received) > _GREETING else self._greeted).add(told)
 
-    def _compare(self, recording: Recording, session: _Session, receipt: KeptReceipt, killed: bool) -> None:
+    def _compare(
+        self,
+        recording: Recording,
+        session: _Session,
+        receipt: KeptReceipt,
+        killed: bool,
+        absent: Collection[int] | None,
+    ) -> None:
         name, number = recording.path.name, receipt.head.client
         sent, got = receipt.sent, receipt.received
         received = session.hashes.get((number, "received"), [])
@@ -132,9 +143,8 @@ class AgainstReceipts:
             else:
                 self._differs.add(line)
         if (count := len(sent) - len(received)) > 0:
-            self._not_read(
-                f"{name} lacks {counted(count, 'frame')} that client {number} sent", recording, session, number
-            )
+            line = f"{name} lacks {counted(count, 'frame')} that client {number} sent"
+            self._not_read(line, recording, session, session.why_unread(number, absent))
         if not receipt.final:
             self._end_early(name, session, receipt, len(told))
             return
@@ -153,10 +163,10 @@ class AgainstReceipts:
         else:
             self._unfinished.add(line + (f", and {name} has {told} to it" if told > got else ""))
 
-    def _not_read(self, line: str, recording: Recording, session: _Session, number: int) -> None:
+    def _not_read(self, line: str, recording: Recording, session: _Session, why: str) -> None:
         if recording.seal is None and recording.damage is None:
             self._cut_off.add(f"{line}: the transcript has no end, so the server was ended by force")
-        elif why := session.why_unread(number):
+        elif why:
             self._cut_off.add(f"{line}: {why}")
         elif not session.over:
             self._unread.add(f"{line}: the session broke off, and nobody was told why")

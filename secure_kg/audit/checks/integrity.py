@@ -1,6 +1,7 @@
 """Is the transcript what was recorded, whole, and what the clients saw? Everything else rests on this."""
 
 from secure_kg.audit.checks.against_receipts import AgainstReceipts
+from secure_kg.audit.replay.again import SessionAgain
 from secure_kg.audit.view.findings import CheckResult, Evidence, Finding
 from secure_kg.audit.view.read import AuditedRun, Observation, Recording
 from secure_kg.audit.view.receipts import Receipts
@@ -24,15 +25,18 @@ class Integrity:
         self._frames += 1
         self._receipts.observe(observation)
 
-    def end_session(self, recording: Recording, last: bool) -> None:
-        """After a whole pass over `recording`. `last`: the run has no later session."""
+    def end_session(self, recording: Recording, last: bool, again: SessionAgain | None = None) -> None:
+        """After a whole pass over `recording`. `last`: the run has no later session.
+
+        `again`: what the server's program makes of it; None: not known.
+        """
         name = recording.path.name
         if recording.damage is not None:
             self._damaged.add(recording.damage)
         elif recording.seal is None:
             self._unfinished.add(f"{name} has no end")
         self._compare_with_summary(recording, last)
-        self._receipts.end_session(recording)
+        self._receipts.end_session(recording, again.absent if again is not None else None)
 
     def end_run(self) -> None:
         """After the last session that has a transcript."""

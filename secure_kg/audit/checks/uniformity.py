@@ -57,7 +57,7 @@ class Uniformity(Check):
             del self._current[old]
         others = self._current.setdefault(key, {})
         for party, vector in others.items():
-            if len(others) * (len(others) - 1) // 2 <= _MOST_PAIRS:
+            if party != observation.peer and len(others) * (len(others) - 1) // 2 <= _MOST_PAIRS:
                 self._compare(message.vector, vector, f"clients {party} and {observation.peer}", where, family)
         others[observation.peer] = message.vector
 

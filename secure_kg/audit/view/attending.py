@@ -3,7 +3,8 @@
 A client may send whatever it likes. An honest server drops what is of an earlier round, what comes from a dropout
 before its `Back`, and what is about a sum that is over, or refuses one that is not awaited from this client
 (`protocols.session.conversation`). So none of it is a ground to judge the server on: by `takes` an audit knows what the
-server went by.
+server went by. As far as the server's program explains the record, it is asked. From the first difference on, rules of
+this module decide.
 
 A word of the server ends a sum only if that has begun. One that is called abandoned beforehand, and then goes on, is a
 sum like any other.
@@ -31,7 +32,7 @@ from protocols.sums.secagg.messages import (
 )
 from protocols.sums.totals import SumTotal
 from secure_kg.audit.view.directions import misdirected
-from secure_kg.audit.view.read import Observation
+from secure_kg.audit.view.read import Observation, Unreadable
 from secure_kg.federation.plan.blocks import Block
 from secure_kg.federation.plan.messages import (
     Evaluate,
@@ -63,11 +64,31 @@ class Sums(Protocol):
     def blocks(self) -> Collection[Block]: ...
 
 
+class Known(Protocol):
+    """A session that the server's program has gone through again (`secure_kg.audit.replay`)."""
+
+    @property
+    def explained(self) -> int:
+        """How many messages it has gone through."""
+
+    @property
+    def passed(self) -> Collection[int]:
+        """Numbers of those that it has received and did not go by."""
+
+    @property
+    def refused(self) -> int | None:
+        """The number of a client's message for which it ended the session."""
+
+
 class Attending:
     """One session. What comes from a client that is left out counts for nothing until it says that it is back."""
 
-    def __init__(self, plan: "RunPlan | Sums") -> None:
-        """`plan`: of a training run, or of any other session. Which answers are due is known of the former only."""
+    def __init__(self, plan: "RunPlan | Sums", known: "Known | None" = None) -> None:
+        """`plan`: of a training run, or of any other session. Which answers are due is known of the former only.
+
+        `known`: what the server's program went by, as far as it went the way of the record.
+        """
+        self._known = known
         self._plan = plan if isinstance(plan, RunPlan) else None
         self._counted = frozenset(block.purpose for block in plan.blocks if block.aligned)
         self._round = 0
@@ -89,7 +110,9 @@ class Attending:
     def takes(self, observation: Observation) -> bool:
         """Whether an honest server says this, or goes by it. `observe` must come after this."""
         message, peer, number = observation.message, observation.peer, observation.round
-        if misdirected(type(message), observation.direction):
+        if self._known is not None and observation.index < self._known.explained:
+            return observation.index not in self._known.passed
+        if isinstance(message, Unreadable) or misdirected(type(message), observation.direction):
             return False
         if observation.direction == "sent" or isinstance(message, Failed):
             return True

@@ -31,7 +31,7 @@ from protocols.sums.secagg.messages import (
 from protocols.sums.secagg.params import SumParameters
 from protocols.sums.secagg.replay import RecordedSum, Withheld, open_again, withheld
 from protocols.sums.secagg.terms import Advert, BoundTerms
-from secure_kg.audit.view.attending import Attending, abandons, goes_on
+from secure_kg.audit.view.attending import Attending, Known, abandons, goes_on
 from secure_kg.audit.view.directions import misdirected
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.blocks import Block
@@ -126,10 +126,12 @@ class Opening:
         union: Union | None = None,
         identities: Mapping[PartyId, bytes] | None = None,
         plan: SumPlan | None = None,
+        known: Known | None = None,
     ) -> None:
         """`union`: of an earlier session of the same run, if this one goes on with its alignment.
 
         `identities`: the clients' pinned ones, to check signatures by. `plan`: None: that of a training run.
+        `known`: what the server's program went by.
         """
         self._config, self._identities = config, identities
         self._plan: SumPlan = plan if plan is not None else RunPlan(config, clients)
@@ -138,7 +140,7 @@ class Opening:
         self._running: dict[Key, _Running] = {}
         self._added: set[Key] = set()
         """Sums in clear that are over: what comes afterwards is late."""
-        self._attending = Attending(self._plan)
+        self._attending = Attending(self._plan, known)
 
     def observe(self, observation: Observation) -> list[OpenedSum]:
         message = observation.message
@@ -178,8 +180,8 @@ class Opening:
             running.late.append((PartyId(observation.peer), observation.message))
 
     def end(self) -> list[OpenedSum]:
-        """Sums that were under way when the record ended."""
-        return [self._finish(key) for key in list(self._running)]
+        """Sums that were under way when the record ended. Of one in clear nobody knows who would have been in it."""
+        return [_unfinished(key, one) if one.clear else self._finish(key) for key, one in list(self._running.items())]
 
     def _settle(self, observation: Observation) -> list[OpenedSum]:
         """Open the sums under way with the answers so far, once the server goes on and awaits no more.
@@ -323,3 +325,7 @@ class Opening:
             except ProtocolError as problem:
                 wrong.append(f"round {terms.sum.round}, {terms.sum.purpose}: {problem}")
         return len(signed), wrong
+
+
+def _unfinished(key: Key, running: _Running) -> OpenedSum:
+    return OpenedSum(*key, frozenset(running.clear), 0, None, problem="the record ends before the sum", finished=False)

@@ -5,6 +5,7 @@ transcript may be larger than memory. Damage does not raise here; it ends the re
 because an audit must report it beside everything that could be read.
 """
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,7 +20,7 @@ from protocols.session import conversation, group_key
 from protocols.sums import plain as plain_sums
 from protocols.sums import totals
 from protocols.sums.secagg import messages as secagg_messages
-from protocols.transport.tap import Seal, Transcript
+from protocols.transport.tap import Seal, Transcript, TranscriptRecord
 from protocols.transport.traffic import Direction
 from secure_kg.federation.plan import messages as federation_messages
 from secure_kg.federation.plan.messages import Hello, Welcome
@@ -43,6 +44,12 @@ _MESSAGE_MODULES = (
 _BEFORE_SESSION = Hello | Welcome | conversation.LeaveOut | conversation.Failed
 """What passes outside a session: greetings, and the end of them for a client that dropped out, or failed, before it
 had its `Welcome`, while others had theirs."""
+
+
+class Unreadable(wire.Message, frozen=True):
+    """In place of what a client has sent that is no message. No honest server goes by it."""
+
+    problem: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +96,7 @@ class Recording:
         transcript, session = Transcript(self.path), self._opened_as
         try:
             for index, record in enumerate(transcript):
-                envelope = _decoded(record.frame, session)
+                envelope = _decoded(record, session)
                 if isinstance(envelope.message, Welcome) and record.direction == "sent":
                     session = SessionId(envelope.message.session)
                 yield Observation(
@@ -123,15 +130,21 @@ def read(transcript: Path) -> Recording:
     return Recording(transcript)
 
 
-def _decoded(frame: bytes, session: SessionId | None) -> wire.Envelope:
-    """Before its session is known, a transcript holds greetings only; later ones are of clients that are behind."""
+def _decoded(record: TranscriptRecord, session: SessionId | None) -> wire.Envelope:
+    """Before its session is known, a transcript holds greetings only; later ones are of clients that are behind.
+
+    A client may send anything. What a server has sent is a message.
+    """
     try:
-        return wire.decode(frame, session=session if session is not None else NO_SESSION)
-    except DecodeError:
-        greeting = wire.decode(frame, session=NO_SESSION)
-        if not isinstance(greeting.message, _BEFORE_SESSION):
+        return wire.decode(record.frame, session=session if session is not None else NO_SESSION)
+    except DecodeError as problem:
+        with contextlib.suppress(DecodeError):
+            greeting = wire.decode(record.frame, session=NO_SESSION)
+            if isinstance(greeting.message, _BEFORE_SESSION):
+                return greeting
+        if record.direction == "sent":
             raise
-        return greeting
+        return wire.Envelope(session or NO_SESSION, record.round, Unreadable(str(problem)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from protocols.alignment.interface import Positions, Union
-from protocols.bundles import AlignmentTerms
+from protocols.bundles import AlignmentTerms, SaidNext
 from protocols.bundles import Result as Result
 from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import HolderClient, HolderServer
@@ -67,6 +67,20 @@ def align_as_server(
     config: RunConfig, session: ServerSession, keys: ServerKeys | None, clients: tuple[PartyId, ...]
 ) -> Union:
     return config.alignment_protocol.serve(session, keys, _terms(config, clients))
+
+
+def align_as_server_again(
+    config: RunConfig,
+    session: ServerSession,
+    keys: ServerKeys | None,
+    clients: tuple[PartyId, ...],
+    said: SaidNext,
+) -> Union:
+    """The same for an audit, by the record of a session."""
+    again = config.alignment_protocol.serve_again
+    if again is None:
+        return align_as_server(config, session, keys, clients)
+    return again(session, keys, _terms(config, clients), said)
 
 
 def _terms(config: RunConfig, clients: tuple[PartyId, ...]) -> AlignmentTerms:

@@ -1,8 +1,8 @@
 """Attendance: clients that miss a deadline are excluded until they send `Back`; the others go on."""
 
-import time
 from collections.abc import Callable, Collection
 
+from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import PeerLost
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.session.conversation import Conversation, LeaveOut
@@ -62,11 +62,10 @@ class Attendance:
 
     def wait_for(self, conversation: Conversation, needed: int, round_id: RoundId, seconds: float) -> bool:
         """Wait until at least `needed` clients are here; False if they do not come."""
-        limit = time.monotonic() + seconds
+        deadline = Deadline.after(seconds)
         while len(self.present) < needed:
-            if time.monotonic() > limit:
+            if not conversation.transport.pause(deadline):
                 return False
-            time.sleep(0.05)
             self.look_for_returned(conversation, round_id)
         return True
 

@@ -17,13 +17,13 @@ from protocols.alignment.interface import Union
 from protocols.alignment.psu import names as union_names
 from protocols.foundation import wire
 from protocols.foundation.errors import ProtocolError, SumAbandoned
-from protocols.foundation.identifiers import SETUP, PartyId, RoundId, new_session
+from protocols.foundation.identifiers import SETUP, PartyId, RoundId
 from protocols.session.patience import Patience
+from protocols.session.server_session import ServerSession
 from protocols.sums.interface import Collected
 from protocols.sums.secagg.keys import ServerKeys
 from protocols.sums.totals import SumTotal
 from protocols.transport.base import Transport
-from protocols.transport.tap import Tap
 from secure_kg.federation.plan import twins
 from secure_kg.federation.plan.early_stopping import EarlyStopping
 from secure_kg.federation.plan.messages import (
@@ -46,6 +46,7 @@ from secure_kg.federation.plan.settings import SETUP_SECONDS, RunConfig
 from secure_kg.federation.server.gathering import Gathering
 from secure_kg.federation.server.ledger import Ledger
 from secure_kg.federation.server.pacing import Turns
+from secure_kg.federation.server.session_record import SessionRecord
 from secure_kg.federation.server.set_up import check_feasible, rows_kept_local, setting
 from secure_kg.federation.server.shared_table import SharedTable
 from secure_kg.federation.server.shared_tables import SharedTables
@@ -54,7 +55,6 @@ from secure_kg.foundation.errors import UserError
 from secure_kg.runs import checkpoint
 from secure_kg.runs.alignment_files import AlignedRun, load_aligned, save_aligned
 from secure_kg.runs.outcome import ServerOutcome
-from secure_kg.runs.recording import seal_record, start_transcript
 from secure_kg.runs.records.checkpoints import ServerCheckpoint
 from secure_kg.runs.records.record import Figures
 from secure_kg.runs.run_folder import RunFolder, write_json
@@ -79,7 +79,7 @@ class FederationServer:
         self._clients = self._plan.clients
         self._stopping = EarlyStopping(config.patience)
         self._keys: ServerKeys | None = None
-        self._tap: Tap | None = None
+        self._record = SessionRecord(config, folder)
         self._best_with = set(self._clients)
         """Clients that were told to keep the best copy, if there is one: test results are of that copy."""
         self._idle: set[PartyId] = set()
@@ -160,15 +160,10 @@ class FederationServer:
     def _greet(self, last: checkpoint.Complete, aligned: AlignedRun | None, patience: Patience) -> None:
         """Open a session with every client; settings that differ between parties end the job before it starts."""
         digest = self._config.digest()
-        session = new_session()
-        if self._config.transcript:
-            self._tap = start_transcript(self._folder.path, session)
-            self._transport.attach(self._tap)
-        people = self._people
+        session, people = self._record.begin(self._transport), self._people
         hellos = people.gather(Hello, "greeting", patience)
-        name = self._folder.path.resolve().name
         union = aligned.union.digest if aligned is not None else b""
-        welcome = Welcome(session, digest, last.round, list(last.saved_by), union, name)
+        welcome = Welcome(session, digest, last.round, list(last.saved_by), union, self._record.run_name)
         people.tell(hellos, welcome)
         people.open_session(session, welcome.binding)
         odd = [party for party in sorted(hellos) if hellos[party].digest != digest]
@@ -188,13 +183,16 @@ class FederationServer:
     def _aligned_anew(self, patience: Patience) -> Union:
         session, keys, clients = self._people.session.with_patience(patience), self._keys, self._clients
         try:
-            union = twins.align_as_server(self._config, session, keys, clients)
+            union = self._unite(session)
             if self._config.reveal_names and keys is not None:
                 names = union_names.learn(session, keys.vectors, clients, union)
                 write_json(self._folder.server / "names.json", {"names": names})
         except SumAbandoned as problem:
             raise UserError(f"the names could not be aligned: {problem}") from None
         return union
+
+    def _unite(self, session: ServerSession) -> Union:
+        return twins.align_as_server(self._config, session, self._keys, self._clients)
 
     def _bring(self, parties: Collection[PartyId], round_id: RoundId) -> None:
         """Send those of `parties` that are present what they lack of the shared blocks."""
@@ -344,5 +342,5 @@ class FederationServer:
             union_size=table.union.size if table is not None else 0,
             rows_kept_local=rows_kept_local(table),
             **ledger.costs(),
-            transcript=seal_record(self._tap, self._tap.seal()) if self._tap is not None else None,
+            transcript=self._record.seal(),
         )

@@ -26,6 +26,7 @@ from secure_kg.federation.server.server import FederationServer
 from secure_kg.federation.server.shared_table import ReadableTable
 from tests.support import federation_in_threads
 from tests.support.audited_runs import (
+    NET,
     after,
     audited,
     audited_config,
@@ -70,7 +71,7 @@ def test_a_table_is_compared_though_a_right_one_follows(secagg_run: Path, tmp_pa
             yield one
 
     found = audited(edited(secagg_run, tmp_path / "run", edit))
-    assert ids(found, "high") == {"false-totals", "different-global-models"}
+    assert ids(found, "high") == {"false-totals", "different-global-models", NET}
     assert "round 2, client 3" in evidence(found, "false-totals")
 
 
@@ -168,7 +169,7 @@ def greeted(**changes: Any) -> Callable[[Observation], Any]:
 
 def test_a_greeting_of_ones_own_is_found(two_sessions: Path, tmp_path: Path) -> None:
     run = edited(two_sessions, tmp_path / "run", replacing(of(Welcome, 2), greeted(rounds_done=2)), session=2)
-    assert ids(audited(run), "high") == {"different-greetings"}
+    assert ids(audited(run), "high") == {"different-greetings", NET}
 
 
 @pytest.mark.parametrize(
@@ -235,7 +236,7 @@ def test_a_false_verdict_is_found(two_sessions: Path, tmp_path: Path, session: i
         lambda one: with_fields(one.message, improved=not one.message.improved),  # type: ignore[attr-defined]
     )
     found = audited(edited(two_sessions, tmp_path / "run", flipped, session))
-    assert ids(found, "high") == {"false-verdict"}
+    assert ids(found, "high") == {"false-verdict", NET}
     assert f"session {session}, round {number}" in evidence(found, "false-verdict")
 
 

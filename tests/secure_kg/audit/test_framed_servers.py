@@ -17,7 +17,7 @@ from secure_kg.audit.checks.keys import Keys
 from secure_kg.audit.view.attending import Attending
 from secure_kg.audit.view.directions import EITHER, OF_CLIENTS, OF_SERVERS, misdirected
 from secure_kg.audit.view.read import Observation
-from secure_kg.federation.plan.messages import Evaluate, Finish, TrainRound
+from secure_kg.federation.plan.messages import Evaluate, Finish, TrainRound, Welcome
 from secure_kg.federation.plan.run_plan import RunPlan
 from tests.support.audited_runs import audited, audited_config, edited, ids
 
@@ -140,8 +140,18 @@ def _changes(message: Observation) -> dict[str, Any]:
 
 
 def test_words_of_a_server_from_a_client_change_no_finding(secagg_run: Path, tmp_path: Path) -> None:
-    words = [seen(word, number=number) for word in framing.words_of_a_server() for number in (1, 3)]
-    found = audited(edited(secagg_run, tmp_path / "run", inserted(*words)))
+    """Under an earlier round, and read where the server awaits something else of this client."""
+    words = [seen(word, number=1) for word in framing.words_of_a_server() if not isinstance(word, Welcome)]
+
+    def edit(observations: Iterable[Observation]) -> Iterator[Observation]:
+        done = False
+        for one in observations:
+            if not done and (one.direction, one.peer, one.round) == ("received", 1, 3):
+                done = True
+                yield from (dataclasses.replace(one, **_changes(word)) for word in words)
+            yield one
+
+    found = audited(edited(secagg_run, tmp_path / "run", edit))
     assert ids(found, "high") == set()
     (dropped,) = (one for one in found.findings if one.id == "frames-ignored")
     assert any("LeaveOut, which only a server says" in line for line in dropped.evidence)

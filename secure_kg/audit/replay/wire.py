@@ -1,0 +1,101 @@
+"""The server's end of the wire as it was: a transport over the record of a session.
+
+What the record does not have is explained as the network's doing, in the only two ways in which an honest server comes
+to go on without a client: it has waited in vain, or its message did not get through. An honest server may also stop at
+any moment, and then says so to everybody whom it can reach (`Abort`).
+"""
+
+from collections.abc import Callable, Collection
+from typing import Final
+
+from protocols.foundation import wire
+from protocols.foundation.deadline import Deadline
+from protocols.foundation.errors import PeerLost, ProtocolError
+from protocols.foundation.identifiers import SERVER, PartyId
+from protocols.session.conversation import Abort
+from protocols.transport.base import Transport, party_names
+from protocols.transport.tap import TranscriptRecord
+from secure_kg.audit.replay.record import Record, same_message
+
+_MOST_IN_VAIN: Final = 200_000
+"""So often the program may ask for what the record does not have next before it is taken not to come to an end."""
+
+
+class RecordEnded(Exception):
+    """The program would go on, and there is nothing more: the job was ended by force, or the record was cut."""
+
+
+class NotExplained(Exception):
+    """The program gets no further."""
+
+
+class RecordedWire(Transport):
+    """`watch` is called before everything that the program does here."""
+
+    def __init__(self, clients: Collection[PartyId], record: Record, watch: Callable[[int], None]) -> None:
+        super().__init__(SERVER, clients)
+        self._events, self._watch = record, watch
+        self._in_vain = self._looked = 0
+        self.last: int | None = None
+        """The number of the frame received last."""
+        self.passed: set[int] = set()
+        """Numbers of frames that were received and counted for nothing."""
+        self.wanted = ""
+        """What the program does in place of the next event of the record."""
+
+    def flush(self, deadline: Deadline) -> None:
+        """Nothing to wait for."""
+
+    def passed_over(self) -> None:
+        if self.last is not None:
+            self.passed.add(self.last)
+
+    def pause(self, deadline: Deadline) -> bool:
+        """Looking again is of use only if something has happened since the last time."""
+        looked, self._looked = self._looked, self._events.position
+        return self._looked != looked
+
+    def busy(self, to: PartyId) -> bool:
+        return not self._events.is_next_told(to)
+
+    def _post(self, to: PartyId, frame: wire.Frame) -> None:
+        event = self._next()
+        if event.direction == "sent" and event.peer == to and same_message(event.frame, frame):
+            self._take_event()
+            return
+        self._not_next(event, f"sends {kind_name(frame)} to {party_names([to])}")
+        raise PeerLost(f"{party_names([to])} could not be reached", to)
+
+    def _take(self, senders: Collection[PartyId], deadline: Deadline) -> tuple[PartyId, wire.Frame] | None:
+        event = self._next()
+        if event.direction == "received" and event.peer in senders:
+            self.last = self._events.position
+            self._take_event()
+            return event.peer, event.frame
+        self._not_next(event, f"waits for {party_names(senders)}")
+        raise PeerLost(f"{party_names(senders)} did not answer in time", *senders)
+
+    def _next(self) -> TranscriptRecord:
+        self._watch(self._events.position)
+        event = self._events.next
+        if event is None:
+            raise RecordEnded
+        return event
+
+    def _take_event(self) -> None:
+        self._events.take()
+        self._in_vain, self.wanted = 0, ""
+
+    def _not_next(self, event: TranscriptRecord, wanted: str) -> None:
+        self.wanted = self.wanted or wanted
+        self._in_vain += 1
+        if self._in_vain > _MOST_IN_VAIN:
+            raise NotExplained
+        if event.direction == "sent" and wire.kind_of(event.frame) is Abort:
+            raise ProtocolError("the server ends the session for reasons of its own")
+
+
+def kind_name(frame: wire.Frame) -> str:
+    """The type of a message by its header."""
+    kind = wire.kind_of(frame)
+    return kind.__name__ if kind is not None else "what is no message"
