@@ -40,6 +40,8 @@ class OwnRows:
         self._rule = UpdateRule(float(largest), float(first), AGREEING_ROUND)
         self._applied = AppliedTable(positions.union_size, layout.real_entries // positions.union_size)
         self._digest: bytes | None = None
+        self._given = positions.own[:0]
+        """Positions of the rows in the last contribution."""
 
     @property
     def digest(self) -> bytes:
@@ -66,7 +68,12 @@ class OwnRows:
         rows, own = self._learner.export_block(self._block.name), self.positions.own
         if holders is not None:
             rows, own = rows[holders.enough], own[holders.enough]
+        self._given = own
         return row_contribution(rows, own, self.positions.union_size, noise_named(self._block.noise))
+
+    def has_result_of(self, round_id: int) -> bool:
+        """Whether every row of the last contribution, made in this round, was averaged then or later."""
+        return bool((self._applied.averaged[self._given] >= round_id).all())
 
     def take(self, rows: Rows, averaged: Rounds, round_id: int) -> None:
         """A table of means that the server has computed. A row not averaged since stays as this client has it."""

@@ -109,7 +109,13 @@ class SharedBlocks:
         if exchange is None:
             raise UnexpectedMessage(f"the server sent {type(message).__name__} of a block that is not shared")
         exchange.take(round_id, message)
-        self._awaited.pop(exchange.block.purpose, None)
+        self._note_result(exchange)
+
+    def _note_result(self, exchange: BlockExchange) -> None:
+        """What this client has contributed to the sum must have been averaged in it. An old table is no result."""
+        awaited = self._awaited.get(exchange.block.purpose)
+        if awaited is not None and exchange.rows.has_result_of(awaited):
+            del self._awaited[exchange.block.purpose]
 
     def excuse(self, round_id: RoundId, purpose: str) -> None:
         """Expect no result of an abandoned sum. Word of another round's sum excuses nothing."""
@@ -151,7 +157,7 @@ class SharedBlocks:
         for one, length in zip(self._sealed, lengths, strict=True):
             one.rows.take_lent(content[:length], round_id)
             content = content[length:]
-            self._awaited.pop(one.block.purpose, None)
+            self._note_result(one)
 
 
 def _is_of(message: wire.Message, block: Block) -> bool:
