@@ -52,6 +52,6 @@ def test_every_finding_is_in_the_table_of_checks() -> None:
 def test_every_check_has_one_row(tmp_path: Path) -> None:
     config = audited_config(4)
     run = AuditedRun(tmp_path, config, (), None)
-    checks = {check.id for check in checks_for(run, None)} | {SumsSeen.id, Integrity.id} | OF_SCORES
+    checks = {check.id for check in checks_for(run, None, [])} | {SumsSeen.id, Integrity.id} | OF_SCORES
     named = [check.strip("`") for check, _ in ROWS]
     assert sorted(named) == sorted({*checks, "(ledger)", "(any)"})
