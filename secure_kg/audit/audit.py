@@ -155,6 +155,7 @@ def audit(
     """
     ledger, flow, sums, guard = Ledger(run.config), Flow(), SumsSeen(run.config, run.clients), Guard()
     again = _again(run, guard, progress)
+    gone_through = sum(one.explained for one in again)
     checks: list[Check] = [sums, *checks_for(run, directory, again)]
     integrity = Integrity(run, load_receipts(run, receipts, directory) if receipts is not None else None)
     plan, aligned = RunPlan(run.config, run.clients), load_aligned(run.path / "server")
@@ -173,7 +174,7 @@ def audit(
             else:
                 looking.refuse(observation)
             attending.observe(observation)
-            progress(flow.messages)
+            progress(gone_through + flow.messages)
         looking.end_session(opening)
         union = opening.union or union
         integrity.end_session(recording, number == len(run.recordings), known)
