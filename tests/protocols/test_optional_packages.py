@@ -21,6 +21,16 @@ def test_crypten_imports_and_its_converters_refuse() -> None:
     assert done.stdout.startswith("refused: ")
 
 
+def test_crypten_leaves_pykeen_importable() -> None:
+    code = (
+        "from protocols.scores.crypten.crypten_import import load_crypten\n"
+        "load_crypten()\n"
+        "import pykeen.optimizers\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_no_module_brings_them_in_by_itself() -> None:
     code = (
         "import sys, launch.hosts.mpi, secure_kg.federation.server.serve, secure_kg.federation.client.take_part\n"

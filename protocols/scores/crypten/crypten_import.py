@@ -2,7 +2,9 @@
 
 CrypTen's ONNX converter asks for `torch.onnx._internal.registration`, which torch no longer has, and fails the whole
 import. Nothing here converts ONNX models, so an empty module takes its place before CrypTen is imported; calling one
-of its functions raises. CrypTen's known weaknesses (shares from a Mersenne Twister, a trusted first party by default,
+of its functions raises. Another empty module takes the place of CrypTen's optimisers, of which nothing here has need:
+their classes have the names of torch's own, and PyKEEN, which collects all optimisers by name, could not be imported in
+the same process afterwards. CrypTen's known weaknesses (shares from a Mersenne Twister, a trusted first party by default,
 plaintext left in buffers) are not mended by importing it: nothing secret may use it as it comes.
 """
 
@@ -22,7 +24,8 @@ def load_crypten() -> ModuleType:
         for name in ("from_onnx", "from_pytorch", "from_tensorflow"):
             setattr(converter, name, _no_conversion)
         converter.TF_AND_TF2ONNX = False  # type: ignore[attr-defined]
-        sys.modules[converter.__name__] = converter
+        for stand_in in (converter, ModuleType("crypten.optim")):
+            sys.modules[stand_in.__name__] = stand_in
     try:
         return importlib.import_module("crypten")
     except ModuleNotFoundError as problem:
