@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from safetensors.numpy import load_file
 
-from launch import partition
+from launch import keygen, partition
 from tests.support.jobs_in_threads import run_in_threads
 from tests.support.leaky_archive import write_archive
 from tests.support.mpi_jobs import TINY
@@ -104,3 +104,16 @@ def test_a_leaky_split_is_trained_on_only_if_asked_for_and_then_told_first(tmp_p
     assert told < done.out.index("Hits@10")
     again = run_in_threads(None, "--resume", "run", cwd=tmp_path)
     assert again.out.split("\n")[1].startswith("LEAKY SPLIT: 8 of ")
+
+
+def test_identities_made_by_keygen_serve_a_job(tmp_path: Path) -> None:
+    assert keygen.main(["--clients", "3", "--out", str(tmp_path / "keys")]) == 0
+    active = [*TINY, "--adversary", "active", "--keys", "keys"]
+    done = run_in_threads(4, *active, "--out", "run", cwd=tmp_path)
+    assert done.code == 0, done.errors
+    assert summary(tmp_path / "run")["config"]["adversary"] == "active"
+    (tmp_path / "keys/client-2.key").chmod(0o644)
+    refused = run_in_threads(4, *active, "--out", "again", cwd=tmp_path)
+    assert refused.code == 2
+    (line,) = refused.error_lines
+    assert "chmod 600" in line
