@@ -123,7 +123,7 @@ def matrices(draw: st.DrawFn) -> list[Matrix]:
 
 @pytest.mark.long
 @given(matrices())
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 def test_matrices_have_an_inverse_if_their_determinant_is_not_zero(drawn: list[Matrix]) -> None:
     given_them = np.moveaxis(np.array(drawn, dtype="<u8"), 0, -1)
     before = given_them.copy()
