@@ -168,6 +168,7 @@ def test_ratios_are_between_neighbours_in_time() -> None:
     assert found["cpu_seconds"]["a"]["b"] == 0.25
 
 
+@pytest.mark.long
 def test_unpacked_phe_is_extrapolated_from_what_was_measured() -> None:
     found = unpacked_phe(WORK, 1, lambda _: None)
     steps = found["cpu_seconds_per_score"]
@@ -263,6 +264,7 @@ def test_a_session_can_be_recorded_and_audited(tmp_path: Path, capsys: pytest.Ca
     assert "holds a session of score queries already" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_parties_in_processes_are_recorded_by_themselves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record = ["--record", str(tmp_path / "recorded")]
     assert scores.main([*SMALL, "--carrier", "processes", "--backends", "plain", *record]) == 0

@@ -35,6 +35,7 @@ def rank_one(left: list[int], right: list[int]) -> list[int]:
     return left if len(left) == 1 else [one * other % MODULUS for one in left for other in right]
 
 
+@pytest.mark.long
 @given(unions(), st.data())
 @settings(deadline=None)
 def test_no_row_of_too_few_passes_whatever_vectors_are_drawn(union: Union, data: st.DataObject) -> None:

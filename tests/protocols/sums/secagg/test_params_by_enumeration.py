@@ -137,6 +137,7 @@ def fewest_in_a_forged_sum(n: int, parameters: SumParameters) -> int:
     return fewest
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("n", "silent", "fewest"), [(3, 1, 2), (4, 1, 3), (5, 1, 4), (5, 2, 2)])
 def test_without_agreement_on_the_survivors_an_active_server_still_needs_two_in_the_sum(
     n: int, silent: int, fewest: int
