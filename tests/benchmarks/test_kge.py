@@ -1,15 +1,13 @@
 """The benchmark next to PyKEEN: that both sides are asked the same question, a small run, and mistakes."""
 
 import gzip
-import importlib
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
-from benchmarks import kge
+from benchmarks import kge, pykeen_peer
 from secure_kg.data.catalogue import bundled_files
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.kge import KgeLearner
@@ -24,12 +22,6 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
-@pytest.fixture(scope="module")
-def pykeen_peer() -> Any:
-    """The module, when a test asks for it: PyKEEN takes longer to import than all else that tests import."""
-    return importlib.import_module("benchmarks.pykeen_peer")
-
-
 def config_of(model: str) -> TrainingConfig:
     return TrainingConfig(model=model, dim=8, negatives=16, batch_size=256, lr=1e-2, local_epochs=1, corrupt="both")
 
@@ -38,14 +30,14 @@ def trainer_of(model: str) -> KgeLearner:
     return KgeLearner(kge.published_split("nations"), config_of(model), torch.device("cpu"), 0, 1)
 
 
-def test_every_model_of_pykeen_is_compared(pykeen_peer: Any) -> None:
+def test_every_model_of_pykeen_is_compared() -> None:
     assert set(kge.COMPARABLE) <= set(pykeen_peer.INTERACTIONS)
     assert {"TransE", "RotatE", "DistMult", "ComplEx"} <= set(kge.COMPARABLE)
 
 
 @pytest.mark.parametrize("model", kge.COMPARABLE)
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.5])
-def test_the_loss_is_the_same_function_up_to_one_half(model: str, temperature: float, pykeen_peer: Any) -> None:
+def test_the_loss_is_the_same_function_up_to_one_half(model: str, temperature: float) -> None:
     """In values and gradients, with and without false negatives. Ours has the margin in the score already."""
     config = TrainingConfig(model=model, margin=7.0, temperature=temperature)
     draws = torch.Generator().manual_seed(1)
@@ -70,7 +62,7 @@ def test_the_loss_is_the_same_function_up_to_one_half(model: str, temperature: f
 
 
 @pytest.mark.parametrize("model", kge.COMPARABLE)
-def test_the_same_rows_get_the_same_mrr(model: str, pykeen_peer: Any) -> None:
+def test_the_same_rows_get_the_same_mrr(model: str) -> None:
     """Both evaluators measure the same thing, for first rows and for trained ones; PyKEEN adds up in 32 bits."""
     trainer = trainer_of(model)
     before = pykeen_peer.PyKeenPeer(trainer, seed=0).evaluate(trainer.graph.test)
@@ -83,7 +75,7 @@ def test_the_same_rows_get_the_same_mrr(model: str, pykeen_peer: Any) -> None:
 
 
 @pytest.mark.parametrize("model", kge.COMPARABLE)
-def test_scores_differ_by_the_margin_only(model: str, pykeen_peer: Any) -> None:
+def test_scores_differ_by_the_margin_only(model: str) -> None:
     trainer = trainer_of(model)
     peer = pykeen_peer.PyKeenPeer(trainer, seed=0)
     triples = torch.from_numpy(trainer.graph.test)
@@ -94,7 +86,7 @@ def test_scores_differ_by_the_margin_only(model: str, pykeen_peer: Any) -> None:
 
 
 @pytest.mark.parametrize("filter_negatives", [False, True])
-def test_pykeen_goes_on_from_epoch_to_epoch(filter_negatives: bool, pykeen_peer: Any) -> None:
+def test_pykeen_goes_on_from_epoch_to_epoch(filter_negatives: bool) -> None:
     """Asked for one epoch at a time, it keeps its rows and the state of Adam, and it starts from our rows."""
     trainer = trainer_of("TransE")
     peer = pykeen_peer.PyKeenPeer(trainer, seed=0, filter_negatives=filter_negatives)
@@ -109,7 +101,7 @@ def test_pykeen_goes_on_from_epoch_to_epoch(filter_negatives: bool, pykeen_peer:
     assert 0 < moved < 3 * batches * 1e-2 * 1.5
 
 
-def test_batches_that_would_not_fit_are_divided(pykeen_peer: Any) -> None:
+def test_batches_that_would_not_fit_are_divided() -> None:
     graph = kge.published_split("nations")
     assert pykeen_peer.sub_batch(TrainingConfig(model="TransE")) == 512
     assert pykeen_peer.sub_batch(TrainingConfig(model="ComplEx", dim=2**14)) == 16
