@@ -4,8 +4,11 @@ import os
 import re
 from pathlib import Path
 
+import hypothesis
 import pytest
 
+hypothesis.settings.register_profile("secure-kg", deadline=None)  # no test fails because the machine is busy
+hypothesis.settings.load_profile("secure-kg")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Jobs that tests start in folders of their own run this project, and not another copy that happens to be installed.
 _PLACES = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
