@@ -2,32 +2,44 @@
 
 import os
 import re
+from pathlib import Path
 
+import hypothesis
 import pytest
 
+hypothesis.settings.register_profile("secure-kg", deadline=None)  # no test fails because the machine is busy
+hypothesis.settings.load_profile("secure-kg")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Jobs that tests start in folders of their own run this project, and not another copy that happens to be installed.
+_PLACES = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, _PLACES))
 _MOST_PROCESSES = 8
 _REPETITIONS = re.compile(
     "|".join(
         (
             # Of each kind of case below, `make test` runs some; `make test-all` runs every one of them.
-            r"test_comes_out_as_promised\[[a-z]*[aeiou]-",
-            r"test_comes_out_as_promised\[[b-z]*s-",
             r"test_if_idle_clients_had_another_commitment",
             r"test_no_protocol_is_told_from_its_simulation\[(cheated-|psu-names|holders)",
             r"test_every_broken_variant_is_told_from_the_simulation\[(psu|holders|secret)",
-            r"test_a_mistake_gets_one_line\[\d-options(1?[13579])\D",
-            r"test_a_leaky_split_is_trained_on_only_if_asked_for",
+            r"test_a_mistake_gets_one_line\[\d-options(1?[13579]|4|16)\D",
+            r"test_without_mpirun_the_job_starts_itself\[module0",
             r"test_real_runs_go_on_and_are_not_run_twice",
             r"test_a_folder_and_json_to_standard_output",
             r"test_up_to_four_signing_clients_fall_silent_in_every_way\[n=4, t=3, m=3",
             r"test_a_run_that_broke_off_and_went_on_without_one_client\[secret",
-            r"test_clients_that_are_slow_and_come_back",  # a busy machine may be in time after all
+            r"test_clients_that_are_slow_and_come_back\[secret",
             r"test_a_round_in_which_all_drawn_clients_are_slow\[secret",
             r"test_an_honest_job_that_is_resumed_without_a_client_is_not_accused\[secret",
             r"test_test_results_of_the_same_models_are_not_opened_over_other_clients\[secret",
             r"test_a_client_that_dies_at_any_message_costs_that_client_only\[\d*[13579]\]",
             r"test_a_run_in_which_a_client_dies_is_audited\[\d*[13579]\]",
+            r"test_up_to_four_clients_fall_silent_in_every_way\[n=4, t=([24]|3, m=3)",
+            r"test_five_signing_clients_fall_silent_at_mixed_steps\[n=5, t=3",
+            r"test_a_tag_with_different_weights_in_its_cells_fails\[[1-9]\d*-[12]\]",
+            r"test_a_union_as_large_as_the_bound_is_nearly_always_peeled\[(1|14541)-",
+            r"test_writes_the_figures_and_shows_a_table\[RotatE",
+            r"test_pykeen_goes_on_from_epoch_to_epoch\[False",
+            r"test_a_broken_run_resumes_to_the_same_result\[[125]-",
         )
     )
 )

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -100,12 +101,17 @@ SOURCES = {
     module_name(path): path.read_text("utf-8") for package in PACKAGES for path in (ROOT / package).rglob("*.py")
 }
 PACKAGE_NAMES = {module_name(path) for package in PACKAGES for path in (ROOT / package).rglob("__init__.py")}
-IMPORTS = [found for module, source in SOURCES.items() for found in imports_of(module, source)]
+
+
+@cache
+def all_imports() -> list[Import]:
+    """Of every module. Read when a test asks: parsing takes longer than collecting a hundred other tests."""
+    return [found for module, source in SOURCES.items() for found in imports_of(module, source)]
 
 
 def test_the_packages_were_read() -> None:
     assert {module.split(".")[0] for module in SOURCES} == set(PACKAGES)
-    seen = {(found.module, found.name) for found in IMPORTS}
+    seen = {(found.module, found.name) for found in all_imports()}
     # One of each direction that is allowed, so that an empty list of imports cannot pass for a clean one.
     assert ("protocols.sums.secagg.client", "protocols.primitives.prg") in seen
     assert ("secure_kg.federation.server.gathering", "protocols.session.conversation") in seen
@@ -113,14 +119,14 @@ def test_the_packages_were_read() -> None:
 
 
 def test_imports_point_one_way() -> None:
-    assert wrong_directions(IMPORTS) == []
+    assert wrong_directions(all_imports()) == []
 
 
 def test_the_modules_of_protocols_have_an_order() -> None:
     graph = {
         module: {
             found.name
-            for found in IMPORTS
+            for found in all_imports()
             if found.module == module and found.name in SOURCES and within(found.name, "protocols")
         }
         - {module, "protocols"}
@@ -156,11 +162,11 @@ def package_imports(imports: list[Import]) -> dict[str, set[str]]:
 
 
 def test_packages_have_an_order() -> None:
-    list(TopologicalSorter(package_imports(IMPORTS)).static_order())  # raises CycleError
+    list(TopologicalSorter(package_imports(all_imports())).static_order())  # raises CycleError
 
 
 def test_no_module_reads_formats_that_can_run_code() -> None:
-    assert [found for found in IMPORTS if within(found.name, *FORBIDDEN_FORMATS)] == []
+    assert [found for found in all_imports() if within(found.name, *FORBIDDEN_FORMATS)] == []
 
 
 def test_protocols_take_no_randomness_that_a_seed_can_repeat() -> None:
@@ -173,13 +179,12 @@ def test_protocols_take_no_randomness_that_a_seed_can_repeat() -> None:
 
 
 def test_mpi_is_started_by_its_transport_and_otherwise_only_when_a_job_asks() -> None:
-    using = [found for found in IMPORTS if within(found.name, "mpi4py")]
+    using = [found for found in all_imports() if within(found.name, "mpi4py")]
     assert {found.module for found in using if found.at_module_level} == {"protocols.transport.mpi"}
     assert all(within(found.module, "launch", "benchmarks", "protocols.transport.mpi") for found in using)
     # Importing the transport starts MPI as well.
-    carried = {
-        found.module for found in IMPORTS if within(found.name, "protocols.transport.mpi") and found.at_module_level
-    }
+    by_transport = [found for found in all_imports() if within(found.name, "protocols.transport.mpi")]
+    carried = {found.module for found in by_transport if found.at_module_level}
     assert [module for module in carried if not within(module, "benchmarks")] == []
 
 

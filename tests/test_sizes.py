@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,10 @@ def sources(*folders: str) -> Iterator[tuple[str, str]]:
             yield path.relative_to(ROOT).as_posix(), path.read_text("utf-8")
 
 
-def functions(source: str) -> Iterator[Function]:
-    return (node for node in ast.walk(ast.parse(source)) if isinstance(node, Function))
+@cache
+def functions(source: str) -> list[Function]:
+    """Kept, because several rules ask for them."""
+    return [node for node in ast.walk(ast.parse(source)) if isinstance(node, Function)]
 
 
 def lines(function: Function) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks import kge, pykeen_peer
+from benchmarks import kge, pykeen_peer  # when tests are collected: PyKEEN cannot be loaded after CrypTen
 from secure_kg.data.catalogue import bundled_files
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.kge import KgeLearner

@@ -48,12 +48,20 @@ def test_a_recipe_touches_one_new_file_and_the_places_that_are_expected(heading:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("heading", EDITED)
-def test_what_a_recipe_adds_works(heading: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "headings",
+    [
+        pytest.param(list(EDITED), id="all together"),
+        *(pytest.param([heading], marks=pytest.mark.slow, id=heading) for heading in EDITED),
+    ],
+)
+def test_what_recipes_add_works(headings: list[str], tmp_path: Path) -> None:
+    """In one process for all of them: most of the time of each is its start."""
     project = copy_of_the_project(tmp_path / "project")
-    for step in RECIPES[heading]:
-        step.carry_out(project)
-    done = in_copy(project, "-m", "tests.contributing.trying", heading, str(tmp_path))
+    for heading in headings:
+        for step in RECIPES[heading]:
+            step.carry_out(project)
+    done = in_copy(project, "-m", "tests.contributing.trying", str(tmp_path), *headings)
     assert done.returncode == 0, done.stderr[-3000:]
 
 

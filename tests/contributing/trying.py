@@ -1,4 +1,4 @@
-"""Uses of what the recipes of CONTRIBUTING.md have added: `python -m tests.contributing.trying HEADING FOLDER`.
+"""Uses of what the recipes of CONTRIBUTING.md have added: `python -m tests.contributing.trying FOLDER HEADING...`.
 
 Runs in a copy of the project, which is the current folder and comes first among the places of modules.
 """
@@ -129,4 +129,7 @@ TRIED: dict[str, Callable[[Path], None]] = {
 if __name__ == "__main__":
     project = Path(importlib.import_module("protocols").__file__ or "").parents[1]
     assert project == Path.cwd(), f"the modules of {project} were loaded"
-    TRIED[sys.argv[1]](Path(sys.argv[2]))
+    for number, heading in enumerate(sys.argv[2:]):
+        place = Path(sys.argv[1], f"tried-{number}")
+        place.mkdir()
+        TRIED[heading](place)

@@ -9,12 +9,13 @@ import pytest
 
 from launch import entire, fedr_secagg, local
 from launch.hosts import environment
-from launch.hosts.registry import DEFAULT_HOST, HOSTS, Entry, chosen_host
+from launch.hosts.registry import DEFAULT_HOST, HOSTS, chosen_host
 from launch.options import parse
 from secure_kg.federation.client.site import OwnSite
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.server.server import FederationServer
 from secure_kg.foundation.errors import UserError
+from tests.support.jobs_in_threads import TOY
 
 Capture = pytest.CaptureFixture[str]
 TINY = ["-n", "4", "--dataset", "nations", "--rounds", "3", "--dim", "8", "--eval-every", "1", "--out", "run"]
@@ -23,7 +24,7 @@ TINY = ["-n", "4", "--dataset", "nations", "--rounds", "3", "--dim", "8", "--eva
 @pytest.fixture
 def toy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """All that a new host needs beside its own file."""
-    monkeypatch.setitem(HOSTS, "toy", Entry("tests.support.toy_host", "every party is a thread"))
+    monkeypatch.setitem(HOSTS, "toy", TOY)
     monkeypatch.chdir(tmp_path)
 
 

@@ -335,6 +335,7 @@ def test_help_teaches_with_examples_that_work(tmp_path: Path, monkeypatch: pytes
     load_credentials(Path("keys"), 5)
 
 
+@pytest.mark.long
 def test_runs_as_a_module(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "launch.keygen", "--out", str(tmp_path / "keys"), "--clients"]
     root = Path(__file__).parents[2]

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -11,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from safetensors.numpy import load_file
 
-from launch import partition
-from tests.support.leaky_archive import write_archive
+from tests.support.jobs_in_threads import run_in_threads
 from tests.support.mpi_jobs import TINY, Ended, command, environment, run_job
 
 pytestmark = pytest.mark.mpi
@@ -51,7 +48,7 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
 def test_secure_and_plain_runs_agree_and_the_summary_is_whole(secure: tuple[Path, Ended]) -> None:
     folder, ended = secure
     assert ended.errors == ""
-    plain = run_job(3, *TINY, "--out", "plain", "--aggregation", "plain", cwd=folder.parent)
+    plain = run_in_threads(3, *TINY, "--out", "plain", "--aggregation", "plain", cwd=folder.parent)
     assert plain.code == 0, plain.errors
     result = summary(folder)
     assert result.keys() >= SUMMARY_KEYS
@@ -75,7 +72,7 @@ def test_secure_and_plain_runs_agree_and_the_summary_is_whole(secure: tuple[Path
 
 def test_killed_in_the_middle_and_resumed_gives_the_same_result(tmp_path: Path) -> None:
     options = [*TINY[:2], "--rounds", "40", "--dim", "16", "--eval-every", "5", "--checkpoint-every", "5"]
-    assert run_job(3, *options, "--out", "unbroken", cwd=tmp_path).code == 0
+    assert run_in_threads(3, *options, "--out", "unbroken", cwd=tmp_path).code == 0
     with (tmp_path / "log").open("w") as log:
         job = subprocess.Popen(
             command(3, *options, "--out", "broken"), cwd=tmp_path, stdout=log, stderr=log, env=environment()
@@ -101,15 +98,6 @@ def test_killed_in_the_middle_and_resumed_gives_the_same_result(tmp_path: Path) 
     again = run_job(3, "--resume", "broken", cwd=tmp_path)
     assert again.code == 0
     assert "complete" in again.out
-
-
-def test_every_client_reads_only_its_own_folder(secure: tuple[Path, Ended], tmp_path: Path) -> None:
-    """With their own folders, under relative names, and no data set named: the same result as from the public set."""
-    split = ["--dataset", "nations", "--clients", "2", "--by", "triples", "--seed", "0", "--out", str(tmp_path / "own")]
-    assert partition.main(split) == 0
-    options = [*TINY[2:], "--seed", "0", "--preset", "small"]
-    assert run_job(3, *options, "--client-data", "own", "--out", "folders", cwd=tmp_path).code == 0
-    assert summary(tmp_path / "folders")["mrr"] == summary(secure[0])["mrr"]
 
 
 @pytest.mark.parametrize(
@@ -154,68 +142,6 @@ def test_ending_the_launcher_ends_the_job(tmp_path: Path, number: signal.Signals
     lines = (tmp_path / "log").read_text().splitlines()
     assert lines[-1].startswith("error: interrupted; --resume continues the run")
     assert not any("Traceback" in line or "TERMINATION" in line for line in lines)
-
-
-def test_rows_of_one_holder_stay_local_and_are_counted(tmp_path: Path) -> None:
-    ended = run_job(3, *TINY, "--by", "relations", "--transcript", "--out", "run", cwd=tmp_path)
-    assert ended.code == 0, ended.errors
-    result = summary(tmp_path / "run")
-    assert result["rows_kept_local"] == result["shared_rows"] > 0
-    rows = result["shared_rows"]
-    assert f"kept local: {rows} of {rows} rows, held by fewer than 2 clients in every round" in ended.out
-    assert (tmp_path / "run/report.html").read_text().startswith("<!doctype html>")
-    (transcript,) = (tmp_path / "run").glob("transcript-*.bin")
-    seen = transcript.read_bytes()
-    for model in (tmp_path / "run/clients").glob("*/model.safetensors"):
-        for row in load_file(model)["relation"]:
-            assert row.tobytes() not in seen
-
-
-def test_secret_sums_are_read_from_the_clients_folders(secure: tuple[Path, Ended], tmp_path: Path) -> None:
-    """The same results as under sums that the server reads, and none of them on the server's way there."""
-    ended = run_job(3, *TINY, "--aggregation", "secret", "--out", "secret", cwd=tmp_path)
-    assert ended.code == 0, ended.errors
-    assert summary(tmp_path / "secret")["mrr"] == summary(secure[0])["mrr"]
-    assert "the server added up what only clients can read" in ended.out
-    assert "valid MRR" not in ended.out.split("test, tail side")[0]
-
-
-def test_a_broken_neighbour_does_not_matter(secure: tuple[Path, Ended], tmp_path: Path) -> None:
-    for name, content in {"a": "{", "b": "{}", "c": "[]"}.items():
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "summary.json").write_text(content)
-    shutil.copytree(secure[0], tmp_path / "run")
-    (tmp_path / "run/summary.json").write_text("{}")  # and a summary that is none is written anew
-    again = run_job(3, "--resume", "run", cwd=tmp_path)
-    assert again.code == 0, again.errors
-    assert summary(tmp_path / "run")["rounds"] == 4
-
-
-@pytest.mark.parametrize(("ranks", "fraction"), [(6, "0.8"), pytest.param(8, "0.5", marks=pytest.mark.slow)])
-def test_a_client_fraction_draws_some_in_turns(tmp_path: Path, ranks: int, fraction: str) -> None:
-    ended = run_job(ranks, *TINY, "--client-fraction", fraction, "--model", "rotate", "--out", "run", cwd=tmp_path)
-    assert ended.code == 0, ended.errors
-    sizes = {client["bytes_up"] for client in summary(tmp_path / "run")["clients"]}
-    assert len(sizes) > 1  # not everybody was drawn equally often
-
-
-def test_a_leaky_split_is_trained_on_only_if_asked_for_and_then_told_first(tmp_path: Path) -> None:
-    write_archive(tmp_path / "fed2.npz", 2)
-    options = [*TINY, "--dataset", "fed2.npz", "--out", "run"]
-    refused = run_job(3, *options, cwd=tmp_path)
-    assert refused.code == 2
-    (line,) = refused.error_lines
-    assert "fed2.npz: damaged split, refused without --allow-leaky-split: 5 of " in line
-    assert not (tmp_path / "run").exists()
-    done = run_job(3, *options, "--allow-leaky-split", cwd=tmp_path)
-    assert done.code == 0, done.errors
-    result = summary(tmp_path / "run")
-    assert next(iter(result)) == "leaky_split"
-    assert result["leaky_split"]["test_trained_on"] == 8
-    told = done.out.index(f"LEAKY SPLIT: 8 of {result['test_triples']} test triples were trained on, ")
-    assert told < done.out.index("Hits@10")
-    again = run_job(None, "--resume", "run", cwd=tmp_path)
-    assert again.out.split("\n")[1].startswith("LEAKY SPLIT: 8 of ")
 
 
 @pytest.mark.parametrize(

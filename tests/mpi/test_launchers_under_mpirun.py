@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from launch import fuse
+from launch import entire, fuse, local
+from tests.support.jobs_in_threads import run_in_threads
 from tests.support.mpi_jobs import command, environment, run_job
 
 pytestmark = pytest.mark.mpi
@@ -25,35 +26,35 @@ def summary(folder: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A FedE run started by itself and a Local run under mpirun, beside each other."""
+    """A FedE run started by itself under mpirun and a Local run in threads, beside each other."""
     root = tmp_path_factory.mktemp("runs")
     started = run_job(None, "-n", "3", *TINY, "--out", "fede", cwd=root, module="launch.fede")
     assert started.code == 0, started.errors
     assert "python -m launch.fede" in started.out.splitlines()[0]
-    local = run_job(3, *TINY, "--out", "local", cwd=root, module="launch.local")
-    assert local.code == 0, local.errors
+    alone = run_in_threads(3, *TINY, "--out", "local", cwd=root, launcher=local.main)
+    assert alone.code == 0, alone.errors
     return root
 
 
 def test_fede_and_local_are_jobs_like_any_other(runs: Path) -> None:
-    fede, local = summary(runs / "fede"), summary(runs / "local")
-    assert (fede["config"]["strategy"], local["config"]["strategy"]) == ("fede", "local")
-    assert fede["shared_rows"] == 14
-    assert local["shared_rows"] == 0
+    shared, alone = summary(runs / "fede"), summary(runs / "local")
+    assert (shared["config"]["strategy"], alone["config"]["strategy"]) == ("fede", "local")
+    assert shared["shared_rows"] == 14
+    assert alone["shared_rows"] == 0
 
 
-def test_entire_is_one_process_with_the_same_clients(runs: Path) -> None:
+def test_entire_is_one_process_with_the_same_clients(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pooled = run_job(3, *TINY, "--out", "entire", cwd=runs, module="launch.entire")
     assert pooled.code == 0, pooled.errors
     assert pooled.errors == ""
     assert pooled.out.count("Entire: the triples of 2 clients in one place, without any privacy") == 1
     assert "not private: one process read the triples of all 2 clients" in pooled.out
     assert "entire" in pooled.out.split("the same data, seed and model")[1]
-    result, local = summary(runs / "entire"), summary(runs / "local")
-    counts = [[client["test_triples"] for client in one["clients"]] for one in (result, local)]
+    results = [summary(runs / name) for name in ("entire", "local")]
+    counts = [[client["test_triples"] for client in one["clients"]] for one in results]
     assert counts[0] == counts[1]
-    wrong = run_job(3, "--aggregation", "secagg", cwd=runs, module="launch.entire")
-    assert (wrong.code, len(wrong.error_lines)) == (2, 1)
+    assert entire.main(["--aggregation", "secagg"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_entire_is_interrupted_in_one_line_and_resumed(tmp_path: Path) -> None:
@@ -88,9 +89,9 @@ def test_entire_is_interrupted_in_one_line_and_resumed(tmp_path: Path) -> None:
 
 
 def test_fusion_of_two_runs(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    fede, local = str(runs / "fede"), str(runs / "local")
+    shared, alone = str(runs / "fede"), str(runs / "local")
     out = str(tmp_path / "fused")
-    assert fuse.main([fede, local, "--out", out, "--epochs", "2", "--json", str(tmp_path / "copy.json")]) == 0
+    assert fuse.main([shared, alone, "--out", out, "--epochs", "2", "--json", str(tmp_path / "copy.json")]) == 0
     shown = capsys.readouterr().out
     assert "client 2: test, tail side, filtered" in shown
     assert "mean rank" in shown
@@ -121,7 +122,7 @@ def test_fusion_refuses_what_does_not_fit_together(
     other = tmp_path / "other"
     shutil.copytree(runs / "local", other)
     settings = (other / "config.toml").read_text()
-    fede, local, out = str(runs / "fede"), str(runs / "local"), ["--out", str(tmp_path / "out")]
+    shared, alone, out = str(runs / "fede"), str(runs / "local"), ["--out", str(tmp_path / "out")]
     for change, problem in (
         (("seed = 0", "seed = 1"), "differ in seed: 0 and 1"),
         (("clients = 2", "clients = 3"), "differ in clients: 2 and 3"),
@@ -129,18 +130,18 @@ def test_fusion_refuses_what_does_not_fit_together(
         (("dim = 8", "dim = 9"), "does not fit the client's graph"),
     ):
         (other / "config.toml").write_text(settings.replace(*change))
-        assert fuse.main([fede, str(other), *out]) == 2
+        assert fuse.main([shared, str(other), *out]) == 2
         assert problem in capsys.readouterr().err
         shutil.rmtree(tmp_path / "out", ignore_errors=True)
     (other / "config.toml").write_text(settings)
     (other / "clients/1/model.safetensors").unlink()
     for arguments, problem in (
-        ([local, local], "a run of strategy local, which shares nothing"),
-        ([fede, fede], "a run of strategy fede, not local"),
-        ([fede, str(tmp_path)], "not a run folder"),
-        ([fede, str(other)], "not there (run not complete"),
-        ([fede, local, "--client", "3"], "clients 1 to 2"),
-        ([fede, local, "--epochs", "0"], "--epochs must be a positive number"),
+        ([alone, alone], "a run of strategy local, which shares nothing"),
+        ([shared, shared], "a run of strategy fede, not local"),
+        ([shared, str(tmp_path)], "not a run folder"),
+        ([shared, str(other)], "not there (run not complete"),
+        ([shared, alone, "--client", "3"], "clients 1 to 2"),
+        ([shared, alone, "--epochs", "0"], "--epochs must be a positive number"),
     ):
         assert fuse.main([*arguments, *out]) == 2
         (line,) = capsys.readouterr().err.splitlines()

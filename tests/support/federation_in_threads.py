@@ -1,5 +1,6 @@
 """A whole federation in one process: the real server, clients, trainers and protocols over the in-process transport."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +43,27 @@ def nations(clients: int, by: Any = "triples", seed: int = 0) -> list[ClientGrap
 
 class Vanished(BaseException):
     """A client is gone without a word, as if killed: nothing that its part catches."""
+
+
+class Told:
+    """What a server reports. A client that is to be slow waits until it is said to be lost, however long that takes."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._changed = threading.Condition()
+
+    def __call__(self, line: str) -> None:
+        with self._changed:
+            self.lines.append(line)
+            self._changed.notify_all()
+
+    def said(self, *words: str) -> bool:
+        return all(any(one in line for line in self.lines) for one in words)
+
+    def wait_for(self, *words: str, seconds: float = 60.0) -> bool:
+        """Until each of the words was said, or for so long; whether they were."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.said(*words), seconds)
 
 
 @dataclass

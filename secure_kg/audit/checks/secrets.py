@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Final
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from protocols.alignment.psu import names as union_names
 from protocols.alignment.psu.table import PeelFailed, peel_in_rounds
@@ -64,7 +64,7 @@ class Seeds(Check):
             return []
         bits = bits_in_use(self._seeds).varying
         # Of n seeds a random bit is the same in all with probability 2^(1-n), each by itself.
-        by_chance = float(stats.binom.sf(_SEED_BITS - bits - 1, _SEED_BITS, 2.0 ** (1 - len(self._seeds))))
+        by_chance = float(special.bdtrc(_SEED_BITS - bits - 1, _SEED_BITS, 2.0 ** (1 - len(self._seeds))))
         if by_chance >= ALARM:
             return []
         return [

@@ -7,7 +7,8 @@ has the same keys in the same order. In a file whose keys somebody has put into 
 takes all of them.
 """
 
-from typing import Any, ClassVar, Self, TypeAlias
+import threading
+from typing import Any, ClassVar, Final, Self, TypeAlias
 
 import msgspec
 
@@ -15,6 +16,9 @@ from secure_kg.foundation.errors import UserError
 
 Figures: TypeAlias = dict[str, Any]
 """Figures by names that a learner, or another version of this program, has given them."""
+
+_CONVERTING: Final = threading.Lock()
+"""msgspec reads the fields of a type at its first use. Parties that are threads must not make it do so at once."""
 
 
 class WrongRecord(UserError):
@@ -49,8 +53,10 @@ class Record(msgspec.Struct, frozen=True):
         """The record in an object that was read. `WrongRecord` if it is none of this kind. `where` names the file."""
         if not isinstance(value, dict):
             raise WrongRecord(f"{where}: not a {cls.kind}")
+        found = cls._sorted(value, where)
         try:
-            return msgspec.convert(cls._sorted(value, where), cls)
+            with _CONVERTING:
+                return msgspec.convert(found, cls)
         except msgspec.ValidationError as problem:
             raise WrongRecord(f"{where}: not a {cls.kind} ({problem})") from None
 

@@ -35,6 +35,7 @@ def rank_one(left: list[int], right: list[int]) -> list[int]:
     return left if len(left) == 1 else [one * other % MODULUS for one in left for other in right]
 
 
+@pytest.mark.long
 @given(unions(), st.data())
 @settings(deadline=None)
 def test_no_row_of_too_few_passes_whatever_vectors_are_drawn(union: Union, data: st.DataObject) -> None:
@@ -123,7 +124,7 @@ def matrices(draw: st.DrawFn) -> list[Matrix]:
 
 @pytest.mark.long
 @given(matrices())
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 def test_matrices_have_an_inverse_if_their_determinant_is_not_zero(drawn: list[Matrix]) -> None:
     given_them = np.moveaxis(np.array(drawn, dtype="<u8"), 0, -1)
     before = given_them.copy()

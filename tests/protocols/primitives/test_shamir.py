@@ -134,6 +134,7 @@ def test_fewer_shares_fit_every_secret(secret: bytes, candidate: bytes, threshol
     assert recombine({**{point: shares[point] for point in held}, last: share_of(missing)}, threshold) == candidate
 
 
+@pytest.mark.long
 def test_shares_below_the_threshold_are_uniform_whatever_the_secret() -> None:
     draws = 256 * 16
     for secret in (bytes(32), b"\xff" * 32):

@@ -83,6 +83,7 @@ def batches(draw: st.DrawFn) -> tuple[ScoreTerms, dict[PartyId, Scores]]:
     return terms, made
 
 
+@pytest.mark.long
 @every_backend
 @given(drawn=batches())
 @settings(deadline=None, max_examples=12)
@@ -113,6 +114,7 @@ def test_several_ciphertexts(backend: str) -> None:
     assert right(run_batches(backend, [(terms, scores)]), terms, scores)
 
 
+@pytest.mark.long
 def test_a_batch_of_more_bytes_than_parties_take_unasked() -> None:
     terms = terms_of(3, 20_000, queries=16)
     scores = some_scores(terms)

@@ -54,6 +54,7 @@ def test_the_budget_refuses_the_batch_that_would_give_the_rows() -> None:
         Asking("masked", rows, queries, "inner product", 20, limit=3).answered()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 def test_best_positions_give_no_row_but_an_estimate(similarity: Similarity) -> None:
     """No row exactly. On a small table the directions of rows show all the same, and the result says so."""

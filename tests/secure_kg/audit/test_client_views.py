@@ -19,8 +19,8 @@ from secure_kg.audit.indistinguishability.view_features import Features
 
 pytestmark = pytest.mark.long
 
-SAMPLES = 40
-CONTROL_SAMPLES = 20
+SAMPLES = 20
+MANY_SAMPLES = 40
 
 
 @pytest.fixture(scope="module")
@@ -33,12 +33,19 @@ def test_a_clients_view_is_not_told_from_its_simulation(simulated: list[Features
     assert found.verdict != TOLD_APART, found
 
 
+@pytest.mark.slow
+def test_many_views_of_a_client_are_not_told_from_their_simulations() -> None:
+    real, made_up = (features(client_counts(0), MANY_SAMPLES) for features in (real_features, simulated_features))
+    found = distinguish(real, made_up, seed=0)
+    assert found.verdict != TOLD_APART, found
+
+
 @pytest.mark.parametrize("control", CLIENT_CONTROLS, ids=lambda control: control.variant)
 def test_every_broken_count_is_told_from_the_simulation(control: Comparison, simulated: list[Features]) -> None:
     assert control.variant is not None
     with insecure_count(control.variant):
-        broken = real_features(CLIENT_PROTOCOLS[control.protocol](0), CONTROL_SAMPLES)
-    found = distinguish(broken, simulated[:CONTROL_SAMPLES], seed=0)
+        broken = real_features(CLIENT_PROTOCOLS[control.protocol](0), SAMPLES)
+    found = distinguish(broken, simulated, seed=0)
     assert found.verdict == TOLD_APART, found
 
 

@@ -1,6 +1,5 @@
 """Dropouts, draws, sums abandoned and resumed jobs are no cheating: no check of the server calls them that."""
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ from tests.support.audited_runs import (
     with_fields,
 )
 from tests.support.dying_clients import VICTIM, dying_after
-from tests.support.federation_in_threads import SMALL, Vanished, nations, run_federation
+from tests.support.federation_in_threads import SMALL, Told, Vanished, nations, run_federation
 
 pytestmark = pytest.mark.long
 
@@ -98,11 +97,14 @@ def test_a_run_that_broke_off_and_went_on_without_one_client(tmp_path: Path, agg
 def test_clients_that_are_slow_and_come_back(tmp_path: Path, aggregation: str) -> None:
     """Two in four in round 2: the sum is abandoned. Both miss an evaluation at least, and are evaluated later."""
 
+    told = Told()
+
     def dawdle(number: int) -> None:
-        time.sleep(3 * GRACE if number <= 2 else 0)
+        if number <= 2:
+            told.wait_for("client 1 dropped out", "client 2 dropped out")
 
     config = audited_config(4, rounds=4, eval_every=1, patience=9, grace=GRACE, aggregation=aggregation)
-    run = run_federation(config, nations(4), tmp_path / "run", trainer_of=trainers(2, dawdle))
+    run = run_federation(config, nations(4), tmp_path / "run", trainer_of=trainers(2, dawdle), report=told)
     assert run.outcome is not None
     assert run.outcome.abandoned_sums
     found = audited(tmp_path / "run")
@@ -128,10 +130,13 @@ def test_a_round_in_which_all_drawn_clients_are_slow(tmp_path: Path, aggregation
     config = audited_config(5, rounds=4, eval_every=2, deadline=2 * GRACE, aggregation=aggregation, **changes)
     drawn = participants([PartyId(number) for number in range(1, 6)], 0.4, 2, config.seed, RoundId(3))
 
-    def dawdle(number: int) -> None:
-        time.sleep(4 * GRACE if number in drawn else 0)
+    told = Told()
 
-    run = run_federation(config, nations(5), tmp_path / "run", trainer_of=trainers(3, dawdle))
+    def dawdle(number: int) -> None:
+        if number in drawn:
+            told.wait_for(*(f"client {party} dropped out" for party in drawn))
+
+    run = run_federation(config, nations(5), tmp_path / "run", trainer_of=trainers(3, dawdle), report=told)
     assert run.outcome is not None
     assert {(one.client, one.round) for one in run.outcome.dropouts} == {(int(party), 3) for party in drawn}
     found = audited(tmp_path / "run")

@@ -24,8 +24,7 @@ from secure_kg.audit.indistinguishability.score_experiments import SCORE_CLIENT_
 
 pytestmark = pytest.mark.long
 
-SAMPLES = 40
-CONTROL_SAMPLES = 20
+SAMPLES = 20
 ENOUGH = dict.fromkeys(CRYPTEN_PROTOCOLS, 16)
 """Samples where a client is a process: of one session."""
 NAMES = [
@@ -75,7 +74,7 @@ def test_many_views_are_not_told_from_their_simulations(name: str) -> None:
 
 @every_control
 def test_every_broken_batch_is_told_from_the_simulation(control: Comparison) -> None:
-    found = compare(control, ENOUGH.get(control.protocol, CONTROL_SAMPLES), 0, QUIET)
+    found = compare(control, ENOUGH.get(control.protocol, SAMPLES), 0, QUIET)
     assert found.verdict == TOLD_APART, found
 
 

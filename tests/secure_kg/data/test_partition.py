@@ -46,7 +46,7 @@ def sources(draw: st.DrawFn) -> PooledSource:
 
 @pytest.mark.long
 @given(source=sources(), clients=st.integers(1, 4), by=st.sampled_from(DIVIDING_RULES), seed=st.integers(0, 2**70))
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 def test_partition_properties(source: PooledSource, clients: int, by: By, seed: int) -> None:
     try:
         graphs = partition(source, clients, by, seed)

@@ -83,7 +83,7 @@ rows = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 5
 
 @pytest.mark.long
 @given(clients=st.lists(st.tuples(rows, rows, rows), min_size=1, max_size=4), stretch=st.sampled_from([1, 2**28]))
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 def test_counts_are_those_of_a_count_by_hand(clients: list[tuple[Rows, Rows, Rows]], stretch: int) -> None:
     arrays = [[np.array(part, dtype=np.int64).reshape(-1, 3) for part in parts] for parts in clients]
     origins = trained_elsewhere([[part * stretch for part in parts] for parts in arrays])  # ids may be far apart

@@ -1,6 +1,5 @@
 """Clients that die, sleep or dawdle at every point of a run: the others go on, and the summary says who was missing."""
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,15 @@ from secure_kg.learning.learner import TrainStats
 from secure_kg.runs import checkpoint
 from secure_kg.runs.client_folder import read_openings
 from tests.support.dying_clients import VICTIM, DyingTransport, dying_after
-from tests.support.federation_in_threads import Run, Vanished, nations, relation_rows, run_federation, small_config
+from tests.support.federation_in_threads import (
+    Run,
+    Told,
+    Vanished,
+    nations,
+    relation_rows,
+    run_federation,
+    small_config,
+)
 
 pytestmark = pytest.mark.long
 
@@ -137,14 +144,21 @@ def test_plain_and_secure_go_on_alike(tmp_path: Path) -> None:
 def test_a_slow_client_comes_back(tmp_path: Path) -> None:
     """It misses round 3, and its rows of that round are used by nobody; later it takes part and is evaluated again."""
 
+    told = Told()
+
+    def others_take_their_time() -> None:
+        if told.said("client 2 dropped out in round 3"):
+            told.wait_for("client 2 is back", seconds=GRACE / 4)
+
     def dawdling(graph: ClientGraph, config: RunConfig, number: int) -> KgeLearner:
         if number == VICTIM:
-            return _trainer_that(graph, config, number, at=3, act=lambda: time.sleep(2.5 * GRACE))
-        return _trainer_that(graph, config, number, at=None, act=lambda: time.sleep(GRACE / 4))
+            return _trainer_that(
+                graph, config, number, at=3, act=lambda: told.wait_for("client 2 dropped out in round 3")
+            )
+        return _trainer_that(graph, config, number, at=None, act=others_take_their_time)
 
-    lines: list[str] = []
     config = quick(rounds=16, eval_every=16, patience=100)
-    run = run_federation(config, nations(4), tmp_path / "run", trainer_of=dawdling, report=lines.append)
+    run = run_federation(config, nations(4), tmp_path / "run", trainer_of=dawdling, report=told)
     survivors_agree(run)
     assert run.gone == set()
     assert run.outcome is not None
@@ -153,8 +167,7 @@ def test_a_slow_client_comes_back(tmp_path: Path) -> None:
     assert dropout.returned is not None
     assert 3 < dropout.returned <= 16
     assert run.outcome.test.tail.count == sum(len(graph.test) for graph in nations(4))
-    assert any("client 2 dropped out in round 3" in line for line in lines)
-    assert any("client 2 is back" in line for line in lines)
+    assert told.said("client 2 dropped out in round 3", "client 2 is back")
 
 
 def test_too_few_left_ends_the_job_with_a_line_and_a_checkpoint(tmp_path: Path) -> None:
@@ -172,13 +185,15 @@ def test_too_few_left_ends_the_job_with_a_line_and_a_checkpoint(tmp_path: Path) 
 
 def test_a_sum_with_too_few_survivors_is_abandoned_and_nothing_else(tmp_path: Path) -> None:
     """Two of four are slow in round 2, one more than declared: no sum in that round, but in the next ones."""
-    config = quick(rounds=4, eval_every=4)
-    slow = 3 * GRACE
+    config, told = quick(rounds=4, eval_every=4), Told()
+
+    def until_lost() -> None:
+        told.wait_for("client 1 dropped out", "client 2 dropped out")
 
     def dawdling(graph: ClientGraph, settings: RunConfig, number: int) -> KgeLearner:
-        return _trainer_that(graph, settings, number, at=2, act=(lambda: time.sleep(slow)) if number <= 2 else None)
+        return _trainer_that(graph, settings, number, at=2, act=until_lost if number <= 2 else None)
 
-    run = run_federation(config, nations(4), tmp_path / "run", trainer_of=dawdling)
+    run = run_federation(config, nations(4), tmp_path / "run", trainer_of=dawdling, report=told)
     survivors_agree(run)
     assert run.outcome is not None
     (abandoned,) = run.outcome.abandoned_sums
@@ -285,7 +300,7 @@ def _vanish() -> None:
 
 
 def _trainer_that(
-    graph: ClientGraph, config: RunConfig, number: int, *, at: int | None, act: Callable[[], None] | None
+    graph: ClientGraph, config: RunConfig, number: int, *, at: int | None, act: Callable[[], Any] | None
 ) -> KgeLearner:
     """A trainer that does something before it trains round `at`, or before every round."""
     trainer = KgeLearner(graph, config.training, torch.device("cpu"), config.seed, number)

@@ -1,6 +1,5 @@
 """Tables: the sum of written sets peels to their union or to nothing, and does not show who holds what."""
 
-import time
 import tracemalloc
 
 import numpy as np
@@ -172,7 +171,7 @@ def test_overfull_tables_fail(third: int, load: float) -> None:
 def test_tables_around_the_threshold_give_the_union_exactly_if_counting_cells_says_so() -> None:
     layout = TableLayout(20, SALT)
     resolved = []
-    for seed in range(600):
+    for seed in range(300):
         tags = random_tags(30 + seed % 25, seed)
         resolved.append(not len(unresolved(layout.cells_of(*tags.T))))
         if resolved[-1]:
@@ -180,7 +179,7 @@ def test_tables_around_the_threshold_give_the_union_exactly_if_counting_cells_sa
         else:
             with pytest.raises(PeelFailed):
                 peel(write(tags, layout), layout)
-    assert 50 < sum(resolved) < 550
+    assert 25 < sum(resolved) < 275
 
 
 def test_two_tags_in_the_same_three_cells_fail() -> None:
@@ -190,7 +189,7 @@ def test_two_tags_in_the_same_three_cells_fail() -> None:
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 def test_a_changed_entry_never_gives_a_wrong_tag(data: st.DataObject) -> None:
     count = data.draw(st.integers(0, 20))
     tags = POOL[:count]
@@ -210,7 +209,7 @@ def test_many_random_changes_never_give_a_wrong_tag() -> None:
     generator = np.random.default_rng(5)
     layout = TableLayout.for_bound(46, SALT)
     clean = total_of([POOL[:46], POOL[20:40]], layout)
-    for _ in range(500):
+    for _ in range(200):
         total = clean.copy()
         places = generator.integers(0, layout.entries, size=generator.integers(1, 9))
         total[places] = generator.integers(0, MODULUS, size=len(places), dtype=np.uint64)
@@ -313,17 +312,15 @@ def test_tags_whose_weights_cancel_are_overlooked_and_disturb_nobody() -> None:
     assert as_pairs(peel(total, layout)) == union_of([POOL[10:20]])
 
 
-# --- time -----------------------------------------------------------------------------------------------------------
+# --- rounds ---------------------------------------------------------------------------------------------------------
 
 
-def test_five_clients_with_the_names_of_a_benchmark_take_less_than_a_second() -> None:
+def test_the_names_of_a_benchmark_are_read_in_a_few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     size = 14_541
     sets = [random_tags(size, 7)] * 5
     layout = TableLayout.for_bound(size, SALT)
-    start = time.perf_counter()
-    result = peel(total_of(sets, layout), layout)
-    assert time.perf_counter() - start < 1
-    assert len(result) == size
+    monkeypatch.setattr(table_module, "MAX_ROUNDS", 60)
+    assert len(peel(total_of(sets, layout), layout)) == size
 
 
 def test_a_table_made_to_be_slow_ends(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from tests.support.uniformity import looks_uniform
 both = pytest.mark.parametrize("similarity", Similarity)
 
 
+@pytest.mark.long
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.integers(3, 6),
