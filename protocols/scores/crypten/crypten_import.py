@@ -4,8 +4,8 @@ CrypTen's ONNX converter asks for `torch.onnx._internal.registration`, which tor
 import. Nothing here converts ONNX models, so an empty module takes its place before CrypTen is imported; calling one
 of its functions raises. Another empty module takes the place of CrypTen's optimisers, of which nothing here has need:
 their classes have the names of torch's own, and PyKEEN, which collects all optimisers by name, could not be imported in
-the same process afterwards. CrypTen's known weaknesses (shares from a Mersenne Twister, a trusted first party by default,
-plaintext left in buffers) are not mended by importing it: nothing secret may use it as it comes.
+the same process afterwards. CrypTen's known weaknesses (shares from a Mersenne Twister, a trusted first party by
+default, plaintext left in buffers) are not mended by importing it: nothing secret may use it as it comes.
 """
 
 import importlib
