@@ -12,6 +12,7 @@ from benchmarks.cheating import (
     left_undone,
     one_by_one,
     results,
+    split,
     too_early,
     two_blocks,
 )
@@ -236,6 +237,14 @@ def of_framing() -> tuple[Entry, ...]:
 
 def of_results() -> tuple[Entry, ...]:
     return (
+        Entry(
+            "split-openings",
+            "the victim's figures: results are opened by one half of the clients, and again, without it, by the other",
+            claims.AGAIN,
+            "caught",
+            ("same-sum-over-other-clients",),
+            split.split_openings,
+        ),
         Entry(
             "loss-twice",
             "the victim's loss and number of triples: the test results are summed without it, after an evaluation",

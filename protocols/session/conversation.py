@@ -277,7 +277,7 @@ class Conversation:
                 if isinstance(message, Abandon) and sender == SERVER and envelope.round == round_id:
                     self._note_abandoned(round_id, message.purpose)
                 # What is here already counts after the deadline too, but one that sends without end must not keep us.
-                late[sender] += deadline.expired
+                late[sender] += self.transport.expired(deadline)
                 if late[sender] >= _MOST_AT_ONCE:
                     heard.discard(sender)
                 continue

@@ -92,6 +92,10 @@ class Transport(ABC):
         time.sleep(min(_PAUSE_SECONDS, deadline.remaining()))
         return True
 
+    def expired(self, deadline: Deadline) -> bool:
+        """Whether a deadline has passed, by the clock of whoever moves the frames."""
+        return deadline.expired
+
     def passed_over(self) -> None:  # noqa: B027  only an audit needs to know
         """Called by whoever reads here if the frame received last counted for nothing: it came too late."""
 

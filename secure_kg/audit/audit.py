@@ -112,7 +112,7 @@ def checks_for(
     config, clients = run.config, run.clients
     return [
         AsProgrammed(config, clients, again),
-        Completeness(config, clients, run.summary),
+        Completeness(config, clients, run.summary, bool(again) and not any(one.difference for one in again)),
         SaidInOrder(config, clients),
         Uniformity(config, clients),
         Reuse(config, clients),
@@ -178,6 +178,9 @@ def audit(
         looking.end_session(opening)
         union = opening.union or union
         integrity.end_session(recording, number == len(run.recordings), known)
+        for check in checks:
+            if isinstance(check, RepeatedSums):
+                check.unread(integrity.unread)
     integrity.end_run()
     results = [integrity.result(), *looking.results()]
     found = [*ledger.findings(), *looking.guard.findings()]

@@ -86,13 +86,15 @@ class AgainstReceipts:
         self._unread, self._cut_off = Evidence(), Evidence()
         self._absent, self._unfinished, self._cut = Evidence(), Evidence(), Evidence()
         self._missing, self._greeted = Evidence(), Evidence()
+        self.unread: set[int] = set()
+        """Of the last session: clients that have sent more than the record has."""
 
     def observe(self, observation: Observation) -> None:
         self._session.observe(observation)
 
     def end_session(self, recording: Recording, absent: Collection[int] | None = None) -> None:
         """After a whole pass over `recording`. `absent`: whom the server had lost by its end; None: not known."""
-        session, self._session = self._session, _Session()
+        session, self._session, self.unread = self._session, _Session(), set()
         if self._receipts is None:
             return
         of_it = [one for one in self._receipts.sound if _is_of(one, recording)]
@@ -143,6 +145,7 @@ class AgainstReceipts:
             else:
                 self._differs.add(line)
         if (count := len(sent) - len(received)) > 0:
+            self.unread.add(number)
             line = f"{name} lacks {counted(count, 'frame')} that client {number} sent"
             self._not_read(line, recording, session, session.why_unread(number, absent))
         if not receipt.final:

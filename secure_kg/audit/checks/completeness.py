@@ -18,10 +18,10 @@ class Completeness(Check):
     id = "whole-conversation"
     question = "Does the record lack rounds, evaluations or results, or have messages of strangers?"
 
-    def __init__(self, config: RunConfig, clients: int, summary: Summary | None) -> None:
-        """`summary`: of a run that came to its end."""
+    def __init__(self, config: RunConfig, clients: int, summary: Summary | None, explained: bool = False) -> None:
+        """`summary`: of a run that came to its end. `explained`: whether the server's program explains all sessions."""
         super().__init__(config, clients)
-        self._summary = summary
+        self._summary, self._explained = summary, explained
         self._plan = RunPlan(config, clients)
         self._rows = [block.purpose for block in self._plan.blocks]
         self._trained: set[int] = set()
@@ -90,7 +90,9 @@ class Completeness(Check):
         missing, complete = Evidence(), self._summary is not None
         trained = [number for number in self._trained if number <= self.config.rounds]
         last = self._summary.rounds if self._summary is not None else max(trained, default=0)
-        for number in range(1, last + 1):
+        # Why a round before the last has nothing in it the program knows: all who were drawn for it were dropouts.
+        known = max(trained, default=0) if self._explained else 0
+        for number in range(known + 1, last + 1):
             if self._nobody_there(number):
                 continue
             if number not in self._trained:
@@ -100,7 +102,7 @@ class Completeness(Check):
         every = self.config.eval_every  # not the last round of a run that ended early or was resumed for more
         due = [number for number in range(1, last + 1) if number % every == 0]
         for number in due[:-1] if not complete else due:
-            if (number, "valid") not in self._uploads:
+            if number > known and (number, "valid") not in self._uploads:
                 missing.add(f"round {number}: no validation results")
         if complete and not any(purpose == "test" for _, purpose in self._uploads):
             missing.add("no test results")

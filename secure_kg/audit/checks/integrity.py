@@ -38,6 +38,11 @@ class Integrity:
         self._compare_with_summary(recording, last)
         self._receipts.end_session(recording, again.absent if again is not None else None)
 
+    @property
+    def unread(self) -> frozenset[int]:
+        """Clients that have sent more in the last session than its record has."""
+        return frozenset(self._receipts.unread)
+
     def end_run(self) -> None:
         """After the last session that has a transcript."""
         self._receipts.end_run()

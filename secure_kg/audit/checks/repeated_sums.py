@@ -26,6 +26,10 @@ class RepeatedSums(Check):
         """By round and purpose: in which session first, and what it was, without its vector."""
         self._states: dict[bytes, tuple[str, frozenset[int]]] = {}
         """By state: in which sum first, and over whom."""
+        self._unopened: list[tuple[int, OpenedSum]] = []
+        """Sums that clients were asked to open, and that the record does not open: in which session, and what."""
+        self._unread: dict[int, frozenset[int]] = {}
+        """By session: clients that have sent more than the record has."""
         self._wrong, self._changed = Evidence(), Evidence()
 
     def begin_session(self) -> None:
@@ -33,6 +37,8 @@ class RepeatedSums(Check):
 
     def opened(self, total: OpenedSum) -> None:
         # Sums in clear hide nothing that a difference could show. Tables of a union have fresh tags and weights.
+        if total.asked and total.vector is None:
+            self._unopened.append((self._session, total))
         if total.vector is None or not total.threshold or total.purpose.startswith(UNION):
             return
         self._sums += 1
@@ -63,7 +69,29 @@ class RepeatedSums(Check):
             if contributors != total.contributors:
                 self._wrong.add(f"{where}: over other clients than {first}, with the same state of client {party}")
 
+    def unread(self, clients: frozenset[int]) -> None:
+        """The session under way is over. `clients`: those that have sent more than the record has."""
+        self._unread[self._session] = clients
+
+    def _compare_unopened(self) -> None:
+        """A sum is open to a server that has the answers, whether or not its record has them.
+
+        What a client has sent after it was asked to help is its answer.
+        """
+        for session, total in self._unopened:
+            answers = total.asked & (total.answered | self._unread.get(session, frozenset()))
+            first, other = self._opened.get((total.round, total.purpose), (session, total))
+            if len(answers) < total.threshold or other.contributors == total.contributors:
+                continue
+            names = named_clients(other.contributors ^ total.contributors)
+            self._wrong.add(
+                f"round {total.round}, {total.purpose}: opened in session {first}, and in session {session} "
+                f"{named_clients(answers)} had answered, once with and once without {names}"
+            )
+        self._unopened = []
+
     def findings(self) -> list[Finding]:
+        self._compare_unopened()
         found = []
         if self._wrong:
             found.append(
@@ -73,7 +101,9 @@ class RepeatedSums(Check):
                     "A sum was opened twice, over different clients",
                     self._wrong.told(),
                     "The inputs of a round that is done again are the same as before. The difference of the two sums "
-                    "is the input of the clients that are in one of them only. Clients refuse to open such a sum.",
+                    "is the input of the clients that are in one of them only. Clients that have helped to open the "
+                    "first refuse to open the second. If others were enough for it, the server came to it by accident, "
+                    "or by calling clients out of reach.",
                 )
             )
         if self._changed:

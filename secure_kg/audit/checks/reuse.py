@@ -11,7 +11,7 @@ from protocols.session.messages import AdvertiseChannel
 from protocols.sums.secagg.messages import AdvertiseKeys, MaskedInput, ShareKeys
 from secure_kg.audit.checks.uniformity import in_field
 from secure_kg.audit.view.evidence import Check
-from secure_kg.audit.view.findings import Evidence, Finding
+from secure_kg.audit.view.findings import Finding, GradedEvidence
 from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.read import Observation
 from secure_kg.audit.view.statistics import ALARM, Words, difference, odd_p
@@ -26,49 +26,58 @@ class Reuse(Check):
     def __init__(self, config: RunConfig, clients: int) -> None:
         super().__init__(config, clients)
         self._last: dict[tuple[int, str], tuple[int, Words]] = {}
-        self._first_seen: dict[tuple[str, bytes], str] = {}
+        self._first_seen: dict[tuple[str, bytes], tuple[str, bool]] = {}
+        """Where a value came first, and whether the server went by it."""
         self._pairs = self._session = 0
-        self._masks, self._values = Evidence(), Evidence()
+        self._masks, self._values = GradedEvidence(), GradedEvidence()
 
     def begin_session(self) -> None:
         self._session += 1
 
     def observe(self, observation: Observation) -> None:
+        self._look(observation, heard=True)
+
+    def ignored(self, observation: Observation) -> None:
+        """What the server drops it has seen."""
+        self._look(observation, heard=False)
+
+    def _look(self, observation: Observation, heard: bool) -> None:
         if observation.direction != "received":
             return
         message = observation.message
         where = self._where(observation.peer, observation.round, observation.purpose)
         for kind, value in _single_use(observation):
-            self._note(kind, value, where)
+            self._note(kind, value, where, heard)
         if isinstance(message, MaskedInput):
-            self._compare(observation.peer, observation.round, message, where)
-
-    def ignored(self, observation: Observation) -> None:
-        """What the server drops it has seen."""
-        if observation.direction == "received":
-            self.observe(observation)
+            self._compare(observation, message, where, heard)
 
     def opened(self, total: OpenedSum) -> None:
         for party, seed in total.seeds.items():
-            self._note("self-mask seed", seed, self._where(party, total.round, total.purpose))
+            self._note("self-mask seed", seed, self._where(party, total.round, total.purpose), heard=True)
         for party, secret in total.mask_keys.items():
-            self._note("mask key", secret, self._where(party, total.round, total.purpose))
+            self._note("mask key", secret, self._where(party, total.round, total.purpose), heard=True)
 
     def _where(self, party: int, number: int, purpose: str) -> str:
         again = f", session {self._session}" if self._session > 1 else ""
         return f"client {party}, round {number}{f', {purpose}' if purpose else ''}{again}"
 
-    def _note(self, kind: str, value: bytes, where: str) -> None:
-        earlier = self._first_seen.setdefault((kind, value), where)
+    def _note(self, kind: str, value: bytes, where: str, heard: bool) -> None:
+        earlier, counted = self._first_seen.setdefault((kind, value), (where, heard))
         if earlier != where:
-            self._values.add(f"{kind} of {earlier} again: {where}")
+            self._values.add(f"{kind} of {earlier} again: {where}", heard=heard and counted)
+        if heard and not counted:
+            self._first_seen[kind, value] = where, True
 
-    def _compare(self, party: int, number: int, message: MaskedInput, where: str) -> None:
-        """With the client's previous upload for the same purpose, of the same or another attempt."""
+    def _compare(self, observation: Observation, message: MaskedInput, where: str, heard: bool) -> None:
+        """With the client's previous upload for the same purpose, of the same or another attempt.
+
+        What the server has dropped is compared, and nothing is compared with it.
+        """
         purpose = message.purpose.split("/")[0]
-        field = in_field(purpose)
-        last = self._last.get((party, purpose))
-        self._last[party, purpose] = number, message.vector
+        field, key = in_field(purpose), (observation.peer, purpose)
+        last = self._last.get(key)
+        if heard:
+            self._last[key] = observation.round, message.vector
         if last is None or len(last[1]) != len(message.vector):
             return
         left = difference(message.vector, last[1], field)
@@ -76,7 +85,8 @@ class Reuse(Check):
         self._pairs += 1
         if p < ALARM:
             equal = f"{zeros} of {len(left)} entries equal"
-            self._masks.add(f"{where}: the difference to round {last[0]} is not uniform (p = {p:.1e}; {equal})")
+            told = f"{where}: the difference to round {last[0]} is not uniform (p = {p:.1e}; {equal})"
+            self._masks.add(told, heard=heard)
 
     def findings(self) -> list[Finding]:
         found = []
@@ -84,21 +94,21 @@ class Reuse(Check):
             found.append(
                 Finding(
                     "mask-reused",
-                    "high",
+                    self._masks.severity,
                     "A client used one mask for several uploads",
                     self._masks.told(),
                     "The server subtracts two uploads under the same mask and reads how the client's values changed "
-                    "in between, exactly. Every upload needs a mask of its own.",
+                    f"in between, exactly. Every upload needs a mask of its own. {self._masks.explained}".strip(),
                 )
             )
         if self._values:
             found.append(
                 Finding(
                     "secret-reused",
-                    "high",
+                    self._values.severity,
                     "A key, seed, commitment or ciphertext that is to be used once came twice",
                     self._values.told(),
-                    "What recovery opens in one sum then opens another sum as well.",
+                    f"What recovery opens in one sum then opens another sum as well. {self._values.explained}".strip(),
                 )
             )
         return found

@@ -6,7 +6,7 @@ import numpy as np
 
 from protocols.sums.secagg.messages import MaskedInput
 from secure_kg.audit.view.evidence import Check
-from secure_kg.audit.view.findings import Evidence, Finding
+from secure_kg.audit.view.findings import Finding, GradedEvidence
 from secure_kg.audit.view.read import Observation
 from secure_kg.audit.view.statistics import (
     ALARM,
@@ -39,7 +39,7 @@ class Uniformity(Check):
         self._pooled: dict[tuple[int, str, int], Histogram] = {}
         self._current: dict[tuple[int, str], dict[int, Words]] = {}
         self._uploads = self._tests = 0
-        self._odd, self._dependent = Evidence(), Evidence()
+        self._odd, self._dependent = GradedEvidence(), GradedEvidence()
 
     def observe(self, observation: Observation) -> None:
         message = observation.message
@@ -62,14 +62,17 @@ class Uniformity(Check):
         others[observation.peer] = message.vector
 
     def ignored(self, observation: Observation) -> None:
-        """What the server drops it has seen."""
-        if observation.direction == "received":
-            self.observe(observation)
+        """What the server drops it has seen. It is looked at by itself: a client may have copied another's."""
+        message = observation.message
+        if isinstance(message, MaskedInput) and observation.direction == "received":
+            self._uploads += 1
+            where = f"client {observation.peer}, round {observation.round}, {message.purpose}"
+            self._note(odd_p(message.vector, in_field(message.purpose)), where, heard=False)
 
-    def _note(self, p: float, where: str) -> None:
+    def _note(self, p: float, where: str, heard: bool = True) -> None:
         self._tests += 1
         if p < ALARM:
-            self._odd.add(f"{where}: p = {p:.1e}")
+            self._odd.add(f"{where}: p = {p:.1e}", heard=heard)
 
     def _compare(self, first: Words, second: Words, who: str, where: str, family: str) -> None:
         measured = correlation_p(first, second, family == "field")
@@ -92,11 +95,12 @@ class Uniformity(Check):
             found.append(
                 Finding(
                     "masked-values-not-uniform",
-                    "high",
+                    self._odd.severity,
                     "Uploads that should look like noise do not",
                     self._odd.told(),
                     "A masked upload must be as good as random to the server. These are not, so the masks are missing, "
-                    "weak or not over all entries, and the server can learn from single uploads.",
+                    "weak or not over all entries, and the server can learn from single uploads. "
+                    f"{self._odd.explained}".strip(),
                 )
             )
         if self._dependent:

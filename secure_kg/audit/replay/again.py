@@ -3,7 +3,9 @@
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
+from typing import Final
 
 from protocols.alignment.interface import Union
 from protocols.foundation.errors import DecodeError, PeerMisbehaved, ProtocolError, UnexpectedMessage
@@ -13,15 +15,20 @@ from protocols.transport.base import Transport
 from secure_kg.audit.replay.kept import Content, Kept
 from secure_kg.audit.replay.record import Record
 from secure_kg.audit.replay.wire import NotExplained, RecordedWire, RecordEnded, kind_name
-from secure_kg.audit.view.read import AuditedRun, Recording
+from secure_kg.audit.view.read import AuditedRun, Recording, session_settings
 from secure_kg.federation.plan import twins
 from secure_kg.federation.plan.messages import Welcome
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.server.server import FederationServer
 from secure_kg.federation.server.session_record import SessionRecord
 from secure_kg.foundation.errors import UserError
-from secure_kg.runs.recording import settings_path
+from secure_kg.runs.recording import session_name
 from secure_kg.runs.run_folder import RunFolder
+
+_MOST_LOOKS: Final = 8
+"""How many looks a `Back` may come later than at the first one, without a message in between."""
+_MOST_TRIES: Final = 64
+"""How often a session is gone through again because of looks that were too early."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,52 +88,94 @@ def run_again(run: AuditedRun, progress: Callable[[int], None] = lambda _: None)
     """
     results = list[SessionAgain]()
     with tempfile.TemporaryDirectory(prefix="secure-kg-audit-") as scratch:
-        folder = RunFolder.make(Path(scratch) / "run")
-        kept = Kept(folder.path)
-        starts: list[Content] = kept.possible(0)
+        program = _Program(run, RunFolder.make(Path(scratch) / "run"))
+        starts = program.kept.possible(0)
         for recording in run.recordings:
             done = sum(one.explained for one in results)
-            for start in starts:
-                kept.restore(start)
-                one, following = _session(run, recording, folder, kept, lambda count: progress(done + count))  # noqa: B023
-                if not one.difference:
-                    break
-            results.append(one)
-            starts = following
-            if one.difference:
+            tried = [program.session(recording, start, lambda count: progress(done + count)) for start in starts]  # noqa: B023
+            explaining = [one for one in tried if not one.result.difference]
+            results.append((explaining or tried)[0].result)
+            if not explaining:
                 break
+            # The server has begun as one of these did, and ended as one of these may have.
+            starts = list(dict.fromkeys(state for one in explaining for state in one.following))
     return results
 
 
-def _session(
-    run: AuditedRun, recording: Recording, folder: RunFolder, kept: Kept, progress: Callable[[int], None]
-) -> tuple[SessionAgain, list[Content]]:
-    """The session, and what its server may have kept for the next one."""
-    session = recording.session
-    if session is None:  # it ended while clients were greeted
-        return SessionAgain(0), kept.possible(0)
-    config, record = _settings(run, session), Record(recording.path)
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    result: SessionAgain
+    following: list[Content]
+    """What the server may have kept for the next session."""
+    looked_for: tuple[int, ...] = ()
+    """What it had looked for, shortly before it got no further."""
 
-    def watch(position: int) -> None:
-        kept.watch(position)
-        progress(position)
 
-    wire = RecordedWire([PartyId(number) for number in range(1, run.clients + 1)], record, watch)
-    server = _ServerAgain(config, wire, record, RunFolder.reopen(folder.path, config), session)
-    refused: int | None = None
-    try:
-        server.run()
-    except (PeerMisbehaved, UnexpectedMessage, DecodeError):
-        refused = wire.last
-    except (ProtocolError, UserError, RecordEnded, NotExplained):
-        pass
-    position = record.position
-    difference = _difference(record, wire.wanted or "has come to its end")
-    if difference and refused is not None:  # a server that went on has not refused it: it differs from there on
-        position, refused = refused, None
-    passed = wire.passed if refused is None else wire.passed | {refused}
-    again = SessionAgain(position, difference, frozenset(passed), refused, server.absent)
-    return again, kept.possible(record.position)
+class _Program:
+    """The server's program in a folder of its own."""
+
+    def __init__(self, run: AuditedRun, folder: RunFolder) -> None:
+        self._run, self._folder = run, folder
+        self.kept = Kept(folder.path)
+
+    def session(self, recording: Recording, start: Content, progress: Callable[[int], None]) -> _Tried:
+        """A session that begins with `start`.
+
+        A dropout's `Back` may have come between two looks of the server without any message between them. If the
+        program does not get far with a `Back` that it was given at the first look, it is given it at the next one.
+        """
+        if recording.session is None:  # it ended while clients were greeted
+            return _Tried(SessionAgain(0), [start])
+        tried, left = self._try(recording, recording.session, start, progress, {}), _MOST_TRIES
+        looks_in_vain, found = dict[int, int](), True
+        while tried.result.difference and found:
+            found = False
+            for look, count in product(tried.looked_for, range(1, _MOST_LOOKS + 1)):
+                if not left:
+                    break
+                left -= 1
+                later = {**looks_in_vain, look: count}
+                again = self._try(recording, recording.session, start, progress, later)
+                if not again.result.difference or again.result.explained > tried.result.explained:
+                    tried, looks_in_vain, found = again, later, True
+                    break
+        return tried
+
+    def _try(
+        self,
+        recording: Recording,
+        session: SessionId,
+        start: Content,
+        progress: Callable[[int], None],
+        looks_in_vain: dict[int, int],
+    ) -> _Tried:
+        run, kept, record = self._run, self.kept, Record(recording.path)
+        kept.restore(start)
+        config = session_settings(run.path, session)
+        if config is None:
+            return _Tried(SessionAgain(0, f"the settings of session {session_name(session)} are not there"), [start])
+
+        def watch(position: int) -> None:
+            kept.watch(position)
+            progress(position)
+
+        clients = [PartyId(number) for number in range(1, run.clients + 1)]
+        wire = RecordedWire(clients, record, watch, looks_in_vain)
+        server = _ServerAgain(config, wire, record, RunFolder.reopen(self._folder.path, config), session)
+        refused: int | None = None
+        try:
+            server.run()
+        except (PeerMisbehaved, UnexpectedMessage, DecodeError):
+            refused = wire.last
+        except (ProtocolError, UserError, RecordEnded, NotExplained):
+            pass
+        position = record.position
+        difference = _difference(record, wire.wanted or "has come to its end")
+        if difference and refused is not None:  # a server that went on has not refused it: it differs from there on
+            position, refused = refused, None
+        passed = wire.passed if refused is None else wire.passed | {refused}
+        again = SessionAgain(position, difference, frozenset(passed), refused, server.absent)
+        return _Tried(again, kept.possible(wire.settled), tuple(wire.looked_for))
 
 
 def _difference(record: Record, wanted: str) -> str:
@@ -139,11 +188,3 @@ def _difference(record: Record, wanted: str) -> str:
         f"where the program {wanted}"
     )
 
-
-def _settings(run: AuditedRun, session: SessionId) -> RunConfig:
-    """Those that the server had in a session. Its greeting has their fingerprint, which the program repeats."""
-    path = settings_path(run.path, session)
-    try:
-        return RunConfig.from_toml(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError):
-        return run.config

@@ -19,21 +19,23 @@ class Kept:
     def __init__(self, folder: Path) -> None:
         self._paths = [folder / name for name in _FILES]
         self._stamps = self._stamped()
-        self._now = self._before = self._read()
-        self._changed_at = -1
+        self._position = 0
+        self._states = [self._read()]
+        """What the files have held since the last message, the oldest first."""
 
     def watch(self, position: int) -> None:
         """Called before each message, with how many have passed."""
+        if position != self._position:
+            self._position, self._states = position, self._states[-1:]
         stamps = self._stamped()
-        if stamps == self._stamps:
-            return
-        self._before, self._now = (self._now if position != self._changed_at else self._before), self._read()
-        self._stamps, self._changed_at = stamps, position
+        if stamps != self._stamps:
+            self._stamps = stamps
+            self._states.append(self._read())
 
     def possible(self, position: int) -> list[Content]:
         """What the server may have kept that was ended after so many messages; the likeliest first."""
         self.watch(position)
-        return [self._now, self._before] if self._changed_at == position and self._before != self._now else [self._now]
+        return list(dict.fromkeys(reversed(self._states)))
 
     def restore(self, content: Content) -> None:
         """Go on from there."""
@@ -43,8 +45,7 @@ class Kept:
             else:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(kept)
-        self._stamps, self._changed_at = self._stamped(), -1
-        self._now = self._before = content
+        self._stamps, self._position, self._states = self._stamped(), 0, [content]
 
     def _read(self) -> Content:
         return tuple(path.read_bytes() if path.exists() else None for path in self._paths)

@@ -14,8 +14,6 @@ from protocols.transport.tap import Transcript, TranscriptRecord
 _SMALL_BYTES: Final = 1 << 16
 """Last words are smaller. Larger frames are not looked past: there may be many, and each has to be kept."""
 M = TypeVar("M", bound=wire.Message)
-_IN_WORDS: Final = frozenset({Abort, Abandon})
-"""Messages with a reason in words, which may be put otherwise."""
 
 
 class Record:
@@ -73,24 +71,21 @@ class Record:
 
 
 def same_message(said: wire.Frame, meant: wire.Frame) -> bool:
-    """Whether two frames say the same."""
+    """Whether two frames say the same. Reasons may be put in other words, and a session may end in any round."""
     if said == meant:
         return True
     kind = wire.kind_of(said)
-    if kind not in _IN_WORDS or _head(said) != _head(meant):
+    if kind not in (Abort, Abandon) or kind is not wire.kind_of(meant):
         return False
     one, other = _decoded(said), _decoded(meant)
-    return one is not None and other is not None and _purpose(one) == _purpose(other)
+    if isinstance(one, Abandon) and isinstance(other, Abandon):
+        return one.purpose == other.purpose and _round_and_session(said) == _round_and_session(meant)
+    return one is not None and other is not None and _round_and_session(said)[1] == _round_and_session(meant)[1]
 
 
-def _head(frame: wire.Frame) -> tuple[int, ...]:
-    """Without the length of the body."""
-    head: tuple[int, ...] = wire.HEADER.unpack_from(frame)[:-1]
-    return head
-
-
-def _purpose(message: wire.Message) -> str:
-    return str(getattr(message, "purpose", ""))
+def _round_and_session(frame: wire.Frame) -> tuple[int, bytes]:
+    _, _, _, number, session, _ = wire.HEADER.unpack_from(frame)
+    return number, session
 
 
 def _decoded(frame: wire.Frame) -> wire.Message | None:

@@ -5,7 +5,7 @@ to go on without a client: it has waited in vain, or its message did not get thr
 any moment, and then says so to everybody whom it can reach (`Abort`).
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from protocols.foundation import wire
@@ -30,11 +30,21 @@ class NotExplained(Exception):
 
 
 class RecordedWire(Transport):
-    """`watch` is called before everything that the program does here."""
+    """`watch` is called before everything that the program does here, with `settled`."""
 
-    def __init__(self, clients: Collection[PartyId], record: Record, watch: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        clients: Collection[PartyId],
+        record: Record,
+        watch: Callable[[int], None],
+        looks_in_vain: Mapping[int, int] | None = None,
+    ) -> None:
+        """`looks_in_vain`: by number of an event: how often the server has looked for it before it had come."""
         super().__init__(SERVER, clients)
         self._events, self._watch = record, watch
+        self._too_early = dict(looks_in_vain or {})
+        self.looked_for: list[int] = []
+        """Numbers of events that were there when the program looked, without waiting for them, since it last sent."""
         self._in_vain = self._looked = 0
         self.last: int | None = None
         """The number of the frame received last."""
@@ -42,6 +52,8 @@ class RecordedWire(Transport):
         """Numbers of frames that were received and counted for nothing."""
         self.wanted = ""
         """What the program does in place of the next event of the record."""
+        self.settled = 0
+        """How many events have passed, without the last words of a server that ends the session."""
 
     def flush(self, deadline: Deadline) -> None:
         """Nothing to wait for."""
@@ -49,6 +61,10 @@ class RecordedWire(Transport):
     def passed_over(self) -> None:
         if self.last is not None:
             self.passed.add(self.last)
+
+    def expired(self, deadline: Deadline) -> bool:
+        """Time is what the record has next, not the auditor's clock."""
+        return False
 
     def pause(self, deadline: Deadline) -> bool:
         """Looking again is of use only if something has happened since the last time."""
@@ -60,39 +76,59 @@ class RecordedWire(Transport):
 
     def _post(self, to: PartyId, frame: wire.Frame) -> None:
         event = self._next()
+        if event is None:
+            raise RecordEnded
         if event.direction == "sent" and event.peer == to and same_message(event.frame, frame):
             self._take_event()
+            self._sent_since_looking()
             return
-        self._not_next(event, f"sends {kind_name(frame)} to {party_names([to])}")
+        self._not_next(f"sends {kind_name(frame)} to {party_names([to])}")
+        if event.direction == "sent" and wire.kind_of(event.frame) is Abort:
+            raise ProtocolError("the server ends the session for reasons of its own")
         raise PeerLost(f"{party_names([to])} could not be reached", to)
 
     def _take(self, senders: Collection[PartyId], deadline: Deadline) -> tuple[PartyId, wire.Frame] | None:
         event = self._next()
-        if event.direction == "received" and event.peer in senders:
-            self.last = self._events.position
+        position, look = self._events.position, not deadline.remaining()
+        here = event is not None and event.direction == "received" and event.peer in senders
+        if here and look and self._too_early.get(position, 0):
+            self._too_early[position] -= 1
+            here = False
+        if event is not None and here:
+            self.last = position
+            if look:
+                self.looked_for.append(position)
             self._take_event()
             return event.peer, event.frame
-        self._not_next(event, f"waits for {party_names(senders)}")
+        self._not_next(f"waits for {party_names(senders)}")
         raise PeerLost(f"{party_names(senders)} did not answer in time", *senders)
 
-    def _next(self) -> TranscriptRecord:
-        self._watch(self._events.position)
-        event = self._events.next
-        if event is None:
-            raise RecordEnded
-        return event
+    def _sent_since_looking(self) -> None:
+        """What was there too early shows soon: not later than after a message or two to everybody."""
+        if self.looked_for and self._events.position - self.looked_for[-1] > 2 * len(self.peers):
+            self.looked_for.clear()
+
+    def _next(self) -> TranscriptRecord | None:
+        self._watch(self.settled)
+        return self._events.next
 
     def _take_event(self) -> None:
+        event = self._events.next
         self._events.take()
         self._in_vain, self.wanted = 0, ""
+        if event is not None and wire.kind_of(event.frame) is not Abort:
+            self.settled = self._events.position
 
-    def _not_next(self, event: TranscriptRecord, wanted: str) -> None:
+    def _not_next(self, wanted: str) -> None:
+        """The program does something that is not in the record, or not yet.
+
+        Before an `Abort`, and at the end of the record, it first waits in vain, too: what it then writes, the server
+        may have written.
+        """
         self.wanted = self.wanted or wanted
         self._in_vain += 1
         if self._in_vain > _MOST_IN_VAIN:
             raise NotExplained
-        if event.direction == "sent" and wire.kind_of(event.frame) is Abort:
-            raise ProtocolError("the server ends the session for reasons of its own")
 
 
 def kind_name(frame: wire.Frame) -> str:

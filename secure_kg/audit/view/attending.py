@@ -72,6 +72,10 @@ class Known(Protocol):
         """How many messages it has gone through."""
 
     @property
+    def difference(self) -> str:
+        """Where it went another way; empty if it explains the whole record."""
+
+    @property
     def passed(self) -> Collection[int]:
         """Numbers of those that it has received and did not go by."""
 

@@ -34,6 +34,28 @@ class Evidence:
         return (*self.lines, *((f"and {more} more",) if more else ()))
 
 
+@dataclass(slots=True)
+class GradedEvidence(Evidence):
+    """Evidence from uploads, with what the server dropped. That is its sender's own doing, and in no sum."""
+
+    went_by: int = 0
+    """How much of it is about what the server went by."""
+
+    def add(self, line: str, heard: bool = True) -> None:
+        """`heard`: whether the server went by all of it."""
+        self.went_by += heard
+        Evidence.add(self, line if heard else f"{line}; the server dropped it")
+
+    @property
+    def severity(self) -> Severity:
+        return "high" if self.went_by else "medium"
+
+    @property
+    def explained(self) -> str:
+        """What a reader should know of it besides."""
+        return "" if self.went_by else "Here the server dropped what was wrong: only its sender is at fault."
+
+
 def worst_first(findings: list[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: (SEVERITIES.index(finding.severity), finding.id))
 

@@ -74,6 +74,10 @@ class OpenedSum:
     """What the server has not passed on of clients that it had in the sum."""
     states: dict[int, bytes] = field(default_factory=dict, repr=False)
     """Of its contributors: their commitments to what their inputs depend on."""
+    asked: frozenset[int] = frozenset()
+    """Of one that could not be computed again: who was asked to help to open it."""
+    answered: frozenset[int] = frozenset()
+    """And who has, as far as the record goes."""
     abandoned: bool = False
     """Whether a party has abandoned the sum, or it can be opened only with answers that came too late. Nobody uses its
     total then. A server that keeps them all the same could read it."""
@@ -141,6 +145,8 @@ class Opening:
         self._added: set[Key] = set()
         """Sums in clear that are over: what comes afterwards is late."""
         self._attending = Attending(self._plan, known)
+        self._explained = known is not None and not known.difference
+        """Whether the server's program explains the whole record: a sum that cannot be opened it has not opened."""
 
     def observe(self, observation: Observation) -> list[OpenedSum]:
         message = observation.message
@@ -282,8 +288,10 @@ class Opening:
             return OpenedSum(
                 *(number, purpose, who, parameters.threshold, None),
                 problem=str(problem),
-                finished=recorded.answered,
+                finished=recorded.answered and not self._explained,
                 withheld=kept_back,
+                asked=frozenset(int(party) for party in (recorded.signed or recorded.survivors)),
+                answered=frozenset(int(party) for party in recorded.openings),
             )
         checked, wrong = self._verified(bound, recorded)
         return OpenedSum(

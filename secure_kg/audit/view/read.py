@@ -26,6 +26,7 @@ from secure_kg.federation.plan import messages as federation_messages
 from secure_kg.federation.plan.messages import Hello, Welcome
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
+from secure_kg.runs.recording import settings_path
 from secure_kg.runs.records.summary import Summary
 from secure_kg.runs.run_folder import RunFolder
 
@@ -176,8 +177,20 @@ def open_run(path: Path) -> AuditedRun:
     transcripts = sorted(path.glob("transcript-*.bin"), key=_start)
     if not transcripts:
         raise UserError(f"{path}: has no transcript; run the job again with --transcript")
-    summary = RunFolder(path).summary()
-    return AuditedRun(path, config, tuple(Recording(transcript) for transcript in transcripts), summary)
+    summary, recordings = RunFolder(path).summary(), tuple(Recording(transcript) for transcript in transcripts)
+    opened = [recording.session for recording in recordings if recording.session is not None]
+    if opened and recordings[-1].session is None:  # config.toml is of a later start, in which nobody was greeted
+        config = session_settings(path, opened[-1]) or config
+    return AuditedRun(path, config, recordings, summary)
+
+
+def session_settings(run: Path, session: SessionId) -> RunConfig | None:
+    """What the server had in a session, by its own word; None if it has left no such file."""
+    path = settings_path(run, session)
+    try:
+        return RunConfig.from_toml(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 def _start(transcript: Path) -> tuple[int, str]:

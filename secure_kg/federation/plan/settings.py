@@ -32,8 +32,9 @@ SETUP_SECONDS: Final = 600.0
 _LOCAL_FIELDS: Final = frozenset(
     {"client_data", "device", "deadline", "grace", "transcript", "checkpoint_every", "keys"}
 )
-FORMAT: Final = 2
-"""2: results hold Hits@5 and ranks. 1: they do not; config files of that time do not say so."""
+FORMAT: Final = 3
+"""3: the settings of each session are on record. 2: results hold Hits@5 and ranks. 1: they do not; config files of that
+time do not say so."""
 _LEAST: Final = {"rounds": 1, "eval_every": 1, "patience": 1, "min_participants": 2, "min_holders": 1}
 # The share of clients that may drop out in a sum unless told otherwise; an active server leaves room for fewer.
 _USUAL_DROPOUT: Final = {"semi-honest": 0.4, "active": 0.25}
@@ -94,7 +95,7 @@ class RunConfig:
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise UserError(f"{flag(name)} must be one of {', '.join(map(str, allowed))}")
-        if self.format not in (1, FORMAT):
+        if not 1 <= self.format <= FORMAT:
             raise UserError(f"a run of format {self.format}; this version knows 1 to {FORMAT}")
         pools = STRATEGIES[self.strategy].pools
         for name, usual in _LEAST.items():
