@@ -235,7 +235,7 @@ def of_framing() -> tuple[Entry, ...]:
     )
 
 
-def of_results() -> tuple[Entry, ...]:
+def of_halves() -> tuple[Entry, ...]:
     return (
         Entry(
             "split-openings",
@@ -245,6 +245,11 @@ def of_results() -> tuple[Entry, ...]:
             ("same-sum-over-other-clients",),
             split.split_openings,
         ),
+    )
+
+
+def of_results() -> tuple[Entry, ...]:
+    return (
         Entry(
             "loss-twice",
             "the victim's loss and number of triples: the test results are summed without it, after an evaluation",

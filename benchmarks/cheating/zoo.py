@@ -45,6 +45,7 @@ _ENTRIES: Final = (
     *between_sums.of_early_words(),
     *between_sums.of_first_answers(),
     *between_sums.of_framing(),
+    *between_sums.of_halves(),
     *between_sums.of_results(),
     *between_sums.of_beginnings(),
     *in_scores.of_scores(),

@@ -14,8 +14,8 @@ that was ended by force. The chain stands against accidents, and against changes
 provided that its last link (`Seal`) is kept elsewhere. Against the writer there are receipts, which the other ends of
 the wire keep (`protocols.session.receipts`).
 
-`Transcript` is the reader. What is damaged is reported where it is met, not guessed. A last record that is cut short is
-left out: whoever wrote it was ended by force, and the file has no end.
+`Transcript` is the reader. What is cut short or damaged is reported where it is met, not guessed. A last record that is
+cut short (`CutShort`) is also what a writer leaves that was ended by force.
 """
 
 import hashlib
@@ -37,6 +37,10 @@ LINK_BYTES: Final = 32
 _HEAD: Final = struct.Struct("<QBIIHQ")
 _DIRECTIONS: Final[tuple[Direction, Direction]] = ("received", "sent")
 _END: Final = 2
+
+
+class CutShort(DecodeError):
+    """The file ends in the middle of a record."""
 
 
 class Recorder(Protocol):
@@ -121,13 +125,13 @@ class Transcript:
                 if self.seal is not None:
                     raise DecodeError(f"{name} goes on after its end")
                 if len(head) < _HEAD.size:
-                    return  # its writer was ended in the middle of a record
+                    raise CutShort(f"{where}: cut short")
                 time_ns, direction, peer, round_id, name_length, frame_length = _HEAD.unpack(head)
                 if direction > _END or frame_length > MAX_FRAME_BYTES:
                     raise DecodeError(f"{where}: malformed")
                 phase, frame, sent_link = file.read(name_length), file.read(frame_length), file.read(LINK_BYTES)
                 if len(sent_link) < LINK_BYTES:
-                    return
+                    raise CutShort(f"{where}: cut short")
                 link = _next_link(link, head, phase, frame)
                 if sent_link != link:
                     raise DecodeError(f"{where}: not what was recorded, or not in its place")

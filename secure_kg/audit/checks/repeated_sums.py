@@ -76,11 +76,12 @@ class RepeatedSums(Check):
     def _compare_unopened(self) -> None:
         """A sum is open to a server that has the answers, whether or not its record has them.
 
-        What a client has sent after it was asked to help is its answer.
+        What a client has sent after it was asked to help is its answer, or a refusal if it was asked before.
         """
         for session, total in self._unopened:
-            answers = total.asked & (total.answered | self._unread.get(session, frozenset()))
             first, other = self._opened.get((total.round, total.purpose), (session, total))
+            unread = self._unread.get(session, frozenset()) - (other.asked if first < session else frozenset())
+            answers = total.asked & (total.answered | unread)
             if len(answers) < total.threshold or other.contributors == total.contributors:
                 continue
             names = named_clients(other.contributors ^ total.contributors)

@@ -75,9 +75,9 @@ class OpenedSum:
     states: dict[int, bytes] = field(default_factory=dict, repr=False)
     """Of its contributors: their commitments to what their inputs depend on."""
     asked: frozenset[int] = frozenset()
-    """Of one that could not be computed again: who was asked to help to open it."""
+    """Who was asked to help to open it."""
     answered: frozenset[int] = frozenset()
-    """And who has, as far as the record goes."""
+    """Of one that could not be computed again: who has helped, as far as the record goes."""
     abandoned: bool = False
     """Whether a party has abandoned the sum, or it can be opened only with answers that came too late. Nobody uses its
     total then. A server that keeps them all the same could read it."""
@@ -290,7 +290,7 @@ class Opening:
                 problem=str(problem),
                 finished=recorded.answered and not self._explained,
                 withheld=kept_back,
-                asked=frozenset(int(party) for party in (recorded.signed or recorded.survivors)),
+                asked=_asked(recorded),
                 answered=frozenset(int(party) for party in recorded.openings),
             )
         checked, wrong = self._verified(bound, recorded)
@@ -308,6 +308,7 @@ class Opening:
             false_signatures=tuple(wrong),
             withheld=kept_back,
             states={int(party): recorded.adverts[party].state for party in opened.contributors},
+            asked=_asked(recorded),
             abandoned=abandoned,
         )
 
@@ -337,3 +338,7 @@ class Opening:
 
 def _unfinished(key: Key, running: _Running) -> OpenedSum:
     return OpenedSum(*key, frozenset(running.clear), 0, None, problem="the record ends before the sum", finished=False)
+
+
+def _asked(recorded: RecordedSum) -> frozenset[int]:
+    return frozenset(int(party) for party in (recorded.signed or recorded.survivors))

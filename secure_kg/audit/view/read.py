@@ -20,7 +20,7 @@ from protocols.session import conversation, group_key
 from protocols.sums import plain as plain_sums
 from protocols.sums import totals
 from protocols.sums.secagg import messages as secagg_messages
-from protocols.transport.tap import Seal, Transcript, TranscriptRecord
+from protocols.transport.tap import CutShort, Seal, Transcript, TranscriptRecord
 from protocols.transport.traffic import Direction
 from secure_kg.federation.plan import messages as federation_messages
 from secure_kg.federation.plan.messages import Hello, Welcome
@@ -111,6 +111,8 @@ class Recording:
                     len(record.frame),
                     record.frame,
                 )
+        except CutShort:
+            pass  # it has no end, as that of a server which was killed while it wrote
         except (DecodeError, OSError) as problem:
             self.damage = problem.strerror or str(problem) if isinstance(problem, OSError) else str(problem)
         self.seal = transcript.seal

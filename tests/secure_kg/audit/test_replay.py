@@ -304,8 +304,10 @@ def test_the_end_of_a_record(tmp_path: Path) -> None:
     assert record.next is None
     assert end.busy(PartyId(1))
     assert not end.pause(Deadline.after(60.0))
-    with pytest.raises(RecordEnded):
+    with pytest.raises(PeerLost):  # whom it waits for in vain
         end.receive([PartyId(1)], Deadline.after(60.0))
+    with pytest.raises(RecordEnded):
+        end.send(PartyId(1), b"another message")
     with pytest.raises(IndexError):
         record.take()
 
