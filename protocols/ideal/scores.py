@@ -124,7 +124,7 @@ def simulate_masked_scores(
 ) -> None:
     """One batch. `silent`: who drops out in its sum."""
     simulate_asking(sums, terms, query_bytes)
-    masked, asker = sum_terms(terms, bytes(STATE_BYTES)), terms.asker
+    masked, asker = sum_terms(terms, state=bytes(STATE_BYTES)), terms.asker
     sums.present.discard(asker)
     total = sums.masked_sum(masked, uniform_vector(masked.layout.group, masked.layout.entries), silent)
     sums.present.add(asker)

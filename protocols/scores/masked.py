@@ -7,7 +7,8 @@ contributors, checks the total, adds its own scores, which it never sends, and d
 
 Parties:     2 or more scorers with channels to each other and to the asker, 1 asker, 1 server.
 Adversary:   the server, semi-honest, or active with signed channels; or the server with some of the clients, up to the
-             declared fraction. The asker, alone or with clients that are not the server.
+             declared fraction. The asker, alone or with clients that are not the server; against active parties one
+             that asks scorers different things, too: those that were cannot add up (`protocols.scores.asking`).
 Reveals:     to the server who has contributed, sizes, and when who asks. To the asker the sums and counts over the
              contributors. To other clients, of the positions that they hold, whether enough scorers hold them.
 Assumes:     what `protocols.sums.secagg` assumes; AES-256 as a pseudorandom generator.
@@ -57,9 +58,10 @@ _MASK = "asker mask"
 _FACTORS = "check factors"
 
 
-def sum_terms(terms: ScoreTerms, state: bytes = b"") -> SumTerms[ScoreLayout]:
-    """The masked sum of a batch. `state`: a scorer's commitment to what its scores depend on."""
-    return SumTerms(terms.round, PURPOSE, terms.scorers, ScoreLayout(terms), terms.digest, state)
+def sum_terms(terms: ScoreTerms, agreed: bytes = b"", state: bytes = b"") -> SumTerms[ScoreLayout]:
+    """The masked sum of a batch. `agreed`: what scorers were asked, as they agree on it (`asking.agreed`); `state`: a
+    scorer's commitment to what its scores depend on. The server has neither."""
+    return SumTerms(terms.round, PURPOSE, terms.scorers, ScoreLayout(terms), agreed, state)
 
 
 class MaskedScoreClient(ScoreClient):
@@ -98,7 +100,8 @@ class MaskedScoreClient(ScoreClient):
         require_budget(session, self._budget, terms, asked.queries)
         # Another asker has other scorers: what two of them could subtract is the scores of these two.
         depends_on = length_prefixed(terms.table, encode_parties([terms.asker]), asked.queries)
-        of_sum = sum_terms(terms, commit(self._state_key, PURPOSE, depends_on))
+        alike = asking.agreed(asked.secrets, session, terms)
+        of_sum = sum_terms(terms, alike, commit(self._state_key, PURPOSE, depends_on))
         counting.prepare(session, self._holders, terms)
         self._vectors.prepare(session, of_sum)
         scores = scoring(asked.queries)

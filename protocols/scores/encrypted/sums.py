@@ -119,8 +119,8 @@ class EncryptedScoreClient(ScoreClient):
         # Another asker has other scorers: what two of them could subtract is the scores of these two.
         depends_on = length_prefixed(terms.table, encode_parties([terms.asker]), asked.queries)
         state = commit(self._state_key, PURPOSE, depends_on)
-        # Clients that were told different keys cannot add up.
-        told = digest(terms.digest, asked.attached)
+        # Clients that were told different keys, or asked different things, cannot add up.
+        told = asking.agreed(asked.secrets, session, terms)
         of_sum = SumTerms(terms.round, PURPOSE, terms.scorers, layout, told, state)
         counting.prepare(session, self._holders, terms)
         self._vectors.prepare(session, of_sum)

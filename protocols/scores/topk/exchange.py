@@ -106,7 +106,9 @@ class Exchange:
             try:
                 plain = open_(party, sealed[int(party)])
             except PeerMisbehaved:
-                raise PeerMisbehaved(f"a message of client {party} in a selection was forged or replayed") from None
+                raise PeerMisbehaved(
+                    f"a message of client {party} in a selection was forged or replayed, or it was asked something else"
+                ) from None
             if len(plain) != size:
                 raise PeerMisbehaved(f"client {party} opens shares of another length")
             opened.append(plain)

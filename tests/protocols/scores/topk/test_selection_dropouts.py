@@ -88,10 +88,11 @@ def test_another_attempt_has_fresh_randomness_throughout(at: int, monkeypatch: p
     assert same_ranking(result.answers[0].ranking, expected(scores, terms))
     first, second = RoundId(1), RoundId(2)
     assert {*drawn.keys} == {first, second}
-    assert len(drawn.secrets[second]) == 1 + len(terms.clients), "a seed for each client, and what all of them share"
+    assert len(drawn.secrets[second]) == 2 + len(terms.clients), "seeds, what was drawn for all, and what was asked"
     assert drawn.secrets[first].isdisjoint(drawn.secrets[second])
     assert drawn.keys[first].isdisjoint(drawn.keys[second])
     assert any("permutation" in use for use in drawn.uses[second])
+    assert "common order/0" in drawn.uses[second]
     assert drawn.uses[first] <= drawn.uses[second]
     seeds = [message.seed for _, _, message in sent if isinstance(message, DealtSeed)]
     assert len(seeds) == len(set(seeds)) == 2 * len(terms.clients)
