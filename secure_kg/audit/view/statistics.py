@@ -61,8 +61,8 @@ def uniform_p(histogram: Histogram, in_field: bool) -> float:
     count = int(histogram[0].sum())
     if count == 0:
         return 1.0
-    if in_field and histogram[_FIELD_BYTES, _TOPS:].any():
-        return 0.0  # no element of the field has more than 61 bits
+    if in_field and (len(histogram) <= _FIELD_BYTES or histogram[_FIELD_BYTES, _TOPS:].any()):
+        return 0.0  # words too narrow for the field; no element of it has more than 61 bits
     bits = (histogram @ _BITS_OF_BYTES).reshape(-1)[: _FIELD_BITS if in_field else None]
     found = [_both_tails(bits, count, 0.5)]
     whole = histogram[:_FIELD_BYTES] if in_field else histogram
