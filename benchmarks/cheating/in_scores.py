@@ -111,6 +111,14 @@ def _of_askings() -> tuple[Entry, ...]:
             scores.without_scorer,
         ),
         Entry(
+            "other-scores-without-the-victim",
+            "what the victim holds, and its scores: other queries of the same table, with the victim called a dropout",
+            claims.SCORES_AGAIN,
+            "stopped",
+            ("answers-ignored",),
+            partial(scores.without_scorer, second=b"twice the queries"),
+        ),
+        Entry(
             "asks-beyond-the-budget",
             "the trained table: it asks batch after batch",
             claims.MEANS,

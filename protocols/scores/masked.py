@@ -34,6 +34,7 @@ from protocols.holders.interface import HolderClient, HolderServer
 from protocols.primitives.prg import KEY_BYTES, combine_keystreams
 from protocols.scores import asking, counting
 from protocols.scores.budget import Budget, charge, require_budget
+from protocols.scores.covering import Covering, MemoryCovers
 from protocols.scores.interface import (
     Answer,
     ScoreClient,
@@ -69,6 +70,7 @@ class MaskedScoreClient(ScoreClient):
 
     def __init__(self, vectors: VectorClient, holders: HolderClient, budget: Budget | None = None) -> None:
         self._vectors, self._holders, self._budget = vectors, holders, budget
+        self._covering = budget.covering if budget is not None else Covering(MemoryCovers())
         self._state_key = secrets.token_bytes(KEY_BYTES)
         """The same queries have the same commitment, so that clients open them over one set of survivors only."""
 
@@ -98,7 +100,6 @@ class MaskedScoreClient(ScoreClient):
         spent, me = Spent(), session.party
         asked = asking.asked(session, self._vectors.session, terms)
         require_budget(session, self._budget, terms, asked.queries)
-        # Another asker has other scorers: what two of them could subtract is the scores of these two.
         depends_on = length_prefixed(terms.table, encode_parties([terms.asker]), asked.queries)
         alike = asking.agreed(asked.secrets, session, terms)
         of_sum = sum_terms(terms, alike, commit(self._state_key, PURPOSE, depends_on))
@@ -112,7 +113,8 @@ class MaskedScoreClient(ScoreClient):
             vector = of_sum.layout.vector(encoded, factors)
             mask = asking.key_of(asked.secrets.own, session, terms, me, _MASK)
         charge(self._budget, terms, asked.queries)
-        spent.add(self._vectors.contribute(session, of_sum, vector, [mask], counted.may_open))
+        may_open = self._covering.guard(terms, counted.may_open)
+        spent.add(self._vectors.contribute(session, of_sum, vector, [mask], may_open))
         return ScoringReport(encoded.clipped, encoded.max_error, spent)
 
 

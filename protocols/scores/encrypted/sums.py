@@ -22,6 +22,7 @@ from protocols.primitives.prg import KEY_BYTES
 from protocols.primitives.residues import Residues
 from protocols.scores import asking, counting
 from protocols.scores.budget import Budget, charge, require_budget
+from protocols.scores.covering import Covering, MemoryCovers
 from protocols.scores.encrypted.layout import EncryptedLayout
 from protocols.scores.encrypted.messages import (
     EncryptedScores,
@@ -87,6 +88,7 @@ class EncryptedScoreClient(ScoreClient):
         self._scheme, self._vectors, self._holders, self._budget = scheme, vectors, holders, budget
         self._own_key: DecryptionKey | None = None
         self._keys = _LastKey(scheme)
+        self._covering = budget.covering if budget is not None else Covering(MemoryCovers())
         self._state_key = secrets.token_bytes(KEY_BYTES)
         """The same queries have the same commitment, so that clients open them over one set of survivors only."""
 
@@ -116,7 +118,6 @@ class EncryptedScoreClient(ScoreClient):
         with spent.measure():
             encryptor = self._keys.load(public)
             encryptor.begin(layout)
-        # Another asker has other scorers: what two of them could subtract is the scores of these two.
         depends_on = length_prefixed(terms.table, encode_parties([terms.asker]), asked.queries)
         state = commit(self._state_key, PURPOSE, depends_on)
         # Clients that were told different keys, or asked different things, cannot add up.
@@ -134,7 +135,8 @@ class EncryptedScoreClient(ScoreClient):
             return self._scheme.kinds.scores(masked.purpose, encryptor.encrypt(masked.vector, layout), masked.peers)
 
         charge(self._budget, terms, asked.queries)
-        spent.add(self._vectors.contribute(session, of_sum, vector, (), counted.may_open, carry))
+        may_open = self._covering.guard(terms, counted.may_open)
+        spent.add(self._vectors.contribute(session, of_sum, vector, (), may_open, carry))
         spent.add(encryptor.ahead())
         return ScoringReport(encoded.clipped, encoded.max_error, spent)
 

@@ -17,6 +17,7 @@ from protocols.foundation import wire
 from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import PURPOSE as HOLDERS
 from protocols.registry import SCORES
+from protocols.scores.covering import Covering
 from protocols.scores.encrypted.messages import EncryptedTotal
 from protocols.scores.messages import AskScores, BatchServed, ScoresAsked, ScoresTotal
 from protocols.scores.plain import ClearScores
@@ -83,7 +84,8 @@ def test_an_honest_session_has_no_high_finding_but_what_plain_scores_show(
 
 
 def test_a_dropout_accuses_nobody(tmp_path: Path) -> None:
-    stage = staged(tmp_path, "masked")
+    terms = [terms_of(0), dataclasses.replace(terms_of(1), table=b"another")]
+    stage = ScoreStage(tmp_path, "masked", [Asked.of(one, b"queries") for one in terms], ACTIVE)
     stage.vanishes = (VICTIM, "masked input/")
     stage.perform(Cheat())
     assert sorted(stage.answers) == [0, 1]
@@ -241,6 +243,7 @@ def test_the_same_queries_over_other_scorers_are_named_if_they_were_opened(
 
     for name in ("open", "may_come"):
         monkeypatch.setattr(Openings, name, lambda self, opening: None)
+    monkeypatch.setattr(Covering, "guard", lambda self, terms, may_open: may_open)
     played = scores.without_scorer(tmp_path)
     assert played.got
     assert isinstance(played.stage, ScoreStage)
