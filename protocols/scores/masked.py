@@ -10,7 +10,8 @@ Adversary:   the server, semi-honest, or active with signed channels; or the ser
              declared fraction. The asker, alone or with clients that are not the server; against active parties one
              that asks scorers different things, too: those that were cannot add up (`protocols.scores.asking`).
 Reveals:     to the server who has contributed, sizes, and when who asks. To the asker the sums and counts over the
-             contributors. To other clients, of the positions that they hold, whether enough scorers hold them.
+             contributors. To other clients, with `least` of 2 or more, of every position how many other scorers hold
+             it, up to `least` - 1 (`protocols.holders.secret`), and so who does, where askers change or scorers drop.
 Assumes:     what `protocols.sums.secagg` assumes; AES-256 as a pseudorandom generator.
 Not covered: the server together with the asker reads what the asker reads, and no more: single vectors stay under the
              masks of the sum. A scorer on the side of an active server knows the factors of the check: with it the
@@ -46,11 +47,12 @@ from protocols.scores.interface import (
     encode,
 )
 from protocols.scores.layout import ScoreLayout
-from protocols.scores.messages import PURPOSE, ScoresTotal, checked_contributors, total_bytes
+from protocols.scores.messages import PURPOSE, ScoresTotal, checked_contributors, require_sendable, total_bytes
 from protocols.scores.ranking import rank
 from protocols.scores.terms import RING, ScoreTerms
 from protocols.session.client_session import ClientSession
 from protocols.session.server_session import ServerSession
+from protocols.sums.secagg.messages import PEERS_BYTES
 from protocols.sums.secagg.openings import commit
 from protocols.sums.secagg.vectors import VectorClient, VectorServer
 from protocols.sums.terms import SumTerms
@@ -65,6 +67,11 @@ def sum_terms(terms: ScoreTerms, agreed: bytes = b"", state: bytes = b"") -> Sum
     return SumTerms(terms.round, PURPOSE, terms.scorers, ScoreLayout(terms), agreed, state)
 
 
+def _largest_frame(terms: ScoreTerms) -> int:
+    """That of a total; inputs are smaller by the list of contributors."""
+    return total_bytes(terms, ScoreLayout(terms).entries) + PEERS_BYTES
+
+
 class MaskedScoreClient(ScoreClient):
     """`vectors` holds the session's channels; `holders`: how holders are counted; `budget`: of opened means."""
 
@@ -77,6 +84,7 @@ class MaskedScoreClient(ScoreClient):
     def ask(self, session: ClientSession, terms: ScoreTerms, queries: bytes, own: Scores) -> Answer:
         spent, layout = Spent(), ScoreLayout(terms)
         with spent.measure():
+            require_sendable(terms, _largest_frame(terms))
             encoded = encode(own, terms)
         drawn = asking.ask(session, self._vectors.session, terms, queries)
         session.conversation.admit(total_bytes(terms, layout.entries))
@@ -98,6 +106,7 @@ class MaskedScoreClient(ScoreClient):
 
     def score(self, session: ClientSession, terms: ScoreTerms, scoring: ScoreQueries) -> ScoringReport:
         spent, me = Spent(), session.party
+        require_sendable(terms, _largest_frame(terms))
         asked = asking.asked(session, self._vectors.session, terms)
         require_budget(session, self._budget, terms, asked.queries)
         depends_on = length_prefixed(terms.table, encode_parties([terms.asker]), asked.queries)
@@ -124,6 +133,7 @@ class MaskedScoreServer(ScoreServer):
         self._vectors, self._holders = vectors, holders
 
     def serve(self, session: ServerSession, terms: ScoreTerms) -> Served:
+        require_sendable(terms, _largest_frame(terms))
         asking.relay(session, terms)
         of_sum, among = sum_terms(terms), session.among(terms.scorers)
         counting.serve_prepare(among, self._holders, terms)

@@ -92,6 +92,10 @@ class BfvScheme(Scheme):
             self._template = Template.of(self._saved(self._new_context()))
         with _refusing("a BFV key of other parameters, or none"):
             context = self.tenseal.context_from(self._template.with_key(public), n_threads=1)
+            (tried,) = self.tenseal.bfv_vector(context, [0] * DEGREE).ciphertext()
+            hides = not tried.is_transparent()
+        if not hides:  # what scorers encrypt under it would be refused, and they would be blamed for it
+            raise PeerMisbehaved("a BFV key that encrypts nothing")
         return BfvEncryptor(self, context)
 
     def public_of(self, context: Any) -> bytes:

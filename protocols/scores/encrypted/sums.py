@@ -42,7 +42,7 @@ from protocols.scores.interface import (
     Served,
     encode,
 )
-from protocols.scores.messages import PURPOSE, checked_contributors
+from protocols.scores.messages import PURPOSE, checked_contributors, require_sendable
 from protocols.scores.ranking import rank
 from protocols.scores.terms import ScoreTerms
 from protocols.session.client_session import ClientSession
@@ -62,6 +62,11 @@ def sum_terms(terms: ScoreTerms, group: Ring | Residues) -> SumTerms[EncryptedLa
     return SumTerms(terms.round, PURPOSE, terms.scorers, EncryptedLayout(terms, group))
 
 
+def _largest_frame(terms: ScoreTerms, scheme: Scheme, layout: EncryptedLayout) -> int:
+    count, size = scheme.ciphertexts(layout), scheme.ciphertext_bytes
+    return max(scores_frame_bytes(count, size), total_frame_bytes(terms, count, size))
+
+
 def _key_digest(scheme: Scheme, public: bytes) -> bytes:
     return digest(b"secure-kg/scores/asker key/1", scheme.name.encode(), public)
 
@@ -73,9 +78,13 @@ class _LastKey:
         self._scheme = scheme
         self._loaded: tuple[bytes, Encryptor] | None = None
 
-    def load(self, public: bytes) -> Encryptor:
+    def load(self, public: bytes, asker: PartyId) -> Encryptor:
+        """`PeerMisbehaved`, in the asker's name, for what is no key."""
         if self._loaded is None or self._loaded[0] != public:
-            self._loaded = public, self._scheme.load(public)
+            try:
+                self._loaded = public, self._scheme.load(public)
+            except PeerMisbehaved as problem:
+                raise PeerMisbehaved(f"client {asker} asks under {problem}") from None
         return self._loaded[1]
 
 
@@ -95,6 +104,7 @@ class EncryptedScoreClient(ScoreClient):
     def ask(self, session: ClientSession, terms: ScoreTerms, queries: bytes, own: Scores) -> Answer:
         spent, scheme, layout = Spent(), self._scheme, EncryptedLayout(terms, self._scheme.group)
         with spent.measure():
+            require_sendable(terms, _largest_frame(terms, scheme, layout))
             encoded = encode(own, terms)
             key = self._own_key = self._own_key or scheme.new_key()
         asking.ask(session, self._vectors.session, terms, queries, _key_digest(scheme, key.public))
@@ -112,11 +122,12 @@ class EncryptedScoreClient(ScoreClient):
 
     def score(self, session: ClientSession, terms: ScoreTerms, scoring: ScoreQueries) -> ScoringReport:
         spent, layout = Spent(), EncryptedLayout(terms, self._scheme.group)
+        require_sendable(terms, _largest_frame(terms, self._scheme, layout))
         asked = asking.asked(session, self._vectors.session, terms, _DIGEST_BYTES)
         require_budget(session, self._budget, terms, asked.queries)
         public = self._asker_key(session, terms, asked.attached)
         with spent.measure():
-            encryptor = self._keys.load(public)
+            encryptor = self._keys.load(public, terms.asker)
             encryptor.begin(layout)
         depends_on = length_prefixed(terms.table, encode_parties([terms.asker]), asked.queries)
         state = commit(self._state_key, PURPOSE, depends_on)
@@ -158,9 +169,10 @@ class EncryptedScoreServer(ScoreServer):
 
     def serve(self, session: ServerSession, terms: ScoreTerms) -> Served:
         scheme, layout = self._scheme, EncryptedLayout(terms, self._scheme.group)
+        require_sendable(terms, _largest_frame(terms, scheme, layout))
         public = self._relay_key(session, terms, asking.relay(session, terms))
         with self.spent.measure():
-            encryptor = self._keys.load(public)
+            encryptor = self._keys.load(public, terms.asker)
             encryptor.begin(layout)
         session.conversation.admit(scores_frame_bytes(scheme.ciphertexts(layout), scheme.ciphertext_bytes))
         of_sum, among = sum_terms(terms, scheme.group), session.among(terms.scorers)

@@ -20,7 +20,8 @@ are sealed end to end: it sees no value that is opened.
 Parties:     n >= 3 clients, or 2 and an asker outside, with channels to each other; 1 server.
 Adversary:   semi-honest: up to n - 1 of the clients, or the server alone.
 Reveals:     to the asker its answers. To the other clients nothing but when they are asked, and with `least` of 2 or
-             more, of the positions that they hold, whether enough scorers hold them. To the server who takes part, and
+             more, of every position how many other scorers hold it, up to `least` - 1, and so who does, where askers
+             change or attempts are repeated over other scorers. To the server who takes part, and
              how many comparisons each step has.
 Assumes:     AES-256 as a pseudorandom generator, AES-256-GCM, HKDF-SHA256. Between a client and the server a link that
              other clients cannot read: the dealt randomness passes there.

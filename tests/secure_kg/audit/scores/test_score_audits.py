@@ -310,3 +310,13 @@ def test_an_asking_is_what_the_first_message_of_a_batch_is(tmp_path: Path) -> No
     assert classes[ScoresTotal.__name__, "vector"] == "masked"
     assert classes["(sum)", "total"] == "masked"
     assert "clear" not in classes.values()
+
+
+def test_the_record_of_a_selection_is_for_its_owner_and_says_whom_not_to_give_it_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage = staged(tmp_path, "topk")
+    stage.perform(Cheat())
+    assert [path.stat().st_mode & 0o777 for path in stage.run.glob("transcript-*.bin")] == [0o600]
+    assert main([str(stage.run), "--out", str(tmp_path / "out")]) == 0
+    assert "seeds of dealt randomness" in capsys.readouterr().out
