@@ -16,7 +16,7 @@ Assumes:     what `protocols.sums.secagg` assumes; of the cipher, that it is sem
 Not covered: an active server. It may add whatever it likes to a total, since ciphertexts are malleable, and nobody
              notices. Wrong scores. What means give away (`protocols.scores.masked`). Time that a computation takes:
              big-number arithmetic is not of constant time.
-Reference:   Paillier, EUROCRYPT 1999; Damgard, Jurik, Nielsen, IJIS 2010, section 4.2; Fan, Vercauteren, 2012/144;
+Reference:   Paillier, EUROCRYPT 1999; Damgard, Jurik, Nielsen, IJIS 2010; Fan, Vercauteren, 2012/144;
              Bonawitz et al., CCS 2017, for the masks.
 Deviations:  what is encrypted is masked as well: in the usual protocol, scores under an additive cipher, the asker with
              the server reads every single client.

@@ -1,7 +1,8 @@
 """BFV for encrypted scores: 4096 entries to a ciphertext, masks modulo the plain modulus.
 
 Parameters. Ring degree 4096. Coefficient moduli of 54 and 55 bits, 109 together, the most that the homomorphic
-encryption standard (2018, table 1) allows for 128 bits of security at this degree. Plain modulus t = 4294828033, the
+encryption standard allows for 128 bits of security at this degree, against classical attacks and with ternary secrets
+(SEAL has the table, and refuses more). Plain modulus t = 4294828033, the
 largest prime below 2^32 that is 1 modulo 8192, so that a plaintext is 4096 slots. All queries of a batch lie flat
 across slots. Nothing is multiplied, so neither relinearisation keys nor Galois keys travel. SEAL keeps the modulus of
 55 bits for keys: a ciphertext has q of 54 bits and 64 KB, a little less as it travels.
