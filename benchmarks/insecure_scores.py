@@ -1,11 +1,12 @@
 """Batches of queries broken on purpose, to show that a comparison of views notices: for nothing else.
 
-As `insecure_variants`, for scores. The first two are broken in what the server sees, the others in what all clients but
-one see together. `insecure_scores(name)` substitutes the piece and puts everything back. It also knows the variants of
-`insecure_encrypted`, `insecure_hidden` and `insecure_crypten`.
+As `insecure_variants`, for scores. The first three are broken in what the server sees, the others in what all clients
+but one see together. `insecure_scores(name)` substitutes the piece and puts everything back. It also knows the variants
+of `insecure_encrypted`, `insecure_hidden` and `insecure_crypten`.
 
     no-asker-mask         scorers leave off the mask of the asker: the server opens the sum of scores
     unsealed-steps        what clients open to each other in a selection is not encrypted
+    no-common-order       keys stay in the order of the shuffle, whose seeds the server has dealt
     no-shuffle            every permutation leaves everything in its place
     equal-keys            keys have no position bits, so that equal means have equal keys
     unmasked-differences  differences of keys are opened without a mask before they are compared
@@ -29,6 +30,7 @@ from benchmarks.insecure_hidden import HIDDEN_VARIANTS
 from protocols.primitives.aead import OVERHEAD_BYTES
 from protocols.scores.topk.dealing import Seed
 from protocols.scores.topk.keys import KeyLayout
+from protocols.scores.topk.shares import SharedArithmetic
 from protocols.scores.topk.words import AnyWords, Words
 from protocols.sums.secagg.vectors import VectorClient
 
@@ -57,6 +59,10 @@ def insecure_open(key: bytes, sealed: bytes, associated: bytes) -> bytes:
     return sealed[NONCE_BYTES : NONCE_BYTES - OVERHEAD_BYTES]
 
 
+def insecure_order(self: SharedArithmetic, values: Words) -> Words:
+    return values
+
+
 def insecure_permutations(self: Seed, step: int, queries: int, length: int) -> npt.NDArray[np.int64]:
     return np.arange(queries * length)
 
@@ -80,6 +86,7 @@ SERVER_VARIANTS: Final[dict[str, tuple[Substitution, ...]]] = {
         (masked, "combine_keystreams", insecure_no_masks),
     ),
     "unsealed-steps": ((exchange, "seal", insecure_seal), (exchange, "open_sealed", insecure_open)),
+    "no-common-order": ((SharedArithmetic, "in_common_order", insecure_order),),
 }
 CLIENT_VARIANTS: Final[dict[str, tuple[Substitution, ...]]] = {
     "no-shuffle": ((Seed, "permutations", insecure_permutations),),

@@ -114,6 +114,7 @@ SCORE_CONTROLS: Final = (
     Comparison("scores-masked", "no-asker-mask"),
     Comparison("scores-topk", "plain-twin"),
     Comparison("scores-topk", "unsealed-steps"),
+    Comparison("scores-topk", "no-common-order"),
     *(Comparison("scores-topk-client", variant) for variant in CLIENT_VARIANTS),
     Comparison("scores-paillier", "unit-obfuscators"),
     Comparison("scores-paillier", "repeated-obfuscators"),

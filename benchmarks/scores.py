@@ -41,7 +41,7 @@ from benchmarks.scoring import backends as choosing
 from benchmarks.scoring import peers
 from benchmarks.scoring.carriers import CarrierFailed, ProcessJob, in_processes, in_ranks, in_threads, meeting
 from benchmarks.scoring.figures import backend_figures, ratios, repetitions
-from benchmarks.scoring.party import BatchCost, Measured
+from benchmarks.scoring.party import MODEL, BatchCost, Measured
 from benchmarks.scoring.rendering import show
 from benchmarks.scoring.workload import Workload
 from launch.command_line import OneLineParser, require_writable, run_command
@@ -50,7 +50,7 @@ from protocols.bundles import ScoreBackend
 from protocols.foundation.errors import ProtocolError
 from protocols.foundation.identifiers import SERVER, new_session
 from protocols.registry import SCORES
-from protocols.scores.budget import default_limit
+from protocols.scores.budget import Helpers, default_limit
 from secure_kg.foundation.console import fail, say
 from secure_kg.foundation.errors import UserError
 from secure_kg.runs.run_folder import write_json
@@ -108,12 +108,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--repeat", type=int, default=5, metavar="R", help="batches to take the median of [5]")
     parser.add_argument("--seed", type=int, default=0, help="of holdings and scores [0]")
     parser.add_argument(
-        "--dimensions", type=int, default=128, metavar="D", help="numbers in a row of the table that is scored [128]"
+        "--dimensions", type=int, default=256, metavar="D", help="numbers in a row of the table that is scored [256]"
     )
     parser.add_argument(
         "--allow-extraction",
         action="store_true",
-        help="open means of more queries per batch than the clients' budget, which is half of --dimensions",
+        help="open means of more queries per batch than the clients' budgets, by which half of --dimensions are opened",
     )
     parser.add_argument(
         "--record", type=Path, metavar="DIR", help="record what the server sees, for python -m launch.audit DIR"
@@ -190,7 +190,7 @@ def _refuse_what_does_not_fit(work: Workload, bundle: ScoreBackend) -> None:
 
 def _refuse_extraction(work: Workload, bundle: ScoreBackend, allowed: bool) -> None:
     """What every scorer would refuse, before any work is done."""
-    limit = default_limit(work.dimensions)
+    limit = default_limit(work.dimensions, Helpers.of(work.clients, MODEL))
     if bundle.has_budget and not allowed and work.queries > limit:
         raise UserError(
             f"--queries {work.queries}: {bundle.name} opens means, and clients keep a budget of {limit} queries per "

@@ -16,7 +16,7 @@ from protocols.foundation.errors import UnknownProtocol
 from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import CountTask, HolderClient, HolderServer
 from protocols.scores.budget import Budget
-from protocols.scores.interface import ScoreClient, ScoreServer
+from protocols.scores.interface import Recorded, ScoreClient, ScoreServer
 from protocols.scores.standing import require_apart, require_semi_honest
 from protocols.scores.terms import ScoreTerms
 from protocols.session.client_session import ClientSession
@@ -166,6 +166,8 @@ class ScoreBackend:
     """Packages beyond the project's own requirements, by the names they are imported under."""
     masked_terms: Callable[[ScoreTerms], SumTerms[Layout]] | None = None
     """The masked sum of a batch, of encrypted scores that of their masks; None: scores are not added up under masks."""
+    server_again: Callable[[ServerKeys | None, Recorded], ScoreServer] | None = None
+    """The server's program over a record of what it sent, for an audit; None: parts of it pass no recorded wire."""
     own_process: bool = False
     """Whether every party needs a process of its own: some libraries keep one party's state per process."""
     disclosure: Disclosure

@@ -37,6 +37,7 @@ from protocols.scores.crypten.server import CryptenScoreServer
 from protocols.scores.disclosure import MASKED_SCORES, PLAIN_SCORES, UNLIMITED_MEANS
 from protocols.scores.encrypted import bfv, paillier
 from protocols.scores.encrypted import sums as encrypted_sums
+from protocols.scores.encrypted.again import SchemeAgain
 from protocols.scores.encrypted.disclosure import BFV_SCORES, PAILLIER_SCORES
 from protocols.scores.encrypted.scheme import Scheme
 from protocols.scores.encrypted.sums import EncryptedScoreClient, EncryptedScoreServer
@@ -47,7 +48,7 @@ from protocols.scores.standing import require_semi_honest
 from protocols.scores.terms import RING
 from protocols.scores.topk.client import TopKClient
 from protocols.scores.topk.disclosure import TOP_K
-from protocols.scores.topk.server import TopKServer
+from protocols.scores.topk.server import TopKServer, TopKServerAgain
 from protocols.session.client_session import ClientSession
 from protocols.session.server_session import ServerSession
 from protocols.sums.plain import PLAIN_SUMS, PlainSumClient, PlainSumServer
@@ -207,6 +208,9 @@ SCORES.register(
         server=lambda keys: MaskedScoreServer(
             _needed(keys).vectors, secret_count.SecretHolderServer(_needed(keys).vectors)
         ),
+        server_again=lambda keys, recorded: MaskedScoreServer(
+            _needed(keys).vectors, secret_count.SecretHolderServer(_needed(keys).vectors)
+        ),
         asker_reads=AskerReads.MEANS,
         server_reads_scores=False,
         reads_all_with_a_client=False,
@@ -223,6 +227,7 @@ SCORES.register(
         name="plain",
         client=lambda keys, budget=None: PlainScoreClient(budget),
         server=lambda keys: PlainScoreServer(),
+        server_again=lambda keys, recorded: PlainScoreServer(),
         asker_reads=AskerReads.MEANS,
         server_reads_scores=True,
         reads_all_with_a_client=True,
@@ -238,6 +243,9 @@ SCORES.register(
         name="topk",
         client=lambda keys, budget=None: TopKClient(_standing(keys, "topk").vectors, _secret_holder_client(keys)),
         server=lambda keys: TopKServer(secret_count.SecretHolderServer(_needed(keys).vectors)),
+        server_again=lambda keys, recorded: TopKServerAgain(
+            secret_count.SecretHolderServer(_needed(keys).vectors), recorded
+        ),
         asker_reads=AskerReads.POSITIONS,
         server_reads_scores=False,
         reads_all_with_a_client=True,
@@ -267,6 +275,11 @@ def encrypted_scores(
         ),
         server=lambda keys: EncryptedScoreServer(
             scheme(), _needed(keys).vectors, secret_count.SecretHolderServer(_needed(keys).vectors)
+        ),
+        server_again=lambda keys, recorded: EncryptedScoreServer(
+            SchemeAgain(scheme(), recorded),
+            _needed(keys).vectors,
+            secret_count.SecretHolderServer(_needed(keys).vectors),
         ),
         asker_reads=AskerReads.MEANS,
         server_reads_scores=False,

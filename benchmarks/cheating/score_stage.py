@@ -48,6 +48,7 @@ ACTIVE: Final = ThreatModel(0.0, 0.25, "active")
 SEMI_HONEST: Final = ThreatModel(0.0, 0.25)
 _SECONDS: Final = 60.0
 MakeServer = Callable[[ServerKeys], ScoreServer]
+MakeEnd = Callable[[InProcessNetwork], Transport]
 
 
 def terms_of(number: int) -> ScoreTerms:
@@ -117,6 +118,10 @@ class ScoreStage:
     """The server's side of masked sums."""
     vanishes: tuple[PartyId, str] | None = None
     """A client that is lost in the second batch, and the beginning of the name of the step."""
+    ends: dict[PartyId, MakeEnd] = field(default_factory=dict)
+    """Ends of the wire of clients that cheat."""
+    vectors_of: dict[PartyId, type[VectorClient]] = field(default_factory=dict)
+    """The side of masked sums of clients that cheat."""
     directory: Mapping[PartyId, bytes] | None = None
     answers: dict[int, Ranking] = field(default_factory=dict)
     """By the number of the batch."""
@@ -172,6 +177,8 @@ class ScoreStage:
             raise RuntimeError("parties of a session of score queries did not come to an end")
 
     def _end(self, network: InProcessNetwork, party: PartyId) -> Transport:
+        if party in self.ends:
+            return self.ends[party](network)
         if self.vanishes is None or self.vanishes[0] != party:
             return network.endpoint(party)
         return _Vanishing(network, party, self.asked[1].terms.round, self.vanishes[1])
@@ -191,7 +198,8 @@ class ScoreStage:
         session = ClientSession(conversation, Deadline.after(_SECONDS))
         keys = None
         if bundle.needs_keys:
-            vectors = VectorClient(CLIENTS, self.model, credentials=self._credentials.get(me))
+            make = self.vectors_of.get(me, VectorClient)
+            vectors = make(CLIENTS, self.model, credentials=self._credentials.get(me))
             keys = ClientKeys.agree(session, vectors)
         client = bundle.client(keys, self.budgets.get(me))
         for number, one in enumerate(self.asked):

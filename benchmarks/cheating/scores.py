@@ -1,6 +1,7 @@
 """Servers that cheat in score queries, and an asker that asks for more than it may."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -121,9 +122,9 @@ class WithoutScorer(Cheat):
         return message
 
 
-def without_scorer(path: Path) -> Played:
-    """Judged by whether the same queries are opened again without the victim: the difference is its scores."""
-    stage = ScoreStage(path, "masked", two_batches(second=b"queries"))
+def without_scorer(path: Path, second: bytes = b"queries") -> Played:
+    """Judged by whether another batch is opened without the victim: the difference is what it holds, and its scores."""
+    stage = ScoreStage(path, "masked", two_batches(second))
     stage.perform(WithoutScorer())
     over = {number: sorted(answer.contributors) for number, answer in stage.answers.items()}
     got = any(VICTIM not in contributors for contributors in over.values())
@@ -212,8 +213,12 @@ def beyond_budget(path: Path) -> Played:
 
 
 def dropout(path: Path) -> Played:
-    """Nobody cheats: a scorer is lost before it has sent its scores, and the batch goes on without it."""
-    stage = ScoreStage(path, "masked", two_batches(), vanishes=(VICTIM, "masked input/"))
+    """Nobody cheats: a scorer is lost before it has sent its scores, and the batch goes on without it.
+
+    It is of another table than the first: means of one table are opened over one set of clients.
+    """
+    asked = [Asked.of(terms_of(0), b"queries"), Asked.of(replace(terms_of(SECOND), table=b"trained on"), b"others")]
+    stage = ScoreStage(path, "masked", asked, vanishes=(VICTIM, "masked input/"))
     stage.perform(Cheat())
     finished = len(stage.answers) == len(stage.asked) and all(map(stage.right, stage.answers))
     return Played(stage, not finished or bool(stage.refused), {"answers": len(stage.answers), "finished": finished})

@@ -20,6 +20,7 @@ from protocols.foundation.deadline import Deadline
 from protocols.foundation.identifiers import PartyId, SessionId
 from protocols.registry import SCORES
 from protocols.scores import batches
+from protocols.scores.budget import Helpers
 from protocols.scores.crypten.client import CryptenScoreClient
 from protocols.scores.crypten.server import CryptenScoreServer
 from protocols.scores.interface import ScoreClient
@@ -157,7 +158,10 @@ class _Client:
         if measured.needs_keys:
             keys = ClientKeys.agree(self._session(), VectorClient(self._work.parties, MODEL))
         with tempfile.TemporaryDirectory(prefix="benchmarks-scores-") as folder:
-            budget = budget_of(Path(folder), self._work.dimensions, allow_extraction=measured.allow_extraction)
+            helpers = Helpers.of(self._work.clients, MODEL)
+            budget = budget_of(
+                Path(folder), self._work.dimensions, helpers, allow_extraction=measured.allow_extraction
+            )
             clients = {
                 name: bundle.client(keys, budget if bundle.has_budget else None)
                 for name, bundle in measured.bundles.items()

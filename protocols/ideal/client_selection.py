@@ -1,10 +1,11 @@
 """The view of all clients but one in a selection (`protocols.scores.topk`), written from (N, k) and the answer.
 
 `seen_by_others` holds real batches and keeps what the clients other than the honest one see together: everything that
-is opened, everything that the honest client hands one of them, and their own permutations. `simulate_seen` writes the
-same without any score. Opened words and handed shares are uniform: they lie under masks of which the honest client has
-a share. Comparison bits are those of uniform ranks, on which the same selection is run. Of the answer the simulator has
-the lowest bits of the k largest keys: the honest client's shares of these are what is missing from the others' shares.
+is opened, everything that the honest client hands one of them, their own permutations and the common order.
+`simulate_seen` writes the same without any score. Opened words and handed shares are uniform: they lie under masks of
+which the honest client has a share. Comparison bits are those of uniform ranks, on which the same selection is run. Of
+the answer the simulator has the lowest bits of the k largest keys: the honest client's shares of these are what is
+missing from the others' shares.
 """
 
 import secrets
@@ -45,6 +46,8 @@ class SeenSelection:
     """What the honest client has handed to the others in their turns of the shuffle."""
     orders: list[Orders] = field(default_factory=list, repr=False)
     """The others' permutations [queries x positions], in the order of their turns."""
+    common: list[Orders] = field(default_factory=list, repr=False)
+    """The order [queries x positions] that all clients put on top; once."""
     low: list[Words] = field(default_factory=list, repr=False)
     """The honest client's shares of the answer; once."""
     answer: list[Words] = field(default_factory=list, repr=False)
@@ -63,6 +66,12 @@ class _SeeingExchange(Exchange):
     seed: Seed
     honest: PartyId
     seen: SeenSelection
+
+    def common_order(self, queries: int, length: int) -> Orders:
+        order = super().common_order(queries, length)
+        if self.leads:
+            self.seen.common.append(_flat(order))
+        return order
 
     def add(self, deal: list[int], words: AnyWords) -> tuple[AnyWords, bytes]:
         total, dealt = super().add(deal, words)
@@ -127,7 +136,8 @@ def simulate_seen(terms: ScoreTerms, answer: Words, honest: PartyId) -> SeenSele
     for party in sorted(terms.clients):
         if party != honest:
             seen.handed.append(_words(cells))
-            seen.orders.append(_orders(terms))
+            seen.orders.append(_flat(Ranks(terms).of))
+    seen.common.append(_flat(Ranks(terms).of))
     seen.see(Deal.LOOKUP, _words(terms.positions, 1) & np.uint8(layout.table_size - 1))
     seen.see(Deal.SCALE, _words(cells + terms.positions))
     for compared in Selections(terms).steps(Ranks(terms).larger):
@@ -148,7 +158,8 @@ def _words(count: int, size: int = 8) -> AnyWords:
     return np.frombuffer(secrets.token_bytes(count * size), dtype=WORD_TYPES[size])
 
 
-def _orders(terms: ScoreTerms) -> Orders:
-    """What a client draws for its turn."""
-    drawn = Ranks(terms).of
-    return (drawn + terms.positions * np.arange(terms.queries)[:, None]).reshape(-1)
+def _flat(orders: Orders) -> Orders:
+    """Permutations [queries, positions] as one of all queries, one after the other."""
+    queries, positions = orders.shape
+    flat: Orders = (orders + positions * np.arange(queries)[:, None]).reshape(-1)
+    return flat

@@ -9,8 +9,10 @@ masked       The total that the server opens lies under one more mask for each c
              the total is uniform. The simulator draws it; the rest is the view of a masked sum with that total.
 topk         Seeds and corrections are the server's own, drawn as the honest server draws them. Everything that clients
              say is sealed: zeros. How much they say depends on how many comparisons each step has, and that is a
-             function of the ranks of the shuffled keys, which are a uniform permutation for each query
-             (`protocols.scores.topk`). The simulator draws one from N and runs the same selection on it, with k.
+             function of the ranks of the keys in the order in which they are compared. The server knows the order that
+             its seeds give, and so does the simulator, but not the common order of the clients that comes after it. So
+             the ranks are a uniform permutation for each query, whatever the seeds are (`protocols.scores.topk`). The
+             simulator draws one from N, apart from its seeds, and runs the same selection on it, with k.
 """
 
 import secrets
@@ -122,7 +124,7 @@ def simulate_masked_scores(
 ) -> None:
     """One batch. `silent`: who drops out in its sum."""
     simulate_asking(sums, terms, query_bytes)
-    masked, asker = sum_terms(terms, bytes(STATE_BYTES)), terms.asker
+    masked, asker = sum_terms(terms, state=bytes(STATE_BYTES)), terms.asker
     sums.present.discard(asker)
     total = sums.masked_sum(masked, uniform_vector(masked.layout.group, masked.layout.entries), silent)
     sums.present.add(asker)

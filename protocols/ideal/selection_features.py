@@ -109,7 +109,7 @@ def _of_bits(seen: SeenSelection, batch: KnownBatch) -> Features:
 def _stands(seen: SeenSelection, terms: ScoreTerms) -> npt.NDArray[np.int64]:
     """[queries, positions]: which position is at each place, as far as the others know."""
     at = np.arange(terms.cells)
-    for order in seen.orders:
+    for order in (*seen.orders, *seen.common):
         at = at[order]
     return at.reshape(terms.queries, terms.positions) % terms.positions
 

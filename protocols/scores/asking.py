@@ -5,6 +5,14 @@ the queries and the digest of the terms. A scorer answers only what it can open 
 cannot ask by itself, has no say in the queries, and cannot have a batch answered twice, since the key of an asking
 belongs to one round of one session.
 
+All scorers were asked the same. The common secret that parties go on with is not the one that was drawn, but a key from
+it that is bound to the terms, the queries and what is attached to them (`_bound`). Every backend puts it into what
+scorers must agree on: the keys of a masked sum, or those of their exchanges. So an asker that seals a query for one
+scorer and another one for the rest, to read the scores of that one in the sum, gets no sum: the keys of scorers that
+were asked different things differ, and for two askings with one key it would need a collision of SHA-256. A mere digest
+of the queries would do the same, but whoever meets it could test guesses of the queries. A key from the drawn secret is
+uniform to everybody that was not asked.
+
 Who asks, whom, how much and when is visible to the server; so is the length of the queries.
 """
 
@@ -13,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from protocols.foundation.digests import digest
 from protocols.foundation.errors import PeerMisbehaved, SumAbandoned
 from protocols.foundation.identifiers import PartyId
 from protocols.primitives.keys import KeyContext, derive_key
@@ -26,6 +35,7 @@ PROTOCOL: Final = "secure-kg/scores"
 VERSION: Final = 1
 STEP: Final = "ask"
 _DIGEST_BYTES: Final = 32
+_ASKED: Final = b"secure-kg/scores/asked/1"
 
 
 class SealedChannels(Protocol):
@@ -41,7 +51,8 @@ class SealedChannels(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BatchSecrets:
-    """Secrets of one batch. `own`: known to one scorer and the asker. `common`: to the asker and all scorers."""
+    """Secrets of one batch. `own`: known to one scorer and the asker. `common`: to the asker and all scorers that were
+    asked the same."""
 
     own: bytes = field(repr=False)
     common: bytes = field(repr=False)
@@ -67,16 +78,17 @@ def ask(
     if len(queries) > MAX_QUERY_BYTES:
         raise ValueError(f"queries of {len(queries)} bytes: a batch may have {MAX_QUERY_BYTES}")
     common = secrets.token_bytes(KEY_BYTES)
-    drawn = {scorer: BatchSecrets(secrets.token_bytes(KEY_BYTES), common) for scorer in terms.scorers}
+    drawn = {scorer: secrets.token_bytes(KEY_BYTES) for scorer in terms.scorers}
     # A scorer without a channel is a dropout of the set-up: nobody can ask it.
     sealed = {
-        int(scorer): channels.seal_for(scorer, _use(terms), terms.digest + one.own + one.common + attached + queries)
-        for scorer, one in drawn.items()
+        int(scorer): channels.seal_for(scorer, _use(terms), terms.digest + own + common + attached + queries)
+        for scorer, own in drawn.items()
         if scorer in channels.peers
     }
     with session.phase(terms.round, STEP):
         session.send(AskScores(PURPOSE, sealed), terms.round)
-    return drawn
+    bound = _bound(common, session, terms, attached, queries)
+    return {scorer: BatchSecrets(own, bound) for scorer, own in drawn.items()}
 
 
 def asked(session: ClientSession, channels: SealedChannels, terms: ScoreTerms, attached: int = 0) -> Asked:
@@ -90,9 +102,9 @@ def asked(session: ClientSession, channels: SealedChannels, terms: ScoreTerms, a
     theirs, rest = opened[:_DIGEST_BYTES], opened[_DIGEST_BYTES:]
     if theirs != terms.digest or len(rest) < 2 * KEY_BYTES + attached:
         raise PeerMisbehaved(f"client {terms.asker} asks under other terms, or scores with another table")
-    secrets_ = BatchSecrets(rest[:KEY_BYTES], rest[KEY_BYTES : 2 * KEY_BYTES])
     beside, queries = rest[2 * KEY_BYTES :][:attached], rest[2 * KEY_BYTES + attached :]
-    return Asked(secrets_, queries, beside)
+    common = _bound(rest[KEY_BYTES : 2 * KEY_BYTES], session, terms, beside, queries)
+    return Asked(BatchSecrets(rest[:KEY_BYTES], common), queries, beside)
 
 
 def relay(session: ServerSession, terms: ScoreTerms) -> frozenset[PartyId]:
@@ -115,6 +127,20 @@ def key_of(secret: bytes, session: ClientSession, terms: ScoreTerms, party: Part
         PROTOCOL, VERSION, session.conversation.session, terms.round, party, terms.asker, use, terms.digest
     )
     return derive_key(secret, context)
+
+
+def agreed(secrets_: BatchSecrets, session: ClientSession, terms: ScoreTerms) -> bytes:
+    """What all scorers of a batch must have alike before they add up (`SumTerms.model`); uniform to the server."""
+    return key_of(secrets_.common, session, terms, terms.asker, "asked alike")
+
+
+def _bound(drawn: bytes, session: ClientSession, terms: ScoreTerms, attached: bytes, queries: bytes) -> bytes:
+    """The common secret of those that were asked the same, under the same terms."""
+    binding = digest(_ASKED, terms.digest, attached, queries)
+    context = KeyContext(
+        PROTOCOL, VERSION, session.conversation.session, terms.round, terms.asker, terms.asker, "common", binding
+    )
+    return derive_key(drawn, context)
 
 
 def _use(terms: ScoreTerms) -> str:

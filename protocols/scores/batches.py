@@ -21,12 +21,12 @@ from protocols.session.conversation import MAX_REASON, Abandon
 from protocols.session.server_session import ServerSession
 
 ATTEMPTS: Final = 3
-_SERVED: Final = f"served/{PURPOSE}"
+SERVED: Final = f"served/{PURPOSE}"
 
 
 def ask(client: ScoreClient, session: ClientSession, terms: ScoreTerms, queries: bytes, own: Scores) -> Answer:
     """The asker's side. `SumAbandoned` after the last attempt."""
-    for attempt, left in _attempts(terms):
+    for attempt, left in attempts(terms):
         session.conversation.begin(attempt.round, HOLDERS, PURPOSE)  # either may be abandoned from now on
         try:
             return client.ask(session, attempt, queries, own)
@@ -38,11 +38,11 @@ def ask(client: ScoreClient, session: ClientSession, terms: ScoreTerms, queries:
 
 def score(client: ScoreClient, session: ClientSession, terms: ScoreTerms, scoring: ScoreQueries) -> ScoringReport:
     """A scorer's side. `SumAbandoned` after the last attempt."""
-    for attempt, left in _attempts(terms):
+    for attempt, left in attempts(terms):
         session.conversation.begin(attempt.round, HOLDERS, PURPOSE)
         try:
             report = client.score(session, attempt, scoring)
-            with session.phase(attempt.round, _SERVED):
+            with session.phase(attempt.round, SERVED):
                 session.receive(BatchServed, attempt.round, PURPOSE)
             return report
         except SumAbandoned:
@@ -53,27 +53,27 @@ def score(client: ScoreClient, session: ClientSession, terms: ScoreTerms, scorin
 
 def serve(server: ScoreServer, session: ServerSession, terms: ScoreTerms) -> Served:
     """The server's side. `SumAbandoned` after the last attempt, or once too few are left for another."""
-    for attempt, left in _attempts(terms):
+    for attempt, left in attempts(terms):
         try:
             served = server.serve(session, attempt)
         except SumAbandoned as problem:
-            _abandon(session, attempt, str(problem))
+            abandon(session, attempt, str(problem))
             if not left:
                 raise
             continue
-        with session.phase(attempt.round, _SERVED):
-            session.broadcast(terms.scorers, BatchServed(PURPOSE), attempt.round, _SERVED)
+        with session.phase(attempt.round, SERVED):
+            session.broadcast(terms.scorers, BatchServed(PURPOSE), attempt.round, SERVED)
         return served
     raise AssertionError("unreachable: there is at least one attempt")
 
 
-def _attempts(terms: ScoreTerms) -> Iterator[tuple[ScoreTerms, int]]:
+def attempts(terms: ScoreTerms) -> Iterator[tuple[ScoreTerms, int]]:
     """Every attempt, and how many are left after it."""
     for attempt in range(ATTEMPTS):
         yield replace(terms, round=RoundId(terms.round + attempt)), ATTEMPTS - 1 - attempt
 
 
-def _abandon(session: ServerSession, terms: ScoreTerms, reason: str) -> None:
+def abandon(session: ServerSession, terms: ScoreTerms, reason: str) -> None:
     """Tell everybody, whichever of its two sums it waits for."""
     for purpose in (HOLDERS, PURPOSE):
         session.broadcast((*terms.scorers, terms.asker), Abandon(purpose, reason[:MAX_REASON]), terms.round, PURPOSE)

@@ -7,14 +7,21 @@ system (`secure_kg.attacks.extraction`), squared distances with d + 1.
 
 What a budget of m < d gives. Inner products with m queries fix the part of a row that lies in their span and say
 nothing of the rest: for rows e and e + x with x orthogonal to all queries, every answer is the same. d - m dimensions
-of every row stay open. The default m = d // 2 (`default_limit`) leaves at least half of them. d - 1 would leave one
-unknown per row, and anything that is known of rows, e.g. their length, would fix it.
+of every row stay open. d - 1 would leave one unknown per row, and anything that is known of rows, e.g. their length,
+would fix it. So half of d is what may be opened in all.
+
+The limit of one client is lower than that, because not every client is charged for every query: a server may call some
+of them dropouts before they are, and askers may take turns. Every opened query is charged to all honest scorers that
+have contributed. Of n clients, c of them corrupt, with at least s scorers in every sum, these are s - c of n - c. If
+each of them allows m queries, there are m (n - c) / (s - c) at most. The default m = d (s - c) / 2 (n - c)
+(`default_limit`) makes that d / 2, whoever is called a dropout when.
 
 How it is counted. Per table (`ScoreTerms.table`), over all askers and sessions: askers may share what they read. A
 batch counts its queries. A client charges itself before its input leaves, and gives nothing back: what was sent may
 have been opened, whatever the server says. The same queries of the same asker, asked again in this session after an
 attempt that was abandoned, count once: clients open them over one set of survivors only
-(`protocols.sums.secagg.openings`).
+(`protocols.sums.secagg.openings`). With the charges a client keeps over whom means were opened
+(`protocols.scores.covering`).
 
 Misuse:      a budget belongs to backends that open means. Where positions alone are opened there is none.
 Not covered: what a row gives away within the span of the queries. A budget bounds dimensions, not what they matter:
@@ -30,10 +37,12 @@ from protocols.foundation.digests import digest, encode_parties
 from protocols.foundation.errors import SumAbandoned
 from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import PURPOSE as HOLDERS
+from protocols.scores.covering import Covering, MemoryCovers
 from protocols.scores.messages import PURPOSE
-from protocols.scores.terms import ScoreTerms
+from protocols.scores.terms import FEWEST_CLIENTS, MOST_CLIENTS, ScoreTerms
 from protocols.session.client_session import ClientSession
 from protocols.session.conversation import MAX_REASON, Abandon
+from protocols.sums.secagg.params import ThreatModel
 
 
 class BudgetSpent(SumAbandoned):
@@ -55,6 +64,9 @@ class ChargeRecord(Protocol):
     def spent(self, table: bytes) -> int:
         """Queries that were charged to a table so far."""
 
+    def cover(self, table: bytes, clients: frozenset[PartyId]) -> frozenset[PartyId]:
+        """See `protocols.scores.covering.CoverRecord`."""
+
     def add(self, charge: Charge, limit: int | None) -> bool:
         """Write a charge down, safe from the process's own death; False, and nothing written, if it goes beyond
         `limit`. Both in one step: sessions may run at the same time."""
@@ -65,6 +77,10 @@ class MemoryRecord:
     """A record that ends with its process: for measurements and tests."""
 
     charges: list[Charge] = field(default_factory=list)
+    covers: MemoryCovers = field(default_factory=MemoryCovers)
+
+    def cover(self, table: bytes, clients: frozenset[PartyId]) -> frozenset[PartyId]:
+        return self.covers.cover(table, clients)
 
     def spent(self, table: bytes) -> int:
         return sum(charge.queries for charge in self.charges if charge.table == table)
@@ -76,20 +92,43 @@ class MemoryRecord:
         return True
 
 
-def default_limit(width: int) -> int:
-    """Of a table whose rows have so many numbers: half of them."""
-    return width // 2
+@dataclass(frozen=True, slots=True)
+class Helpers:
+    """Who shares in opening: so many clients, of whom so many may be corrupt, at least `least` scorers in every sum."""
+
+    clients: int = MOST_CLIENTS
+    least: int = FEWEST_CLIENTS
+    corrupt: int = 0
+
+    @classmethod
+    def of(cls, clients: int, model: ThreatModel) -> "Helpers":
+        """By what a client's configuration declares, with the asker among the clients."""
+        scorers = clients - 1
+        return cls(clients, max(FEWEST_CLIENTS, scorers - model.dropouts_of(scorers)), model.corrupt_of(clients))
+
+
+def default_limit(width: int, helpers: Helpers) -> int:
+    """Of one client, for a table whose rows have so many numbers: half of them are opened at most, by all together."""
+    charged, honest = max(1, helpers.least - helpers.corrupt), max(1, helpers.clients - helpers.corrupt)
+    return width * min(charged, honest) // (2 * honest)
 
 
 class Budget:
-    """`limit`: queries per table. `allow_extraction`: charges are written down and never refused."""
+    """What a client lets be opened of a table: how many queries, and over whom.
 
-    def __init__(self, record: ChargeRecord, limit: int, *, allow_extraction: bool = False) -> None:
+    `limit`: queries per table. `allow_extraction`: charges are written down and never refused. `other_scorers`: means
+    of one table may be opened over different clients.
+    """
+
+    def __init__(
+        self, record: ChargeRecord, limit: int, *, allow_extraction: bool = False, other_scorers: bool = False
+    ) -> None:
         if limit < 0:
             raise ValueError(f"a budget of {limit} queries is none")
         self._record, self._limit, self._allowed = record, limit, allow_extraction
         self._charged: set[bytes] = set()
         """Batches that this session has paid for."""
+        self.covering = Covering(record, others=other_scorers)
 
     def __repr__(self) -> str:
         return f"Budget({'unlimited' if self._allowed else self._limit} queries per table)"
@@ -140,4 +179,5 @@ def charge(budget: Budget | None, terms: ScoreTerms, queries: bytes) -> None:
 
 def _batch(terms: ScoreTerms, queries: bytes) -> bytes:
     """What the attempts of one batch have in common."""
-    return digest(terms.table, encode_parties(terms.clients), encode_parties([terms.asker]), queries)
+    size = terms.queries.to_bytes(8, "little")
+    return digest(terms.table, encode_parties(terms.clients), encode_parties([terms.asker]), size, queries)

@@ -23,6 +23,15 @@ ASKING: Final[Fields] = {
 SEALED_QUERIES: Final = Learned("who asks, when, how many, and how long they are", "the queries", "its own")
 TOOK_PART: Final = Learned("who took part and who dropped out", "which of the other scorers dropped out", "the same")
 
+COUNTED: Final = (
+    "with --min-holders N above 1, of every position, its own or another, how many other scorers hold it, up to N - 1; "
+    "where askers change or scorers drop out, from the difference also who does"
+)
+"""What scorers learn from the count of holders (`protocols.holders.secret`)."""
+WITH_A_CLIENT: Final = (
+    "with the asker what the asker reads; with a scorer the queries, and what the count of holders tells that scorer"
+)
+
 MASKED_SCORES: Final = Disclosure(
     title="masked scores",
     place="scores/masked",
@@ -31,7 +40,7 @@ MASKED_SCORES: Final = Disclosure(
     learned={
         Subject.SCORES: Learned(asker="the sum over the scorers of every position that enough of them hold"),
         Subject.HOLDERS: Learned(
-            client="of its own positions, whether enough scorers hold them",
+            client=COUNTED,
             asker="of every position, how many scorers gave a score",
         ),
         Subject.QUERIES: SEALED_QUERIES,
@@ -39,7 +48,7 @@ MASKED_SCORES: Final = Disclosure(
         Subject.PARTICIPATION: TOOK_PART,
     },
     against="the server with a declared fraction of the clients, semi-honest, or active with pinned identities",
-    with_a_client="with the asker what the asker reads; with a scorer nothing",
+    with_a_client=WITH_A_CLIENT,
     assumes="what masked sums assume",
     not_covered="wrong scores; what means give away: as many opened means as a row has entries give the row; an active "
     "server with a scorer on its side can have the asker read a false total; denial of service",

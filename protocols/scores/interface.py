@@ -3,18 +3,21 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from protocols.foundation import wire
 from protocols.foundation.errors import EncodingOverflow
-from protocols.foundation.identifiers import PartyId
+from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.foundation.spent import Spent
 from protocols.scores.ranking import Ranking, ScoreSums
 from protocols.scores.terms import ScoreTerms
 from protocols.session.client_session import ClientSession
 from protocols.session.server_session import ServerSession
+
+M = TypeVar("M", bound=wire.Message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,3 +131,13 @@ class ScoreServer(ABC):
     @abstractmethod
     def serve(self, session: ServerSession, terms: ScoreTerms) -> Served:
         """Carry a batch. `SumAbandoned` if too few take part; whoever waits for it is to be told (`abandon`)."""
+
+
+class Recorded(Protocol):
+    """What a server has sent, for whoever runs its program again: there it finds what the server decided by itself."""
+
+    def sent(self, kind: type[M], round_id: RoundId, party: PartyId) -> M | None:
+        """The first small message of a kind to a party in a round; None if there is none."""
+
+    def said(self, kind: type[M]) -> M | None:
+        """What it sent next, if that is of this kind."""

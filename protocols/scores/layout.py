@@ -43,6 +43,10 @@ _BLOCK: Final = 1 << 14
 """So many entries are worked on at a time: they and what is computed from them stay in the processor's cache."""
 
 
+FALSE_TOTAL: Final = "the server or a scorer is at fault: a total that is none of these contributors"
+"""A scorer that gives a false check has the same effect as a server that changes a total."""
+
+
 def count_entries(terms: ScoreTerms) -> int:
     """How many entries the packed counts of a batch take."""
     return -(-terms.positions // _LANES)
@@ -59,7 +63,7 @@ def unpacked_counts(entries: GroupVector, terms: ScoreTerms) -> npt.NDArray[np.i
     """Counts of the scorers by position from a sum of packed ones; `PeerMisbehaved` for counts that are impossible."""
     counts = np.ascontiguousarray(entries).view(np.uint8)[: terms.positions].astype(np.int64)
     if int(counts.max(initial=0)) > len(terms.scorers):
-        raise PeerMisbehaved("the server sent a total that is none of these contributors")
+        raise PeerMisbehaved(FALSE_TOTAL)
     return counts
 
 
@@ -111,7 +115,7 @@ class ScoreLayout:
         limbs = total[self.checked_entries :]
         told = sum(int(limb) << (_LIMB_BITS * place) for place, limb in enumerate(limbs)) % MODULUS
         if told != self._check(total, factor_key):
-            raise PeerMisbehaved("the server sent a total that is none of these contributors")
+            raise PeerMisbehaved(FALSE_TOTAL)
         return self.read(total)
 
     def _check(self, vector: GroupVector, factor_key: bytes) -> int:

@@ -7,9 +7,11 @@ contributors, checks the total, adds its own scores, which it never sends, and d
 
 Parties:     2 or more scorers with channels to each other and to the asker, 1 asker, 1 server.
 Adversary:   the server, semi-honest, or active with signed channels; or the server with some of the clients, up to the
-             declared fraction. The asker, alone or with clients that are not the server.
+             declared fraction. The asker, alone or with clients that are not the server; against active parties one
+             that asks scorers different things, too: those that were cannot add up (`protocols.scores.asking`).
 Reveals:     to the server who has contributed, sizes, and when who asks. To the asker the sums and counts over the
-             contributors. To other clients, of the positions that they hold, whether enough scorers hold them.
+             contributors. To other clients, with `least` of 2 or more, of every position how many other scorers hold
+             it, up to `least` - 1 (`protocols.holders.secret`), and so who does, where askers change or scorers drop.
 Assumes:     what `protocols.sums.secagg` assumes; AES-256 as a pseudorandom generator.
 Not covered: the server together with the asker reads what the asker reads, and no more: single vectors stay under the
              masks of the sum. A scorer on the side of an active server knows the factors of the check: with it the
@@ -33,6 +35,7 @@ from protocols.holders.interface import HolderClient, HolderServer
 from protocols.primitives.prg import KEY_BYTES, combine_keystreams
 from protocols.scores import asking, counting
 from protocols.scores.budget import Budget, charge, require_budget
+from protocols.scores.covering import Covering, MemoryCovers
 from protocols.scores.interface import (
     Answer,
     ScoreClient,
@@ -44,11 +47,12 @@ from protocols.scores.interface import (
     encode,
 )
 from protocols.scores.layout import ScoreLayout
-from protocols.scores.messages import PURPOSE, ScoresTotal, checked_contributors, total_bytes
+from protocols.scores.messages import PURPOSE, ScoresTotal, checked_contributors, require_sendable, total_bytes
 from protocols.scores.ranking import rank
 from protocols.scores.terms import RING, ScoreTerms
 from protocols.session.client_session import ClientSession
 from protocols.session.server_session import ServerSession
+from protocols.sums.secagg.messages import PEERS_BYTES
 from protocols.sums.secagg.openings import commit
 from protocols.sums.secagg.vectors import VectorClient, VectorServer
 from protocols.sums.terms import SumTerms
@@ -57,9 +61,15 @@ _MASK = "asker mask"
 _FACTORS = "check factors"
 
 
-def sum_terms(terms: ScoreTerms, state: bytes = b"") -> SumTerms[ScoreLayout]:
-    """The masked sum of a batch. `state`: a scorer's commitment to what its scores depend on."""
-    return SumTerms(terms.round, PURPOSE, terms.scorers, ScoreLayout(terms), terms.digest, state)
+def sum_terms(terms: ScoreTerms, agreed: bytes = b"", state: bytes = b"") -> SumTerms[ScoreLayout]:
+    """The masked sum of a batch. `agreed`: what scorers were asked, as they agree on it (`asking.agreed`); `state`: a
+    scorer's commitment to what its scores depend on. The server has neither."""
+    return SumTerms(terms.round, PURPOSE, terms.scorers, ScoreLayout(terms), agreed, state)
+
+
+def _largest_frame(terms: ScoreTerms) -> int:
+    """That of a total; inputs are smaller by the list of contributors."""
+    return total_bytes(terms, ScoreLayout(terms).entries) + PEERS_BYTES
 
 
 class MaskedScoreClient(ScoreClient):
@@ -67,12 +77,14 @@ class MaskedScoreClient(ScoreClient):
 
     def __init__(self, vectors: VectorClient, holders: HolderClient, budget: Budget | None = None) -> None:
         self._vectors, self._holders, self._budget = vectors, holders, budget
+        self._covering = budget.covering if budget is not None else Covering(MemoryCovers())
         self._state_key = secrets.token_bytes(KEY_BYTES)
         """The same queries have the same commitment, so that clients open them over one set of survivors only."""
 
     def ask(self, session: ClientSession, terms: ScoreTerms, queries: bytes, own: Scores) -> Answer:
         spent, layout = Spent(), ScoreLayout(terms)
         with spent.measure():
+            require_sendable(terms, _largest_frame(terms))
             encoded = encode(own, terms)
         drawn = asking.ask(session, self._vectors.session, terms, queries)
         session.conversation.admit(total_bytes(terms, layout.entries))
@@ -94,11 +106,12 @@ class MaskedScoreClient(ScoreClient):
 
     def score(self, session: ClientSession, terms: ScoreTerms, scoring: ScoreQueries) -> ScoringReport:
         spent, me = Spent(), session.party
+        require_sendable(terms, _largest_frame(terms))
         asked = asking.asked(session, self._vectors.session, terms)
         require_budget(session, self._budget, terms, asked.queries)
-        # Another asker has other scorers: what two of them could subtract is the scores of these two.
         depends_on = length_prefixed(terms.table, encode_parties([terms.asker]), asked.queries)
-        of_sum = sum_terms(terms, commit(self._state_key, PURPOSE, depends_on))
+        alike = asking.agreed(asked.secrets, session, terms)
+        of_sum = sum_terms(terms, alike, commit(self._state_key, PURPOSE, depends_on))
         counting.prepare(session, self._holders, terms)
         self._vectors.prepare(session, of_sum)
         scores = scoring(asked.queries)
@@ -109,7 +122,8 @@ class MaskedScoreClient(ScoreClient):
             vector = of_sum.layout.vector(encoded, factors)
             mask = asking.key_of(asked.secrets.own, session, terms, me, _MASK)
         charge(self._budget, terms, asked.queries)
-        spent.add(self._vectors.contribute(session, of_sum, vector, [mask], counted.may_open))
+        may_open = self._covering.guard(terms, counted.may_open)
+        spent.add(self._vectors.contribute(session, of_sum, vector, [mask], may_open))
         return ScoringReport(encoded.clipped, encoded.max_error, spent)
 
 
@@ -119,6 +133,7 @@ class MaskedScoreServer(ScoreServer):
         self._vectors, self._holders = vectors, holders
 
     def serve(self, session: ServerSession, terms: ScoreTerms) -> Served:
+        require_sendable(terms, _largest_frame(terms))
         asking.relay(session, terms)
         of_sum, among = sum_terms(terms), session.among(terms.scorers)
         counting.serve_prepare(among, self._holders, terms)

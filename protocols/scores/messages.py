@@ -98,3 +98,12 @@ def checked_contributors(listed: Sequence[int], terms: ScoreTerms) -> list[Party
     if len(contributors) < max(2, terms.least):
         raise PeerMisbehaved(f"a total of {len(contributors)} scorers, fewer than {max(2, terms.least)}")
     return contributors
+
+
+def require_sendable(terms: ScoreTerms, largest: int) -> None:
+    """`ValueError`, before anybody works, for a batch whose `largest` frame would be too large to be sent."""
+    if largest > wire.MAX_FRAME_BYTES:
+        raise ValueError(
+            f"a batch of {terms.queries} queries over {terms.positions} positions has messages of more than "
+            f"{wire.MAX_FRAME_BYTES >> 20} MiB: ask fewer queries at a time"
+        )

@@ -36,7 +36,7 @@ from secure_kg.runs.score_recording import of_session, recorded
 
 ASKER: Final = PartyId(1)
 CLIENTS: Final = (ASKER, PartyId(2), PartyId(3))
-_MODEL: Final = ThreatModel(0.0, 0.0)
+MODEL: Final = ThreatModel(0.0, 0.0)
 _BOUND: Final = 64.0
 _SECONDS: Final = 120.0
 
@@ -101,7 +101,7 @@ class Asking:
         bundle, me, keys = SCORES[self.backend], conversation.transport.party, None
         session = ClientSession(conversation, Deadline.after(_SECONDS))
         if bundle.needs_keys:
-            keys = ClientKeys.agree(session, VectorClient(CLIENTS, _MODEL))
+            keys = ClientKeys.agree(session, VectorClient(CLIENTS, MODEL))
         client = bundle.client(keys, None if self.limit is None else Budget(MemoryRecord(), self.limit))
         if me == ASKER:
             asked = self.queries.astype(np.float64).tobytes()
@@ -112,13 +112,13 @@ class Asking:
     def _recorded_as(self, session: SessionId) -> ScoreSession:
         batch, width = ScoreBatch.of(self.backend, self.terms), self.queries.shape[1]
         return of_session(
-            session, CLIENTS, _MODEL, [batch], dimensions=width, allow_extraction=self.limit is None
+            session, CLIENTS, MODEL, [batch], dimensions=width, allow_extraction=self.limit is None
         )
 
     def _serve(self, conversation: Conversation) -> None:
         bundle = SCORES[self.backend]
         session = ServerSession(conversation, set(CLIENTS), Patience.fixed(_SECONDS), lambda parties, step: None)
-        keys = ServerKeys.agree(session, VectorServer(len(CLIENTS), _MODEL)) if bundle.needs_keys else None
+        keys = ServerKeys.agree(session, VectorServer(len(CLIENTS), MODEL)) if bundle.needs_keys else None
         batches.serve(bundle.server(keys), session, self.terms)
 
 

@@ -4,8 +4,8 @@ import math
 from typing import Final
 
 from protocols.foundation.errors import SumAbandoned
-from protocols.scores.budget import default_limit
-from secure_kg.attacks.asked_scores import Asking, means_of
+from protocols.scores.budget import Helpers, default_limit
+from secure_kg.attacks.asked_scores import CLIENTS, MODEL, Asking, means_of
 from secure_kg.attacks.extraction import (
     MORE_QUERIES,
     Extraction,
@@ -43,7 +43,7 @@ def from_opened_means(
 
 def within_budget(backend: str, similarity: Similarity = "inner product", *, seed: int = 0) -> AttackResult:
     """The same asker where scorers keep the default budget: what goes beyond it is refused, so it asks for less."""
-    rows, limit = made_up_table(seed), default_limit(WIDTH)
+    rows, limit = made_up_table(seed), default_limit(WIDTH, Helpers.of(len(CLIENTS), MODEL))
     wanted = _queries(WIDTH + MORE_QUERIES, seed)
     try:
         Asking(backend, rows, wanted, similarity, POSITIONS, limit).answered()

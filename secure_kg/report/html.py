@@ -9,6 +9,7 @@ from secure_kg.report.style import STYLE
 
 _VOID: Final = frozenset({"img", "meta", "wbr"})
 _CARDS_IN_LINE: Final = 6
+_CONTROLS: Final = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]")
 
 
 class Html(str):
@@ -17,9 +18,17 @@ class Html(str):
     __slots__ = ()
 
 
+def visible(text: str) -> str:
+    """Text whose control characters, and those that turn the direction of writing, are shown and do nothing.
+
+    Peers put words into messages: a page that is printed to a terminal, or read, must not obey them.
+    """
+    return _CONTROLS.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
+
+
 def markup(content: str) -> Html:
     """Text as markup; markup as it is."""
-    return content if isinstance(content, Html) else Html(escape(content, quote=True))
+    return content if isinstance(content, Html) else Html(escape(visible(content), quote=True))
 
 
 def join(parts: Iterable[str], between: str = "") -> Html:
@@ -30,7 +39,7 @@ def tag(name: str, /, *content: str, **attributes: str | None) -> Html:
     """One element. `class_` is the attribute `class`, and `aria_label` is `aria-label`; None leaves one out."""
     pairs = ((key.rstrip("_").replace("_", "-"), value) for key, value in attributes.items() if value is not None)
     # Inside an attribute markup is text as well.
-    head = name + "".join(f" {key}='{escape(str(value), quote=True)}'" for key, value in pairs)
+    head = name + "".join(f" {key}='{escape(visible(str(value)), quote=True)}'" for key, value in pairs)
     return Html(f"<{head}>" if name in _VOID else f"<{head}>{join(content)}</{name}>")
 
 

@@ -1,4 +1,5 @@
-"""Record of the means that a client has helped to open, on its own disk: `means.jsonl`, one line per batch.
+"""Record of the means that a client has helped to open, on its own disk: `means.jsonl`, one line per batch, and one per
+table that says over which clients.
 
 It lies beside the record of openings (`secure_kg.runs.client_folder`) and holds for all runs that share that folder. A
 line is written before the client's scores leave. Lines are only ever added, under a lock: sessions of one client may
@@ -11,10 +12,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from protocols.foundation.identifiers import PartyId
-from protocols.scores.budget import Budget, Charge, default_limit
+from protocols.scores.budget import Budget, Charge, Helpers, default_limit
 from secure_kg.foundation.errors import UserError
 
 _MEANS: Final = "means.jsonl"
@@ -35,28 +36,61 @@ class MeansRecord:
             if limit is not None and self._spent(file, charge.table) + charge.queries > limit:
                 return False
             record = {"table": charge.table.hex(), "queries": charge.queries, "asker": int(charge.asker)}
-            file.write(_line_break_due(file) + json.dumps(record).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+            self._write(file, record)
             return True
+
+    def cover(self, table: bytes, clients: frozenset[PartyId]) -> frozenset[PartyId]:
+        with self._locked() as file:
+            for of_table, over in self._covers(file):
+                if of_table == table:
+                    return over
+            self._write(file, {"table": table.hex(), "over": sorted(int(client) for client in clients)})
+            return clients
+
+    @staticmethod
+    def _write(file: BinaryIO, record: dict[str, Any]) -> None:
+        file.write(_line_break_due(file) + json.dumps(record).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
 
     def _spent(self, file: BinaryIO, table: bytes) -> int:
         return sum(charge.queries for charge in self._charges(file) if charge.table == table)
 
     def _charges(self, file: BinaryIO) -> Iterator[Charge]:
+        for record in self._lines(file):
+            if "over" not in record:
+                with self._readable():
+                    charge = Charge(bytes.fromhex(record["table"]), record["queries"], PartyId(record["asker"]))
+                    if not isinstance(charge.queries, int) or charge.queries < 1:
+                        raise ValueError
+                yield charge
+
+    def _covers(self, file: BinaryIO) -> Iterator[tuple[bytes, frozenset[PartyId]]]:
+        for record in self._lines(file):
+            if "over" in record:
+                with self._readable():
+                    over = frozenset(PartyId(int(client)) for client in record["over"])
+                    table = bytes.fromhex(record["table"])
+                yield table, over
+
+    def _lines(self, file: BinaryIO) -> Iterator[dict[str, Any]]:
         """A line that a crash cut short was never followed by scores."""
         file.seek(0)
         for line in file.read().splitlines():
             if not line.endswith(b"}"):
                 continue
-            try:
+            with self._readable():
                 record = json.loads(line)
-                charge = Charge(bytes.fromhex(record["table"]), record["queries"], PartyId(record["asker"]))
-                if not isinstance(charge.queries, int) or charge.queries < 1:
+                if not isinstance(record, dict):
                     raise ValueError
-            except (ValueError, KeyError, TypeError):
-                raise UserError(f"{self._path}: not a record of opened means") from None
-            yield charge
+            yield record
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except (ValueError, KeyError, TypeError):
+            raise UserError(f"{self._path}: not a record of opened means") from None
 
     @contextmanager
     def _locked(self) -> Iterator[BinaryIO]:
@@ -77,12 +111,21 @@ def _line_break_due(file: BinaryIO) -> bytes:
     return b"" if file.read(1) in (b"", b"\n") else b"\n"
 
 
-def budget_of(folder: Path, width: int, *, limit: int | None = None, allow_extraction: bool = False) -> Budget:
+def budget_of(
+    folder: Path,
+    width: int,
+    helpers: Helpers = Helpers(),  # noqa: B008  nothing that changes
+    *,
+    limit: int | None = None,
+    allow_extraction: bool = False,
+    other_scorers: bool = False,
+) -> Budget:
     """The budget of the client whose records are in `folder`, for tables whose rows have `width` numbers.
 
-    `limit`: queries per table, below `width`; half of `width` if None.
+    `helpers`: who shares in opening. `limit`: queries per table, below `width`; by default so many that all clients
+    together open half of `width`.
     """
-    chosen = default_limit(width) if limit is None else limit
+    chosen = default_limit(width, helpers) if limit is None else limit
     if not 0 <= chosen < width:
         raise UserError(f"a budget of {chosen} queries gives rows of {width} numbers away: it must lie below {width}")
-    return Budget(MeansRecord(folder), chosen, allow_extraction=allow_extraction)
+    return Budget(MeansRecord(folder), chosen, allow_extraction=allow_extraction, other_scorers=other_scorers)

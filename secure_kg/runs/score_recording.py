@@ -3,7 +3,8 @@
 scores-S.json        the public parameters of session S and of its batches; at its end with the transcript's last link
 transcript-S.bin     every frame that the server received and sent (`protocols.transport.tap`)
 
-A folder holds one session. `python -m launch.audit` reads it.
+A folder holds one session. `python -m launch.audit` reads it. The transcript is for its owner's eyes only: of
+a selection it has the seeds of all masks, and a client that is handed it reads every other client's scores.
 """
 
 from collections.abc import Iterator, Sequence
@@ -69,6 +70,7 @@ def recorded(folder: Path, record: ScoreSession, transport: Transport) -> Iterat
     session = SessionId(bytes.fromhex(record.session))
     write_json(record_path(folder, session), record.to_json())
     tap = start_transcript(folder, session)
+    tap.path.chmod(0o600)
     transport.attach(tap)
     try:
         yield

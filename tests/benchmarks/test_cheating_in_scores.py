@@ -8,6 +8,7 @@ from benchmarks.cheating import in_scores, scores
 from benchmarks.cheating.entry import Entry, perform
 from benchmarks.cheating_servers import main
 from protocols.scores import asking, budget
+from protocols.scores.covering import Covering
 from protocols.scores.layout import ScoreLayout
 from protocols.sums.secagg.openings import Openings
 
@@ -38,6 +39,9 @@ def test_without_their_record_of_openings_scorers_would_open_the_same_queries_ov
 ) -> None:
     for name in ("open", "may_come"):
         monkeypatch.setattr(Openings, name, lambda self, opening: None)
+    (tmp_path / "by the table").mkdir()
+    assert not scores.without_scorer(tmp_path / "by the table").got
+    monkeypatch.setattr(Covering, "guard", lambda self, terms, may_open: may_open)
     assert scores.without_scorer(tmp_path).got
 
 

@@ -13,11 +13,12 @@ import pytest
 from benchmarks import scores
 from benchmarks.scoring import backends, carriers
 from benchmarks.scoring.figures import Repetition, ratios, repetitions
-from benchmarks.scoring.party import BatchCost, Measured, schedule
+from benchmarks.scoring.party import MODEL, BatchCost, Measured, schedule
 from benchmarks.scoring.peers import over_unpacked, unpacked_phe
 from benchmarks.scoring.workload import Truth, Workload
 from launch import audit
 from protocols.registry import SCORES
+from protocols.scores.budget import Helpers, default_limit
 from protocols.scores.interface import Answer, ScoringReport
 from tests.support.mpi_jobs import run_job
 
@@ -239,7 +240,9 @@ def test_more_queries_than_the_budget_need_an_option(capsys: pytest.CaptureFixtu
     options = [*SMALL, "--queries", "5", "--dimensions", "8", "--backends", "masked"]
     assert scores.main(options) == 2
     told = capsys.readouterr().err
-    assert "budget of 4 queries" in told
+    limit = default_limit(8, Helpers.of(int(SMALL[SMALL.index("--clients") + 1]), MODEL))
+    assert 0 < limit < 4, "what one client allows, so that all of them together allow 4"
+    assert f"budget of {limit} queries" in told
     assert "--allow-extraction" in told
     assert scores.main([*options, "--allow-extraction"]) == 0
     assert scores.main([*options[:-1], "topk"]) == 0  # which opens no means

@@ -11,6 +11,7 @@ from protocols.foundation.errors import Aborted, SumAbandoned
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId
 from protocols.holders.secret import SecretHolderClient, SecretHolderServer
 from protocols.scores.ranking import Ranking
+from protocols.scores.topk import hidden_batches
 from protocols.scores.topk.hidden import HiddenBatch, HiddenTable
 from protocols.scores.topk.hidden_parties import HiddenClient, HiddenServer
 from protocols.scores.topk.hidden_shape import HiddenShape, Similarity
@@ -67,8 +68,12 @@ def run_hidden(
     todo: Sequence[tuple[HiddenBatch, Queries]],
     wrap: Mapping[PartyId, Wrap] | None = None,
     patience: Patience | None = None,
+    again: bool = False,
 ) -> Hidden:
-    """One session. Whoever cannot go on says so, and the server ends it all."""
+    """One session. Whoever cannot go on says so, and the server ends it all. `again`: a batch has several attempts."""
+    asking = hidden_batches.ask if again else HiddenClient.ask
+    scoring = hidden_batches.score if again else HiddenClient.score
+    serving = hidden_batches.serve if again else HiddenServer.serve_hidden
     kind, parties, result, wraps = TRUSTING["semi-honest"], first.terms.clients, Hidden(), wrap or {}
 
     def client_part(straight: Conversation) -> None:
@@ -80,9 +85,9 @@ def run_hidden(
             client.begin(at_once(conversation), tables[me])
             for batch, queries in todo:
                 if me == first.terms.asker:
-                    result.rankings.append(client.ask(at_once(conversation), batch, queries))
+                    result.rankings.append(asking(client, at_once(conversation), batch, queries))
                 else:
-                    client.score(at_once(conversation), batch)
+                    scoring(client, at_once(conversation), batch)
         except Stopped:
             return
         except Exception as problem:
@@ -100,7 +105,7 @@ def run_hidden(
         try:
             server.begin(session)
             for batch, _ in todo:
-                server.serve_hidden(session, batch)
+                serving(server, session, batch)
         except Exception as problem:
             result.problems[SERVER] = problem
             straight.abort(parties, str(problem), RoundId(0))

@@ -12,8 +12,8 @@ Parties:     2 or more scorers with channels to each other and to the asker, 1 a
 Adversary:   the server alone, or clients without the server, all but one of them, semi-honest.
 Reveals:     to the server who takes part, N, Q, k, and when who asks. To the asker the k best positions of each query,
              in order, fewer if fewer have a score, and so that somebody scores them this high. To other clients, if
-             holders are counted, of the positions that they hold whether enough scorers hold them. No comparison is
-             opened, and no count.
+             holders are counted, of every position how many other scorers hold it, up to `least` - 1. No comparison is
+             opened.
 Assumes:     X25519 (CDH), HKDF-SHA256, AES-256-GCM, AES-256 as a pseudorandom generator; that the server cannot read
              the traffic between ranks.
 Not covered: the server together with one client, or with anybody who reads the traffic between ranks, reads every

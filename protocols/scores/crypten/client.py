@@ -9,7 +9,7 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +66,17 @@ class GroupCost:
 
 
 @dataclass(frozen=True, slots=True)
+class _Part:
+    """What a client computes with in one batch."""
+
+    keys: PositionKeys
+    encoded: EncodedScores = field(repr=False)
+    alike: bytes = field(repr=False)
+    """What all clients of a group were asked (`asking.agreed`)."""
+    may_open: MayOpen | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class _Joined:
     """A client's place in a group that is formed."""
 
@@ -87,10 +98,11 @@ class CryptenScoreClient(ScoreClient):
         spent, keys = Spent(), PositionKeys(terms)
         with spent.measure():
             encoded = encode(own, terms)
-        asking.ask(session, self._channels, terms, queries)
+        drawn = asking.ask(session, self._channels, terms, queries)
+        alike = asking.agreed(drawn[terms.scorers[0]], session, terms)
         computed: tuple[tuple[PartyId, ...], Words] | None = None
         if terms.asker_is_client:
-            computed = self._compute(session, keys, encoded, None, spent)
+            computed = self._compute(session, _Part(keys, encoded, alike), spent)
         session.conversation.admit(for_asker_bytes(terms))
         with session.phase(terms.round, binding.SHARES):
             shares = session.receive(GroupAnswer, terms.round, PURPOSE)
@@ -114,7 +126,8 @@ class CryptenScoreClient(ScoreClient):
         counted = counting.count(session, self._holders, terms, scores.held)
         with spent.measure():
             encoded = encode(scores.only(counted.enough), terms)
-        participants, words = self._compute(session, keys, encoded, counted.may_open, spent)
+        alike = asking.agreed(asked.secrets, session, terms)
+        participants, words = self._compute(session, _Part(keys, encoded, alike, counted.may_open), spent)
         with spent.measure():
             shares = binding.of_group(terms, participants) + words.astype("<i8").tobytes()
             sealed = self._channels.seal_for(terms.asker, binding.answer_use(terms), shares)
@@ -122,35 +135,33 @@ class CryptenScoreClient(ScoreClient):
             session.send(AnswerShares(PURPOSE, sealed), terms.round)
         return ScoringReport(encoded.clipped, encoded.max_error, spent)
 
-    def _compute(
-        self,
-        session: ClientSession,
-        keys: PositionKeys,
-        encoded: EncodedScores,
-        may_open: MayOpen | None,
-        spent: Spent,
-    ) -> tuple[tuple[PartyId, ...], Words]:
+    def _compute(self, session: ClientSession, part: _Part, spent: Spent) -> tuple[tuple[PartyId, ...], Words]:
         """Join the group of this batch: who computes, and this client's shares of the answer words."""
+        terms = part.keys.terms
         with closing(rendezvous.listen()) as listener:
-            joined = self._join(session, keys.terms, listener)
+            joined = self._join(session, terms, part.alike, listener)
             try:
-                if may_open is not None:
-                    may_open(frozenset(keys.terms.scorers) - set(joined.participants))
+                if part.may_open is not None:
+                    part.may_open(frozenset(terms.scorers) - set(joined.participants))
                 with spent.measure():
-                    words = self._in_group(joined, listener if joined.seat.rank == 0 else None, keys, encoded)
+                    words = self._in_group(joined, listener if joined.seat.rank == 0 else None, part)
             except SumAbandoned as problem:
-                session.send(Abandon(PURPOSE, str(problem)[:MAX_REASON]), keys.terms.round)
+                session.send(Abandon(PURPOSE, str(problem)[:MAX_REASON]), terms.round)
                 raise
         if self.last_group is not None:
             spent.seconds -= self.last_group.waiting_seconds
         return joined.participants, words
 
-    def _join(self, session: ClientSession, terms: ScoreTerms, listener: socket.socket) -> _Joined:
-        """Say where a group could meet, hear who computes, and open what the ring needs."""
+    def _join(self, session: ClientSession, terms: ScoreTerms, alike: bytes, listener: socket.socket) -> _Joined:
+        """Say where a group could meet, hear who computes, and open what the ring needs.
+
+        What was asked goes round the ring with the keys: between two clients that were asked different things there is
+        no key, and no group.
+        """
         me, use, address = session.party, binding.ring_use(terms), listener.getsockname()
         dealt = AgreementKey()
         drawn = {peer: secrets.token_bytes(KEY_BYTES) for peer in terms.clients if peer in self._channels.peers}
-        sealed = {int(peer): self._channels.seal_for(peer, use, terms.digest + key) for peer, key in drawn.items()}
+        sealed = {int(peer): self._channels.seal_for(peer, use, alike + key) for peer, key in drawn.items()}
         with session.phase(terms.round, binding.JOIN):
             session.send(JoinGroup(PURPOSE, dealt.public, sealed, *address), terms.round)
             formed = session.receive(GroupFormed, terms.round, PURPOSE)
@@ -163,8 +174,8 @@ class CryptenScoreClient(ScoreClient):
             raise PeerMisbehaved("a group that meets elsewhere than at its first participant's address")
         previous, following = participants[rank - 1], participants[(rank + 1) % len(participants)]
         opened = self._channels.open_from(previous, use, formed.sealed)
-        if opened[:DIGEST_BYTES] != terms.digest or len(opened) != DIGEST_BYTES + KEY_BYTES:
-            raise PeerMisbehaved(f"client {previous} joins under other terms")
+        if opened[:DIGEST_BYTES] != alike or len(opened) != DIGEST_BYTES + KEY_BYTES:
+            raise PeerMisbehaved(f"client {previous} joins under other terms, or was asked something else")
         keys = RankKeys(
             asking.key_of(opened[DIGEST_BYTES:], session, terms, previous, binding.RING),
             asking.key_of(drawn[following], session, terms, me, binding.RING),
@@ -174,9 +185,7 @@ class CryptenScoreClient(ScoreClient):
         stall = max(1.0, min(rendezvous.STALL, session.deadline.remaining()))
         return _Joined(participants, Seat(rank, len(participants), formed.host, formed.port, stall), keys)
 
-    def _in_group(
-        self, joined: _Joined, listener: socket.socket | None, keys: PositionKeys, encoded: EncodedScores
-    ) -> Words:
+    def _in_group(self, joined: _Joined, listener: socket.socket | None, part: _Part) -> Words:
         """`SumAbandoned` if the group breaks: what was opened in it was masked, and the next one has other masks."""
         from protocols.scores.crypten.group import computing
         from protocols.scores.crypten.selection import Selection
@@ -185,7 +194,7 @@ class CryptenScoreClient(ScoreClient):
         seat = joined.seat
         try:
             with computing(seat, joined.keys, listener) as traffic:
-                words = Selection(keys, seat.rank, seat.computing).answer_words(encoded)
+                words = Selection(part.keys, seat.rank, seat.computing).answer_words(part.encoded)
         except RuntimeError as problem:  # of torch.distributed, which has no narrower one for all its failures
             raise SumAbandoned(f"the CrypTen group broke: {rendezvous.one_line(problem)}") from problem
         self.last_group = GroupCost(traffic.seconds, traffic.waiting_seconds, traffic.rounds, traffic.sent_bytes)

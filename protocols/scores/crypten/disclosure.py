@@ -4,7 +4,7 @@ from typing import Final
 
 from protocols.foundation.disclosure import Disclosure, Field, Learned, Subject
 from protocols.scores.crypten import messages
-from protocols.scores.disclosure import ASKING, PURPOSE, SEALED_QUERIES, TOOK_PART
+from protocols.scores.disclosure import ASKING, COUNTED, PURPOSE, SEALED_QUERIES, TOOK_PART
 
 _PARTICIPANTS: Final = Field("public", "who computes")
 _HOST: Final = Field("public", "the address at which a group of processes meets")
@@ -19,7 +19,7 @@ CRYPTEN_SCORES: Final = Disclosure(
     learned={
         Subject.SCORES: Learned(asker="nothing but the order of the best positions"),
         Subject.HOLDERS: Learned(
-            client="of its own positions, whether enough scorers hold them",
+            client=COUNTED,
             asker="of the best positions, that somebody holds them",
         ),
         Subject.QUERIES: SEALED_QUERIES,

@@ -11,13 +11,12 @@ Parties:     2 or more scorers with channels to each other and to the asker, 1 a
 Adversary:   semi-honest: the server with some of the scorers; or the server with the asker and some of the scorers, up
              to the declared fraction of the clients; or the asker with some of the scorers.
 Reveals:     to the server who has contributed, sizes, when who asks, and the correction. To the asker the sums and
-             counts over the contributors. To other clients, of the positions that they hold, whether enough scorers
-             hold them.
+             counts over the contributors. To other clients what `protocols.scores.masked` tells them of holders.
 Assumes:     what `protocols.sums.secagg` assumes; of the cipher, that it is semantically secure (`paillier`, `bfv`).
 Not covered: an active server. It may add whatever it likes to a total, since ciphertexts are malleable, and nobody
              notices. Wrong scores. What means give away (`protocols.scores.masked`). Time that a computation takes:
              big-number arithmetic is not of constant time.
-Reference:   Paillier, EUROCRYPT 1999; Damgard, Jurik, Nielsen, IJIS 2010, section 4.2; Fan, Vercauteren, 2012/144;
+Reference:   Paillier, EUROCRYPT 1999; Damgard, Jurik, Nielsen, IJIS 2010; Fan, Vercauteren, 2012/144;
              Bonawitz et al., CCS 2017, for the masks.
 Deviations:  what is encrypted is masked as well: in the usual protocol, scores under an additive cipher, the asker with
              the server reads every single client.

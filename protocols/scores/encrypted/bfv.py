@@ -1,7 +1,8 @@
 """BFV for encrypted scores: 4096 entries to a ciphertext, masks modulo the plain modulus.
 
 Parameters. Ring degree 4096. Coefficient moduli of 54 and 55 bits, 109 together, the most that the homomorphic
-encryption standard (2018, table 1) allows for 128 bits of security at this degree. Plain modulus t = 4294828033, the
+encryption standard allows for 128 bits of security at this degree, against classical attacks and with ternary secrets
+(SEAL has the table, and refuses more). Plain modulus t = 4294828033, the
 largest prime below 2^32 that is 1 modulo 8192, so that a plaintext is 4096 slots. All queries of a batch lie flat
 across slots. Nothing is multiplied, so neither relinearisation keys nor Galois keys travel. SEAL keeps the modulus of
 55 bits for keys: a ciphertext has q of 54 bits and 64 KB, a little less as it travels.
@@ -92,6 +93,10 @@ class BfvScheme(Scheme):
             self._template = Template.of(self._saved(self._new_context()))
         with _refusing("a BFV key of other parameters, or none"):
             context = self.tenseal.context_from(self._template.with_key(public), n_threads=1)
+            (tried,) = self.tenseal.bfv_vector(context, [0] * DEGREE).ciphertext()
+            hides = not tried.is_transparent()
+        if not hides:  # what scorers encrypt under it would be refused, and they would be blamed for it
+            raise PeerMisbehaved("a BFV key that encrypts nothing")
         return BfvEncryptor(self, context)
 
     def public_of(self, context: Any) -> bytes:

@@ -4,13 +4,13 @@ from typing import Final
 
 from protocols.foundation.disclosure import Disclosure, Field, Fields, Learned, Subject
 from protocols.foundation.wire import Message
-from protocols.scores.disclosure import ASKING, PURPOSE, SEALED_QUERIES, TOOK_PART, TOTAL_OF
+from protocols.scores.disclosure import ASKING, COUNTED, PURPOSE, SEALED_QUERIES, TOOK_PART, TOTAL_OF, WITH_A_CLIENT
 from protocols.scores.encrypted import messages
 
 _LEARNED: Final = {
     Subject.SCORES: Learned(asker="the sum over the scorers of every position that enough of them hold"),
     Subject.HOLDERS: Learned(
-        client="of its own positions, whether enough scorers hold them",
+        client=COUNTED,
         asker="of every position, how many scorers gave a score",
     ),
     Subject.QUERIES: SEALED_QUERIES,
@@ -18,7 +18,6 @@ _LEARNED: Final = {
     Subject.PARTICIPATION: TOOK_PART,
 }
 _AGAINST: Final = "the server with a declared fraction of the clients, the asker among them or not; semi-honest"
-_WITH_A_CLIENT: Final = "with the asker what the asker reads; with a scorer nothing"
 _NOT_COVERED: Final = (
     "an active server: it can change a total, and nobody notices; wrong scores; what means give away: as many opened "
     "means as a row has entries give the row; time that big-number arithmetic takes; denial of service"
@@ -49,7 +48,7 @@ PAILLIER_SCORES: Final = Disclosure(
     in_brief="scores were added up under a Paillier key of the asker: the asker read means, the server nothing",
     learned=_LEARNED,
     against=_AGAINST,
-    with_a_client=_WITH_A_CLIENT,
+    with_a_client=WITH_A_CLIENT,
     assumes="what masked sums assume; decisional composite residuosity, also with exponents of half length",
     not_covered=_NOT_COVERED,
     fields=_fields(messages.PaillierKey, messages.PaillierScores, messages.PaillierTotal),
@@ -61,7 +60,7 @@ BFV_SCORES: Final = Disclosure(
     in_brief="scores were added up under a BFV key of the asker: the asker read means, the server nothing",
     learned=_LEARNED,
     against=_AGAINST,
-    with_a_client=_WITH_A_CLIENT,
+    with_a_client=WITH_A_CLIENT,
     assumes="what masked sums assume; ring learning with errors at degree 4096 and a modulus of 109 bits",
     not_covered=_NOT_COVERED,
     fields=_fields(messages.BfvKey, messages.BfvScores, messages.BfvTotal),

@@ -2,7 +2,7 @@
 
 A ciphertext of m is (1 + m n) r^n mod n^2. With p = q = 3 mod 4 and gcd(p - 1, q - 1) = 2, and h = -y^2 mod n for a
 random unit y, the powers (h^n)^a with a of half the bits of n take the place of r^n: Damgard, Jurik, Nielsen, IJIS
-2010, section 4.2, under the assumption of Paillier and the one that such powers of h cannot be told from those with
+2010, under the assumption of Paillier and the one that such powers of h cannot be told from those with
 longer exponents. Everybody who encrypts draws a y of its own: an h that the asker chose would be one more thing to
 trust.
 

@@ -7,7 +7,7 @@ A ciphertext of a modulus of 3072 bits takes 768 bytes and holds 87 entries (fou
 Parties, adversary, reveals, not covered: see the package, `protocols.scores.encrypted`.
 Assumes:     the decisional composite residuosity assumption, and that short powers of h look like long ones
              (`protocols.scores.encrypted.obfuscators`).
-Reference:   Paillier, EUROCRYPT 1999; Damgard, Jurik, Nielsen, IJIS 2010, section 4.2.
+Reference:   Paillier, EUROCRYPT 1999; Damgard, Jurik, Nielsen, IJIS 2010.
 Deviations:  every party that encrypts has an h of its own; the total is made random again by a fresh encryption of the
              correction.
 

@@ -1,7 +1,7 @@
 """Paillier keys: drawn for the asker, and looked at by whoever encrypts under one.
 
 The randomness of ciphertexts (`protocols.scores.encrypted.obfuscators`) needs n = p q with p = q = 3 mod 4 and
-gcd(p - 1, q - 1) = 2: Damgard, Jurik, Nielsen, IJIS 2010, section 4.2. Primes come from the RSA generator of
+gcd(p - 1, q - 1) = 2: Damgard, Jurik, Nielsen, IJIS 2010. Primes come from the RSA generator of
 `cryptography`; two of them that fit make a key, be they of one RSA key or of two. Each is uniform among the primes of
 the generator, and independent of the other but for the condition that the paper asks for.
 

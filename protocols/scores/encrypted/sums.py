@@ -22,6 +22,7 @@ from protocols.primitives.prg import KEY_BYTES
 from protocols.primitives.residues import Residues
 from protocols.scores import asking, counting
 from protocols.scores.budget import Budget, charge, require_budget
+from protocols.scores.covering import Covering, MemoryCovers
 from protocols.scores.encrypted.layout import EncryptedLayout
 from protocols.scores.encrypted.messages import (
     EncryptedScores,
@@ -41,7 +42,7 @@ from protocols.scores.interface import (
     Served,
     encode,
 )
-from protocols.scores.messages import PURPOSE, checked_contributors
+from protocols.scores.messages import PURPOSE, checked_contributors, require_sendable
 from protocols.scores.ranking import rank
 from protocols.scores.terms import ScoreTerms
 from protocols.session.client_session import ClientSession
@@ -61,6 +62,11 @@ def sum_terms(terms: ScoreTerms, group: Ring | Residues) -> SumTerms[EncryptedLa
     return SumTerms(terms.round, PURPOSE, terms.scorers, EncryptedLayout(terms, group))
 
 
+def _largest_frame(terms: ScoreTerms, scheme: Scheme, layout: EncryptedLayout) -> int:
+    count, size = scheme.ciphertexts(layout), scheme.ciphertext_bytes
+    return max(scores_frame_bytes(count, size), total_frame_bytes(terms, count, size))
+
+
 def _key_digest(scheme: Scheme, public: bytes) -> bytes:
     return digest(b"secure-kg/scores/asker key/1", scheme.name.encode(), public)
 
@@ -72,9 +78,13 @@ class _LastKey:
         self._scheme = scheme
         self._loaded: tuple[bytes, Encryptor] | None = None
 
-    def load(self, public: bytes) -> Encryptor:
+    def load(self, public: bytes, asker: PartyId) -> Encryptor:
+        """`PeerMisbehaved`, in the asker's name, for what is no key."""
         if self._loaded is None or self._loaded[0] != public:
-            self._loaded = public, self._scheme.load(public)
+            try:
+                self._loaded = public, self._scheme.load(public)
+            except PeerMisbehaved as problem:
+                raise PeerMisbehaved(f"client {asker} asks under {problem}") from None
         return self._loaded[1]
 
 
@@ -87,12 +97,14 @@ class EncryptedScoreClient(ScoreClient):
         self._scheme, self._vectors, self._holders, self._budget = scheme, vectors, holders, budget
         self._own_key: DecryptionKey | None = None
         self._keys = _LastKey(scheme)
+        self._covering = budget.covering if budget is not None else Covering(MemoryCovers())
         self._state_key = secrets.token_bytes(KEY_BYTES)
         """The same queries have the same commitment, so that clients open them over one set of survivors only."""
 
     def ask(self, session: ClientSession, terms: ScoreTerms, queries: bytes, own: Scores) -> Answer:
         spent, scheme, layout = Spent(), self._scheme, EncryptedLayout(terms, self._scheme.group)
         with spent.measure():
+            require_sendable(terms, _largest_frame(terms, scheme, layout))
             encoded = encode(own, terms)
             key = self._own_key = self._own_key or scheme.new_key()
         asking.ask(session, self._vectors.session, terms, queries, _key_digest(scheme, key.public))
@@ -110,17 +122,17 @@ class EncryptedScoreClient(ScoreClient):
 
     def score(self, session: ClientSession, terms: ScoreTerms, scoring: ScoreQueries) -> ScoringReport:
         spent, layout = Spent(), EncryptedLayout(terms, self._scheme.group)
+        require_sendable(terms, _largest_frame(terms, self._scheme, layout))
         asked = asking.asked(session, self._vectors.session, terms, _DIGEST_BYTES)
         require_budget(session, self._budget, terms, asked.queries)
         public = self._asker_key(session, terms, asked.attached)
         with spent.measure():
-            encryptor = self._keys.load(public)
+            encryptor = self._keys.load(public, terms.asker)
             encryptor.begin(layout)
-        # Another asker has other scorers: what two of them could subtract is the scores of these two.
         depends_on = length_prefixed(terms.table, encode_parties([terms.asker]), asked.queries)
         state = commit(self._state_key, PURPOSE, depends_on)
-        # Clients that were told different keys cannot add up.
-        told = digest(terms.digest, asked.attached)
+        # Clients that were told different keys, or asked different things, cannot add up.
+        told = asking.agreed(asked.secrets, session, terms)
         of_sum = SumTerms(terms.round, PURPOSE, terms.scorers, layout, told, state)
         counting.prepare(session, self._holders, terms)
         self._vectors.prepare(session, of_sum)
@@ -134,7 +146,8 @@ class EncryptedScoreClient(ScoreClient):
             return self._scheme.kinds.scores(masked.purpose, encryptor.encrypt(masked.vector, layout), masked.peers)
 
         charge(self._budget, terms, asked.queries)
-        spent.add(self._vectors.contribute(session, of_sum, vector, (), counted.may_open, carry))
+        may_open = self._covering.guard(terms, counted.may_open)
+        spent.add(self._vectors.contribute(session, of_sum, vector, (), may_open, carry))
         spent.add(encryptor.ahead())
         return ScoringReport(encoded.clipped, encoded.max_error, spent)
 
@@ -156,9 +169,10 @@ class EncryptedScoreServer(ScoreServer):
 
     def serve(self, session: ServerSession, terms: ScoreTerms) -> Served:
         scheme, layout = self._scheme, EncryptedLayout(terms, self._scheme.group)
+        require_sendable(terms, _largest_frame(terms, scheme, layout))
         public = self._relay_key(session, terms, asking.relay(session, terms))
         with self.spent.measure():
-            encryptor = self._keys.load(public)
+            encryptor = self._keys.load(public, terms.asker)
             encryptor.begin(layout)
         session.conversation.admit(scores_frame_bytes(scheme.ciphertexts(layout), scheme.ciphertext_bytes))
         of_sum, among = sum_terms(terms, scheme.group), session.among(terms.scorers)

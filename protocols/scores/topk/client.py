@@ -124,7 +124,7 @@ def select(
 
 def best_of(arithmetic: SharedArithmetic, keys: Words, layout: KeyLayout) -> Words:
     """Shares of the largest keys of each query, in order, from shares of all of them."""
-    shuffled = arithmetic.shuffle(keys)
+    shuffled = arithmetic.in_common_order(arithmetic.shuffle(keys))
     return shuffled.reshape(-1)[_places(arithmetic, shuffled, layout.terms)]
 
 

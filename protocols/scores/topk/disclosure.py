@@ -3,7 +3,7 @@
 from typing import Final
 
 from protocols.foundation.disclosure import Disclosure, Field, Learned, Subject
-from protocols.scores.disclosure import ASKING, PURPOSE, SEALED_QUERIES
+from protocols.scores.disclosure import ASKING, COUNTED, PURPOSE, SEALED_QUERIES
 from protocols.scores.topk import messages
 
 _STEP: Final = Field("public", "which step of a selection a message belongs to")
@@ -17,7 +17,7 @@ TOP_K: Final = Disclosure(
     in_brief="the best positions were found on shares: the asker read these and nothing else, the server nothing",
     learned={
         Subject.SCORES: Learned(),
-        Subject.HOLDERS: Learned(client="with --min-holders above 1, of its own positions, whether enough hold them"),
+        Subject.HOLDERS: Learned(client=COUNTED),
         Subject.QUERIES: SEALED_QUERIES,
         Subject.ANSWERS: Learned(asker="its own: the best positions in order, and that somebody scores them so high"),
         Subject.PARTICIPATION: Learned("who took part, and how many comparisons each step has", "the same", "the same"),
@@ -61,6 +61,7 @@ HIDDEN_QUERIES: Final = Disclosure(
     in_brief="",
     learned={
         Subject.ROWS: Learned(),
+        Subject.HOLDERS: Learned(client=COUNTED),
         Subject.QUERIES: Learned("who asks, when, how many, and how many branches they have", "the same", "its own"),
         Subject.ANSWERS: Learned(asker="its own, as in a secret selection"),
         Subject.PARTICIPATION: Learned("who took part", "the same", "the same"),

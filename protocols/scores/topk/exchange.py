@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from protocols.foundation.errors import PeerMisbehaved
 from protocols.foundation.identifiers import PartyId
@@ -12,7 +13,7 @@ from protocols.scores import asking
 from protocols.scores.messages import PURPOSE
 from protocols.scores.terms import ScoreTerms
 from protocols.scores.topk.messages import SelectionRelay, SelectionStep
-from protocols.scores.topk.words import AnyWords, Words
+from protocols.scores.topk.words import AnyWords, Words, permutation
 from protocols.session.client_session import ClientSession
 
 STEP = f"selection/{PURPOSE}"
@@ -29,13 +30,22 @@ class Exchange:
         self.party, self.parties = session.party, tuple(sorted(terms.clients))
         self.step = 1
         """The number of the exchange that comes next."""
-        self._session, self._terms, self._channels = session, terms, channels
+        self._session, self._terms, self._channels, self._common = session, terms, channels, common
         self._keys = {party: asking.key_of(common, session, terms, party, "selection") for party in self.parties}
 
     @property
     def leads(self) -> bool:
         """Whether this is the client that the dealer's corrections go to."""
         return self.party == self.parties[0]
+
+    def common_order(self, queries: int, length: int) -> npt.NDArray[np.int64]:
+        """[queries, length]: of each query a permutation that all clients have and the server has not; asked for once.
+
+        A key for each query, of this round of this session and of what was asked.
+        """
+        uses = [f"common order/{query}" for query in range(queries)]
+        keys = [asking.key_of(self._common, self._session, self._terms, self._terms.asker, use) for use in uses]
+        return np.stack([permutation(key, length) for key in keys])
 
     def add(self, deal: list[int], words: AnyWords) -> tuple[AnyWords, bytes]:
         """Open additive shares to all clients: their sum, and what was dealt for the step."""
@@ -96,7 +106,9 @@ class Exchange:
             try:
                 plain = open_(party, sealed[int(party)])
             except PeerMisbehaved:
-                raise PeerMisbehaved(f"a message of client {party} in a selection was forged or replayed") from None
+                raise PeerMisbehaved(
+                    f"a message of client {party} in a selection was forged or replayed, or it was asked something else"
+                ) from None
             if len(plain) != size:
                 raise PeerMisbehaved(f"client {party} opens shares of another length")
             opened.append(plain)

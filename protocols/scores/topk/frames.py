@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from protocols.foundation import wire
+from protocols.scores import messages
 from protocols.scores.terms import ScoreTerms
 from protocols.scores.topk.selection import FEW, SAMPLE
 
@@ -35,8 +35,4 @@ def relay_bytes(terms: ScoreTerms) -> int:
 
 def require_sendable(terms: ScoreTerms) -> None:
     """`ValueError` for a batch whose messages would be too large."""
-    if relay_bytes(terms) > wire.MAX_FRAME_BYTES:
-        raise ValueError(
-            f"a batch of {terms.queries} queries over {terms.positions} positions has messages of more than "
-            f"{wire.MAX_FRAME_BYTES >> 20} MiB: ask fewer queries at a time"
-        )
+    messages.require_sendable(terms, relay_bytes(terms))

@@ -1,6 +1,5 @@
 """The two sides of hidden queries (`protocols.scores.topk.hidden`) as conversations."""
 
-import secrets
 from dataclasses import replace
 from typing import Final
 
@@ -11,7 +10,6 @@ from protocols.foundation.errors import PeerMisbehaved, SumAbandoned
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.holders.interface import HolderClient, HolderServer
 from protocols.primitives.aead import OVERHEAD_BYTES
-from protocols.primitives.prg import KEY_BYTES
 from protocols.scores import asking, counting
 from protocols.scores.messages import PURPOSE as SCORES
 from protocols.scores.ranking import Ranking
@@ -190,10 +188,8 @@ class HiddenServer(TopKServer):
         among = session.among(terms.scorers)
         counting.serve_prepare(among, self._holders, terms)
         counting.serve(among, self._holders, terms)
-        self._tables = {
-            party: Seed(secrets.token_bytes(KEY_BYTES), session.conversation.session, terms, party)
-            for party in terms.clients
-        }
+        here = session.conversation.session
+        self._tables = {party: Seed(self._draw(terms, party), here, terms, party) for party in terms.clients}
         messages = {party: DealtSeed(PURPOSE, seed.secret) for party, seed in self._tables.items()}
         session.conversation.admit(table_bytes(self._first))
         with session.phase(terms.round, _TABLE):

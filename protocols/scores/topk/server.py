@@ -9,7 +9,7 @@ from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import HolderServer
 from protocols.primitives.prg import KEY_BYTES
 from protocols.scores import asking, counting
-from protocols.scores.interface import ScoreServer, Served
+from protocols.scores.interface import Recorded, ScoreServer, Served
 from protocols.scores.messages import PURPOSE
 from protocols.scores.terms import ScoreTerms
 from protocols.scores.topk.dealing import Deal, Dealer, Seed
@@ -51,14 +51,16 @@ class TopKServer(ScoreServer):
         raise PeerMisbehaved("a selection that does not end")
 
     def _deal_seeds(self, session: ServerSession, terms: ScoreTerms) -> dict[PartyId, Seed]:
-        drawn = {
-            party: Seed(secrets.token_bytes(KEY_BYTES), session.conversation.session, terms, party)
-            for party in terms.clients
-        }
+        here = session.conversation.session
+        drawn = {party: Seed(self._draw(terms, party), here, terms, party) for party in terms.clients}
         with session.phase(terms.round, _SEED):
             messages = {party: DealtSeed(PURPOSE, seed.secret) for party, seed in drawn.items()}
             session.dropout(session.conversation.deliver(messages, terms.round), _SEED)
         return drawn
+
+    def _draw(self, terms: ScoreTerms, party: PartyId) -> bytes:
+        """A fresh seed: all that a server decides by itself."""
+        return secrets.token_bytes(KEY_BYTES)
 
     def _relay(self, session: ServerSession, terms: ScoreTerms, dealer: Dealer, step: int) -> bool:
         """One exchange; whether it was the last."""
@@ -108,3 +110,15 @@ def _agreed(said: Mapping[PartyId, SelectionStep], step: int) -> list[int]:
     if any(one.step != step for one in said.values()) or len(deals) != 1:
         raise PeerMisbehaved("the clients of a selection are not in the same step")
     return list(deals.pop())
+
+
+class TopKServerAgain(TopKServer):
+    """The same program over a record: it draws what the server drew then. A seed that did not get through is any."""
+
+    def __init__(self, holders: HolderServer, recorded: Recorded) -> None:
+        super().__init__(holders)
+        self._recorded = recorded
+
+    def _draw(self, terms: ScoreTerms, party: PartyId) -> bytes:
+        dealt = self._recorded.sent(DealtSeed, terms.round, party)
+        return dealt.seed if dealt is not None else super()._draw(terms, party)

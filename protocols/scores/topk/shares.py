@@ -140,8 +140,9 @@ class SharedArithmetic:
     def shuffle(self, values: Words) -> Words:
         """Shares of the values [queries, length], those of each query in an order that no client knows.
 
-        As many exchanges as clients: each permutes in its turn, under masks that the others have put on their shares
-        and whose permuted sum the dealer hands it.
+        The server does: it dealt the seeds of all permutations (`in_common_order`). As many exchanges as clients: each
+        permutes in its turn, under masks that the others have put on their shares and whose permuted sum the dealer
+        hands it.
         """
         queries, length = values.shape
         share = values.reshape(-1)
@@ -159,6 +160,13 @@ class SharedArithmetic:
                 total += one
             share = total[order] + _words(dealt, share.size, np.dtype("<u8"))
         return share.reshape(queries, length)
+
+    def in_common_order(self, values: Words) -> Words:
+        """The values of each query in an order that the server does not know, whatever order they were in before.
+
+        Every client moves its own shares: nothing is sent.
+        """
+        return np.take_along_axis(values, self._exchange.common_order(*values.shape), axis=1)
 
     def _dealt(self, dealt: bytes, what: str, step: int, count: int) -> Words:
         """This client's share of what the lead is sent and the others draw."""

@@ -112,7 +112,13 @@ def known_batch(
 ) -> KnownBatch:
     """The first query has one score for all, the last client the largest scores that there are."""
     terms = ScoreTerms(
-        round=round_id, clients=parties.clients, asker=ASKER, positions=positions, queries=queries, top=top
+        round=round_id,
+        clients=parties.clients,
+        asker=ASKER,
+        positions=positions,
+        queries=queries,
+        top=top,
+        table=f"table of round {round_id}".encode(),  # means of one table are opened over one set of clients
     )
     rng = np.random.default_rng(seed)
     scores = {}

@@ -6,38 +6,33 @@ masked ones, so that who was in a sum is judged alike; whether values are unifor
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from protocols.foundation.identifiers import PartyId
 from protocols.scores.batches import ATTEMPTS
+from protocols.session.conversation import Abort, Failed
 from secure_kg.attacks.result import AttackResult
 from secure_kg.audit.audit import VERSION
 from secure_kg.audit.checks.integrity import Integrity
-from secure_kg.audit.checks.keys import Keys
-from secure_kg.audit.checks.openings import BothShares, LateVectors
-from secure_kg.audit.checks.relays import Relays
-from secure_kg.audit.checks.repeated_sums import RepeatedSums
-from secure_kg.audit.checks.reuse import Reuse
-from secure_kg.audit.checks.secrets import Seeds
-from secure_kg.audit.checks.survivors import OneStory
-from secure_kg.audit.checks.uniformity import Uniformity
+from secure_kg.audit.guard import Guard
 from secure_kg.audit.records.parts import AuditedBatches, AuditedScores, Verdict
 from secure_kg.audit.records.report import ScoreReport
-from secure_kg.audit.scores.askings import Askings
+from secure_kg.audit.scores.again import ScoresAgain, run_again, why_not
 from secure_kg.audit.scores.checks import not_asked
 from secure_kg.audit.scores.declarations import ScoreLedger, may_learn
-from secure_kg.audit.scores.extracting import Extracting
-from secure_kg.audit.scores.opening import ScoreOpening, ScorePlan, as_masked
-from secure_kg.audit.scores.selections import DealtRandomness, SelectionRelays
+from secure_kg.audit.scores.looking import Looking, ScoresAsProgrammed
+from secure_kg.audit.scores.opening import ScorePlan
 from secure_kg.audit.scores.session import ScoredSession
-from secure_kg.audit.scores.totals import ScoreTotals
 from secure_kg.audit.sums_seen import SumsSeen
-from secure_kg.audit.view.evidence import Check
+from secure_kg.audit.view.attending import Attending
 from secure_kg.audit.view.findings import CheckResult, Evidence, Finding, worst_first
 from secure_kg.audit.view.flow import Flow
 from secure_kg.audit.view.notes import STANDING_NOTES
-from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.read import AuditedRun
 from secure_kg.foundation.words import counted
+
+_LAST_WORDS = Abort | Failed
+"""With which a session ends early."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,103 +93,64 @@ class ScoreAudit:
         )
 
 
-class _Keys(Keys):
-    """A session of score queries has no greeting that names it."""
-
-    def __init__(self, session: ScoredSession, directory: Mapping[PartyId, bytes] | None) -> None:
-        super().__init__(session.config, len(session.record.parties), directory)
-        self._number = session.number
-
-    def begin_session(self) -> None:
-        super().begin_session()
-        self._session = self._number
-
-
-class _Watching:
-    """All checks of a session. `of_values` see uploads as they came, `of_sums` as the masked sums took them."""
-
-    def __init__(self, session: ScoredSession, directory: Mapping[PartyId, bytes] | None) -> None:
-        config, clients = session.config, len(session.record.parties)
-        self.sums = SumsSeen(config, clients)
-        self.of_values: list[Check] = [
-            Uniformity(config, clients),
-            Reuse(config, clients),
-            Seeds(config, clients),
-            Relays(config, clients),
-            _Keys(session, directory),
-            RepeatedSums(config, clients),
-            Askings(session),
-            ScoreTotals(session),
-            SelectionRelays(session),
-            DealtRandomness(session),
-        ]
-        self.of_sums: list[Check] = [
-            self.sums,
-            BothShares(config, clients),
-            LateVectors(config, clients),
-            OneStory(config, clients),
-        ]
-
-    @property
-    def all(self) -> list[Check]:
-        return [*self.of_sums, *self.of_values]
-
-
 def audit_scores(
     session: ScoredSession,
     directory: Mapping[PartyId, bytes] | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> ScoreAudit:
     """`directory`: the parties' pinned identities. `progress` is told how many messages have gone by."""
-    ledger, flow, plan = ScoreLedger(session), Flow(), ScorePlan(session)
-    watching, extracting = _Watching(session, directory), Extracting(session)
+    guard, flow = Guard(), Flow()
+    again = _again(session, guard)
+    known = again.session if again is not None else None
+    looking, attending = Looking(session, directory, again, guard), Attending(ScorePlan(session), known)
     run = AuditedRun(session.path, session.config, (session.recording,), None)
-    integrity, opening = Integrity(run, None), ScoreOpening(session, directory)
-
-    def tell(total: OpenedSum) -> None:
-        ledger.opened(total)
-        for check in watching.all:
-            check.opened(total)
-
-    for check in watching.all:
-        check.begin_session()
+    integrity, stopped = Integrity(run, None), again is not None and again.ended
     for observation in session.recording:
-        for look in (integrity.observe, flow.observe, ledger.observe, extracting.observe):
-            look(observation)
-        in_sums = as_masked(observation, plan)
-        for total in opening.observe(in_sums):
-            tell(total)
-        for check in watching.of_sums:
-            check.observe(in_sums)
-        for check in watching.of_values:
-            check.observe(observation)
+        integrity.observe(observation)
+        flow.observe(observation)
+        if known is None or observation.index != known.refused:  # which is for the ledger alone
+            looking.observe(observation, heard=attending.takes(observation))
+        else:
+            looking.refuse(observation)
+        attending.observe(observation)
+        stopped = stopped or isinstance(observation.message, _LAST_WORDS)
         progress(flow.messages)
-    for total in opening.end():
-        tell(total)
-    integrity.end_session(session.recording, last=True)
+    looking.end()
+    integrity.end_session(session.recording, True, known)
     integrity.end_run()
-    results = [integrity.result(), _whole(session, flow), *(check.result() for check in watching.all)]
-    findings = [*ledger.findings(), *(finding for result in results for finding in result.findings)]
-    attacks = extracting.results()
+    results = [integrity.result(), _whole(session, flow, stopped), *looking.results()]
+    found = [*guard.ask("ledger", looking.ledger.findings, list[Finding]()), *guard.findings()]
+    findings = [*found, *(finding for result in results for finding in result.findings)]
+    attacks = guard.ask("attacks", looking.extracting.results, list[AttackResult]())
     return ScoreAudit(
         session,
         tuple(worst_first(findings)),
         (*results, *not_asked()),
-        ledger,
-        watching.sums,
+        looking.ledger,
+        looking.sums,
         flow,
         tuple(attacks),
-        "" if attacks else extracting.why_not(),
+        "" if attacks else looking.extracting.why_not(),
     )
 
 
-def _whole(session: ScoredSession, flow: Flow) -> CheckResult:
-    """Whether the transcript is the one that the session's own record speaks of, and holds its batches."""
+def _again(session: ScoredSession, guard: Guard) -> ScoresAgain | None:
+    """What the server's program does with the record; None if it cannot be run here."""
+    if why_not(session):
+        return None
+    return guard.ask(ScoresAsProgrammed.id, partial(run_again, session), None)
+
+
+def _whole(session: ScoredSession, flow: Flow, stopped: bool) -> CheckResult:
+    """Whether the transcript is the one that the session's own record speaks of, and holds its batches.
+
+    `stopped`: whether a party has ended the session before its end, so that batches never came.
+    """
     said, seal, found = session.record.transcript, session.recording.seal, list[Finding]()
     differs, missing = Evidence(), Evidence()
     if said is not None and (seal is None or seal.link.hex() != said.last_link or seal.records != said.frames):
         differs.add(f"{session.recording.path.name} does not end as the record of the session says it did")
-    if said is not None:
+    if said is not None and not stopped:
         for batch in session.record.batches:
             if not any(batch.round + attempt in flow.by_round for attempt in range(ATTEMPTS)):
                 missing.add(f"round {batch.round}, {batch.backend}: no message of this batch")

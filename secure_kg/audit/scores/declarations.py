@@ -24,6 +24,11 @@ class ScoreLedger(Ledger):
         super().__init__(session.config)
         self._session = session
 
+    def observe(self, observation: Observation, *, heard: bool = True) -> None:
+        """What a client sends unasked, of a kind that its round has no use for, is the client's doing."""
+        if heard or observation.direction == "sent" or self._is_allowed(observation):
+            super().observe(observation)
+
     def _purpose(self, observation: Observation) -> str:
         """With the backend: one message may be of another class under another one."""
         batch = self._session.batches.get(observation.round)

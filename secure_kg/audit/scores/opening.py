@@ -20,6 +20,7 @@ from protocols.sums.secagg.params import SumParameters
 from protocols.sums.secagg.vectors import parameters_for
 from protocols.sums.terms import Layout, SumTerms
 from secure_kg.audit.scores.session import ScoredSession
+from secure_kg.audit.view.attending import Known
 from secure_kg.audit.view.opening import Opening
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.blocks import Block
@@ -62,9 +63,15 @@ class ScorePlan:
 class ScoreOpening(Opening):
     """`Opening` for a session of score queries."""
 
-    def __init__(self, session: ScoredSession, identities: Mapping[PartyId, bytes] | None = None) -> None:
+    def __init__(
+        self,
+        session: ScoredSession,
+        identities: Mapping[PartyId, bytes] | None = None,
+        known: Known | None = None,
+    ) -> None:
+        """`known`: what the server's program went by."""
         plan = ScorePlan(session)
-        super().__init__(session.config, len(session.record.parties), None, identities, plan)
+        super().__init__(session.config, len(session.record.parties), None, identities, plan, known)
         self._now(session=session.number)
 
     def _goes_on(self, observation: Observation) -> bool:

@@ -206,6 +206,18 @@ class DealtRandomness(ScoreCheck):
                     "shuffled keys. Nobody notices while it happens: this backend stands against semi-honest servers.",
                 )
             )
+        if self._first:
+            found.append(
+                Finding(
+                    "seeds-on-record",
+                    "info",
+                    "This record opens every client's scores to whoever has a client's secrets besides",
+                    (counted(len(self._first), "seed") + " of dealt randomness",),
+                    "A server together with one client reads everything in a selection, and the record is what the "
+                    "server knows. Give it to an auditor outside, who is and knows no client of the session. A client "
+                    "that is handed it reads all scores of the batches that it took part in.",
+                )
+            )
         return found
 
     @property

@@ -24,7 +24,7 @@ def form(seen: SeenSelection) -> object:
     return (
         {kind: [(part.dtype, len(part)) for part in parts] for kind, parts in seen.opened.items()},
         [len(bits) for bits in seen.bits],
-        [len(words) for words in (*seen.handed, *seen.orders, *seen.low, *seen.answer)],
+        [len(words) for words in (*seen.handed, *seen.orders, *seen.common, *seen.low, *seen.answer)],
     )
 
 
@@ -55,7 +55,7 @@ def test_features_know_the_truth_but_for_the_honest_permutation() -> None:
     seen = simulate_seen(batch.terms, true_answer(batch), PartyId(4))
     first, second = np.triu_indices(16, 1)
     at = np.arange(32)
-    for order in seen.orders:
+    for order in (*seen.orders, *seen.common):
         at = at[order]
     stands = at.reshape(2, 16) % 16
     bits = [keys[place[first]] > keys[place[second]] for keys, place in zip(true_keys(batch), stands, strict=True)]

@@ -43,7 +43,7 @@ PARTIES = Parties.of(5, ThreatModel(0.0, 0.25))
 LAST = RoundId(4)
 TODO = [
     KnownBatch(terms, f"queries {terms.round}".encode(), some_scores(terms))
-    for terms in (terms_of(5, 12, queries=2), terms_of(5, 30, round=LAST))
+    for terms in (terms_of(5, 12, queries=2), terms_of(5, 30, round=LAST, table=b"another"))
 ]
 SILENCES = [{}, {PartyId(4): Step.MASKED_INPUT}, {PartyId(5): Step.UNMASKING}]
 every_scheme = pytest.mark.parametrize("make", SCHEMES.values(), ids=SCHEMES)

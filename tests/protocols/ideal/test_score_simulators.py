@@ -39,7 +39,7 @@ def simulated(parties: Parties) -> SimulatedSums:
 def test_masked_scores(silent: dict[PartyId, Step]) -> None:
     todo = [
         KnownBatch(terms, QUERIES, some_scores(terms))
-        for terms in (terms_of(5, 12, queries=2), terms_of(5, 12, round=RoundId(4), asker=PartyId(2)))
+        for terms in (terms_of(5, 12, queries=2), terms_of(5, 12, round=RoundId(4), table=b"another", asker=PartyId(2)))
     ]
     real = replace(ScoreSession.masked(BEARING, todo), falls=Falls({(RoundId(4), PURPOSE): silent})).view()
     sums = simulated(BEARING)

@@ -16,6 +16,7 @@ from protocols.scores.encrypted import seal_bytes
 from protocols.scores.encrypted.bfv import COEFFICIENT_BITS, DEGREE, PLAIN_MODULUS, BfvDecryptionKey, BfvScheme
 from protocols.scores.terms import MOST_CLIENTS
 from tests.support.encrypted_scores import layout_of, sum_of, uniform
+from tests.support.score_batches import hold_batches, some_scores, terms_of
 
 tenseal = pytest.importorskip("tenseal")
 
@@ -275,6 +276,29 @@ def test_no_wrapper_of_tenseal_is_taken_from_outside(scheme: BfvScheme, key: Bfv
     assert len(tenseal.bfv_vector_from(key._context, false).decrypt()) == DEGREE - 4
     assert not survived(scheme, key, false)
     assert not survived(scheme, key, made.serialize())
+
+
+def key_of_zeros() -> bytes:
+    """As SEAL saves a public key, uncompressed, with both polynomials zero. A digest of its parameters comes first."""
+    words = 2 * 2 * DEGREE
+    parameters = "13545fd211aeb2c53cc0453acfa82f9f339a4989adee876d7f156f8472556eeb"
+    body = bytes.fromhex(parameters) + struct.pack("<BQQQdQ", 1, 2, DEGREE, 2, 1.0, 1)
+    body += struct.pack("<HBBBBHQ", 0xA15E, 16, 4, 3, 0, 0, 24 + 8 * words) + struct.pack("<Q", words)
+    body += bytes(8 * words)
+    return struct.pack("<HBBBBHQ", 0xA15E, 16, 4, 3, 0, 0, 16 + len(body)) + body
+
+
+def test_a_key_that_encrypts_nothing_is_refused_in_the_askers_name(
+    scheme: BfvScheme, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What scorers make under it nobody would take: they would be blamed for what the asker did."""
+    with pytest.raises(PeerMisbehaved, match="encrypts nothing"):
+        scheme.load(key_of_zeros())
+    monkeypatch.setattr(BfvDecryptionKey, "public", property(lambda self: key_of_zeros()))
+    terms = terms_of(4, 10)
+    result = hold_batches("bfv", [(terms, some_scores(terms))])
+    assert result.answers == []
+    assert all("client 1 asks under a BFV key" in str(problem) for problem in result.problems.values())
 
 
 # --- wrappers -------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Budgets of opened means: counted per table, charged before scores leave, and refused in one line."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,10 +11,12 @@ from protocols.foundation.errors import SumAbandoned
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.registry import SCORES
 from protocols.scores.batches import ATTEMPTS
-from protocols.scores.budget import Budget, BudgetSpent, Charge, MemoryRecord, default_limit
+from protocols.scores.budget import Budget, BudgetSpent, Charge, Helpers, MemoryRecord, default_limit
 from protocols.scores.messages import PURPOSE
 from protocols.scores.terms import MOST_ANSWERS
 from protocols.session.conversation import Conversation
+from protocols.sums.secagg.params import ThreatModel
+from secure_kg.runs.score_budget import MeansRecord, budget_of
 from tests.support.score_batches import expected, run_batches, same_ranking, some_scores, terms_of
 
 IN_THREADS = [name for name, one in SCORES.items() if one.asker_reads is AskerReads.MEANS and name != "paillier"]
@@ -32,8 +35,42 @@ def record_of(budget: Budget) -> MemoryRecord:
     return record
 
 
-def test_the_default_leaves_at_least_half_of_the_dimensions() -> None:
-    assert [default_limit(width) for width in (1, 2, 7, 128)] == [0, 1, 3, 64]
+def test_the_default_leaves_half_of_the_dimensions_whoever_is_charged() -> None:
+    """Every opened query is charged to at least `least - corrupt` of all honest clients."""
+    for clients, least, corrupt in ((3, 2, 0), (5, 4, 0), (5, 2, 0), (5, 3, 1), (12, 2, 0), (12, 8, 3)):
+        for width in (1, 2, 7, 12, 128):
+            limit = default_limit(width, Helpers(clients, least, corrupt))
+            opened = (clients - corrupt) * limit // (least - corrupt)
+            assert 2 * opened <= width
+    assert default_limit(128, Helpers(5, 4)) == 51
+    assert default_limit(128, Helpers()) == 10, "of clients that know nothing of each other"
+    assert Helpers.of(5, ThreatModel(0.2, 0.25)) == Helpers(5, 3, 1)
+
+
+def test_a_server_that_takes_other_scorers_each_time_opens_no_more_than_half(tmp_path: Path) -> None:
+    """It calls scorers dropouts before they are charged. Every client keeps its budget; the limit is one for all."""
+    width, clients, least = 12, 5, 2
+    scorers = [PartyId(number) for number in range(2, clients + 1)]
+    held = {one: budget_of(tmp_path / str(one), width, Helpers(clients, least), other_scorers=True) for one in scorers}
+    terms, opened = terms_of(clients, 4, least=1), 0
+    while True:
+        chosen = sorted(scorers, key=lambda one: MeansRecord(tmp_path / str(one)).spent(terms.table))[:least]
+        try:
+            for one in chosen:
+                held[one].charge(terms, b"query %d" % opened)
+        except BudgetSpent:
+            break
+        opened += 1
+    assert 0 < opened <= width // 2
+
+
+def test_queries_are_cut_into_batches_in_one_way_only() -> None:
+    """The same bytes as more queries are more queries."""
+    budget, terms = Budget(MemoryRecord(), 3), terms_of(3, 5)
+    budget.charge(terms, b"the same")
+    budget.charge(replace(terms, queries=2), b"the same")
+    with pytest.raises(BudgetSpent):
+        budget.charge(replace(terms, queries=3), b"the same")
 
 
 def test_tables_have_budgets_of_their_own_and_askers_have_not() -> None:

@@ -8,7 +8,9 @@ import pytest
 
 from protocols.foundation.errors import EncodingOverflow
 from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.scores.masked import MaskedScoreClient, MaskedScoreServer
 from protocols.scores.terms import MOST_CLIENTS, MOST_POSITIONS, MOST_QUERIES, RING, ScoreTerms
+from protocols.scores.topk.client import TopKClient
 from tests.support.score_batches import terms_of
 from tests.support.sum_conversations import everyone
 
@@ -80,3 +82,12 @@ def test_a_digest_is_bound_to_every_field() -> None:
     ]
     assert len(others) == len(ScoreTerms.__dataclass_fields__)
     assert len({terms.digest, *(other.digest for other in others)}) == len(others) + 1
+
+
+def test_a_batch_too_large_to_be_sent_is_refused_before_anybody_works() -> None:
+    terms = terms_of(3, 1 << 20, queries=1024)
+    for client in (MaskedScoreClient, TopKClient):
+        with pytest.raises(ValueError, match="ask fewer queries at a time"):
+            client(None, None).ask(None, terms, b"", None)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="ask fewer queries at a time"):
+        MaskedScoreServer(None, None).serve(None, terms)  # type: ignore[arg-type]

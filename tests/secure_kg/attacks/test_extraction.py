@@ -42,8 +42,8 @@ def test_within_the_budget_no_row_comes_out_and_half_of_the_dimensions_stay_open
     result = within_budget("masked", similarity)
     assert not result.succeeded
     assert result.scores["rows"] == 0.0
-    # The span of the queries does come out: a budget bounds dimensions.
-    assert 0.35 < result.scores["explained"] < 0.65
+    # The span of the queries does come out: a budget bounds dimensions. One set of scorers allows a third of them here.
+    assert 0.2 < result.scores["explained"] < 0.5
 
 
 def test_the_budget_refuses_the_batch_that_would_give_the_rows() -> None:

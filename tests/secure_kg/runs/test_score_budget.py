@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from protocols.foundation.identifiers import PartyId
-from protocols.scores.budget import BudgetSpent, Charge
+from protocols.scores.budget import BudgetSpent, Charge, Helpers
 from secure_kg.foundation.errors import UserError
 from secure_kg.runs.score_budget import MeansRecord, budget_of
 from tests.support.score_batches import terms_of
@@ -70,10 +70,10 @@ def test_sessions_at_the_same_time_take_turns(tmp_path: Path) -> None:
 
 def test_the_budget_of_a_client_outlives_its_session(tmp_path: Path) -> None:
     terms = terms_of(3, 5, queries=4)
-    budget_of(tmp_path, 8).charge(terms, b"a")
+    budget_of(tmp_path, 8, Helpers(4, 4)).charge(terms, b"a")
     with pytest.raises(BudgetSpent, match="beyond the budget of 4"):
-        budget_of(tmp_path, 8).charge(terms, b"b")
-    budget_of(tmp_path, 8, allow_extraction=True).charge(terms, b"b")
+        budget_of(tmp_path, 8, Helpers(4, 4)).charge(terms, b"b")
+    budget_of(tmp_path, 8, Helpers(4, 4), allow_extraction=True).charge(terms, b"b")
     assert MeansRecord(tmp_path).spent(terms.table) == 8
 
 
@@ -81,3 +81,13 @@ def test_a_budget_that_gives_rows_away_is_refused(tmp_path: Path) -> None:
     budget_of(tmp_path, 8, limit=7)
     with pytest.raises(UserError, match="must lie below 8"):
         budget_of(tmp_path, 8, limit=8)
+
+
+def test_the_first_set_of_clients_of_a_table_stays(tmp_path: Path) -> None:
+    one, other = frozenset({PartyId(1), PartyId(2)}), frozenset({PartyId(1)})
+    assert MeansRecord(tmp_path).cover(b"table", one) == one
+    assert MeansRecord(tmp_path).add(ONE, 5)
+    assert MeansRecord(tmp_path).cover(b"table", other) == one
+    assert MeansRecord(tmp_path).cover(b"another", other) == other
+    assert MeansRecord(tmp_path).spent(ONE.table) == 2
+    assert (tmp_path / "means.jsonl").read_text().count("over") == 2

@@ -12,7 +12,8 @@ from protocols.scores import asking
 from protocols.scores.messages import PURPOSE
 from protocols.scores.topk import dealing
 from protocols.scores.topk.exchange import STEP
-from protocols.scores.topk.messages import DealtSeed, MaskedTable, SelectionRelay, SelectionStep
+from protocols.scores.topk.hidden import in_clear
+from protocols.scores.topk.messages import DealtProduct, DealtSeed, MaskedTable, SelectionRelay, SelectionStep
 from tests.support.bent_scores import SilentAfter, falling_silent, hearing, lying, refusing_once
 from tests.support.hidden_queries import batch_of, run_hidden, shape_of, some_tables, within
 from tests.support.score_batches import expected, hold_batches, same_ranking, some_scores, terms_of
@@ -88,10 +89,11 @@ def test_another_attempt_has_fresh_randomness_throughout(at: int, monkeypatch: p
     assert same_ranking(result.answers[0].ranking, expected(scores, terms))
     first, second = RoundId(1), RoundId(2)
     assert {*drawn.keys} == {first, second}
-    assert len(drawn.secrets[second]) == 1 + len(terms.clients), "a seed for each client, and what all of them share"
+    assert len(drawn.secrets[second]) == 2 + len(terms.clients), "seeds, what was drawn for all, and what was asked"
     assert drawn.secrets[first].isdisjoint(drawn.secrets[second])
     assert drawn.keys[first].isdisjoint(drawn.keys[second])
     assert any("permutation" in use for use in drawn.uses[second])
+    assert "common order/0" in drawn.uses[second]
     assert drawn.uses[first] <= drawn.uses[second]
     seeds = [message.seed for _, _, message in sent if isinstance(message, DealtSeed)]
     assert len(seeds) == len(set(seeds)) == 2 * len(terms.clients)
@@ -120,3 +122,26 @@ def test_a_scorer_of_hidden_queries_falls_silent(kind: Any, purpose: str, step: 
     assert result.rankings == []
     assert isinstance(result.problems[SERVER], SumAbandoned)
     assert {*result.problems} == {0, 1, 2}
+
+
+@pytest.mark.parametrize("after", [1, 6, 12])
+def test_hidden_queries_are_asked_again(after: int) -> None:
+    """A scorer gives the first attempt up. Tables stay masked as they are, and everything else is fresh."""
+    first = batch_of(3, 9, shape_of([2]), round=RoundId(0))
+    batch = batch_of(3, 9, shape_of([2]))
+    queries, tables = within(np.random.default_rng(0), 2, first.shape), some_tables(first)
+    heard: list[Any] = []
+    wrap = {PartyId(3): refusing_once(PURPOSE, after), SERVER: lying(hearing(heard))}
+    result = run_hidden(first, tables, [(batch, queries)], wrap, again=True)
+    assert result.problems == {}
+    assert same_ranking(result.rankings[0], in_clear(tables, queries, batch))
+    assert len({message.product for _, _, message in heard if isinstance(message, DealtProduct)}) == 4
+
+
+def test_hidden_queries_without_a_scorer_end_after_the_last_attempt() -> None:
+    first, batch = batch_of(3, 9, shape_of([2]), round=RoundId(0)), batch_of(3, 9, shape_of([2]))
+    queries = within(np.random.default_rng(0), 2, first.shape)
+    wrap, patience = {PartyId(3): falling_silent(SelectionStep, PURPOSE, 2)}, SilentAfter(STEP, PartyId(3), 2)
+    result = run_hidden(first, some_tables(first), [(batch, queries)], wrap, patience, again=True)
+    assert result.rankings == []
+    assert {type(problem) for problem in result.problems.values()} == {SumAbandoned}

@@ -17,6 +17,7 @@ from protocols.foundation import wire
 from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import PURPOSE as HOLDERS
 from protocols.registry import SCORES
+from protocols.scores.covering import Covering
 from protocols.scores.encrypted.messages import EncryptedTotal
 from protocols.scores.messages import AskScores, BatchServed, ScoresAsked, ScoresTotal
 from protocols.scores.plain import ClearScores
@@ -83,7 +84,8 @@ def test_an_honest_session_has_no_high_finding_but_what_plain_scores_show(
 
 
 def test_a_dropout_accuses_nobody(tmp_path: Path) -> None:
-    stage = staged(tmp_path, "masked")
+    terms = [terms_of(0), dataclasses.replace(terms_of(1), table=b"another")]
+    stage = ScoreStage(tmp_path, "masked", [Asked.of(one, b"queries") for one in terms], ACTIVE)
     stage.vanishes = (VICTIM, "masked input/")
     stage.perform(Cheat())
     assert sorted(stage.answers) == [0, 1]
@@ -193,7 +195,7 @@ def test_other_contributors_of_an_encrypted_total_are_named_and_the_rest_is_said
     stage = staged(tmp_path, "bfv")
     stage.perform(Changes(names_others))
     told = audited(stage)
-    assert high(told) == {"false-score-totals"}
+    assert high(told) == {"false-score-totals", "not-as-programmed"}
     assert "encrypted-totals-not-recomputed" in {finding.id for finding in told.findings}
 
 
@@ -241,6 +243,7 @@ def test_the_same_queries_over_other_scorers_are_named_if_they_were_opened(
 
     for name in ("open", "may_come"):
         monkeypatch.setattr(Openings, name, lambda self, opening: None)
+    monkeypatch.setattr(Covering, "guard", lambda self, terms, may_open: may_open)
     played = scores.without_scorer(tmp_path)
     assert played.got
     assert isinstance(played.stage, ScoreStage)
@@ -307,3 +310,13 @@ def test_an_asking_is_what_the_first_message_of_a_batch_is(tmp_path: Path) -> No
     assert classes[ScoresTotal.__name__, "vector"] == "masked"
     assert classes["(sum)", "total"] == "masked"
     assert "clear" not in classes.values()
+
+
+def test_the_record_of_a_selection_is_for_its_owner_and_says_whom_not_to_give_it_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage = staged(tmp_path, "topk")
+    stage.perform(Cheat())
+    assert [path.stat().st_mode & 0o777 for path in stage.run.glob("transcript-*.bin")] == [0o600]
+    assert main([str(stage.run), "--out", str(tmp_path / "out")]) == 0
+    assert "seeds of dealt randomness" in capsys.readouterr().out

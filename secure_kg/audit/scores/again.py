@@ -1,0 +1,135 @@
+"""The server's own program over the record of a score session (`secure_kg.audit.replay`).
+
+Beyond the time that it waits, a server of score queries decides seeds of dealt randomness and, of totals under the
+asker's key, a fresh encryption. Both are taken from what it has sent. That seeds are fresh is a check of its own
+(`selections`), and whether a total is the sum of its ciphertexts nobody can tell who lacks the key (`totals`).
+"""
+
+import contextlib
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from protocols.foundation import wire
+from protocols.foundation.errors import DecodeError, PeerMisbehaved, ProtocolError, SumAbandoned, UnexpectedMessage
+from protocols.foundation.identifiers import SETUP, PartyId, RoundId
+from protocols.scores import batches
+from protocols.scores.interface import ScoreServer
+from protocols.session.conversation import Conversation
+from protocols.session.patience import Patience
+from protocols.session.server_session import ServerSession
+from protocols.sums.secagg.keys import ServerKeys
+from protocols.sums.secagg.vectors import VectorServer
+from protocols.transport.tap import Transcript
+from secure_kg.audit.replay.again import SessionAgain
+from secure_kg.audit.replay.record import Record
+from secure_kg.audit.replay.wire import NotExplained, RecordedWire, RecordEnded, kind_name
+from secure_kg.audit.scores.session import ScoredSession
+
+M = TypeVar("M", bound=wire.Message)
+_SMALL_BYTES: Final = 1024
+_SECONDS: Final = 3600.0
+"""Nobody waits: the record says who came too late."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoresAgain:
+    """What became of a session."""
+
+    session: SessionAgain
+    ended: bool
+    """Whether the program came to its end, or gave the session up; else the record ends before it."""
+
+
+class _Sent:
+    """Choices of a server, in what it has sent; a `protocols.scores.interface.Recorded`."""
+
+    def __init__(self, session: ScoredSession, record: Record) -> None:
+        self._number, self._record = session.number, record
+        self._small: dict[tuple[type[wire.Message] | None, int, int], bytes] = {}
+        try:
+            for event in Transcript(session.recording.path):
+                if event.direction == "sent" and len(event.frame) <= _SMALL_BYTES:
+                    where = wire.kind_of(event.frame), int(event.round), int(event.peer)
+                    self._small.setdefault(where, bytes(event.frame))
+        except (DecodeError, OSError):  # another check tells that the record is damaged
+            return
+
+    def sent(self, kind: type[M], round_id: RoundId, party: PartyId) -> M | None:
+        frame = self._small.get((kind, int(round_id), int(party)))
+        try:
+            message = wire.decode(frame, session=self._number).message if frame is not None else None
+        except DecodeError:
+            return None
+        return message if isinstance(message, kind) else None
+
+    def said(self, kind: type[M]) -> M | None:
+        return self._record.said(kind)
+
+
+def why_not(session: ScoredSession) -> str:
+    """Why the program cannot be run over the record; empty if it can."""
+    names = [one.name for one in session.backends if one.server_again is None]
+    return f"nothing: parts of what a server of {', '.join(names)} does pass no recorded wire" if names else ""
+
+
+def run_again(session: ScoredSession) -> ScoresAgain | None:
+    """None if what a backend needs is not installed here."""
+    record = Record(session.recording.path)
+    parties = [PartyId(number) for number in session.record.parties]
+    wire_ = RecordedWire(parties, record, lambda position: None)
+    conversation = Conversation(wire_, session.number)
+    refused: int | None = None
+    ended = True
+    try:
+        _serve(session, conversation, _Sent(session, record))
+    except (PeerMisbehaved, UnexpectedMessage, DecodeError) as problem:
+        refused = wire_.last
+        _give_up(conversation, parties, problem)
+    except ProtocolError as problem:
+        _give_up(conversation, parties, problem)
+    except (RecordEnded, NotExplained):
+        ended = False
+    except ImportError:
+        return None
+    difference = _difference(record, wire_.wanted or "has come to its end")
+    position = record.position
+    if difference and refused is not None:  # a server that went on has not refused it: it differs from there on
+        position, refused = refused, None
+    passed = wire_.passed if refused is None else wire_.passed | {refused}
+    return ScoresAgain(SessionAgain(position, difference, frozenset(passed), refused), ended)
+
+
+def _serve(session: ScoredSession, conversation: Conversation, sent: _Sent) -> None:
+    """All batches, one after the other. One that comes to nothing does not end the session."""
+    record, keys = session.record, None
+    parties = {PartyId(number) for number in record.parties}
+    serving = ServerSession(conversation, parties, Patience.fixed(_SECONDS), lambda who, step: None)
+    if any(backend.needs_keys for backend in session.backends):
+        keys = ServerKeys.agree(serving, VectorServer(len(parties), session.model, record.min_survivors))
+    servers: dict[str, ScoreServer] = {}
+    for backend in session.backends:
+        if backend.server_again is None:
+            raise ValueError(why_not(session))
+        servers[backend.name] = backend.server_again(keys, sent)
+    for batch in record.batches:
+        try:
+            batches.serve(servers[batch.backend], serving, batch.terms())
+        except SumAbandoned:
+            continue
+
+
+def _give_up(conversation: Conversation, parties: list[PartyId], problem: ProtocolError) -> None:
+    """Tell everybody who listens, as servers do. Where the record ends they could not, or did not come to it."""
+    with contextlib.suppress(ProtocolError, RecordEnded, NotExplained):
+        conversation.abort(parties, str(problem), SETUP)
+
+
+def _difference(record: Record, wanted: str) -> str:
+    event = record.next
+    if event is None:
+        return ""
+    way = "to" if event.direction == "sent" else "from"
+    return (
+        f"message {record.position + 1:,} (round {event.round}): {kind_name(event.frame)} {event.direction}, {way} "
+        f"client {event.peer}, where the program {wanted}"
+    )
