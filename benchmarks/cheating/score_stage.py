@@ -166,9 +166,7 @@ class ScoreStage:
                 self._serve(Conversation(bend, session), server)
 
         parts[SERVER] = serve
-        threads = [
-            threading.Thread(target=self._guarded, args=(network, party, part)) for party, part in parts.items()
-        ]
+        threads = [threading.Thread(target=self._guarded, args=(network, party, part)) for party, part in parts.items()]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -230,4 +230,3 @@ def honest(path: Path, backend: str) -> Played:
     stage.perform(Cheat())
     finished = len(stage.answers) == len(stage.asked) and all(map(stage.right, stage.answers)) and not stage.refused
     return Played(stage, not finished, {"answers": len(stage.answers), "finished": finished})
-

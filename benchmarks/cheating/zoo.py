@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from benchmarks.cheating import around_sums, between_sums, honest, in_scores, in_sums, scores
+from benchmarks.cheating import around_sums, between_sums, honest, in_scores, in_sums, scores, under_audit
 from benchmarks.cheating.entry import Entry, Played
 
 
@@ -43,9 +43,9 @@ _ENTRIES: Final = (
     *between_sums.of_training(),
     *between_sums.of_duties(),
     *between_sums.of_early_words(),
-    *between_sums.of_first_answers(),
-    *between_sums.of_framing(),
-    *between_sums.of_halves(),
+    *under_audit.of_first_answers(),
+    *under_audit.of_framing(),
+    *under_audit.of_halves(),
     *between_sums.of_results(),
     *between_sums.of_beginnings(),
     *in_scores.of_scores(),
