@@ -98,11 +98,14 @@ def test_a_run_whose_folder_is_called_otherwise_by_now(secagg_run: Path, tmp_pat
     assert explained(edited(secagg_run, tmp_path / "another name", lambda observations: observations))
 
 
-def test_a_record_that_ends_anywhere(secagg_run: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "step", [13, pytest.param(1, marks=pytest.mark.slow)], ids=["at some messages", "at every message"]
+)
+def test_a_record_that_ends_anywhere(secagg_run: Path, tmp_path: Path, step: int) -> None:
     """A server that is killed leaves the beginning of an honest record."""
     run = edited(secagg_run, tmp_path / "run", lambda observations: observations)
     path, whole = transcript_of(run), list(read_transcript(transcript_of(run)))
-    for length in range(len(whole)):
+    for length in range(0, len(whole), step):
         path.unlink()
         tap = Tap(path)
         for one in whole[:length]:

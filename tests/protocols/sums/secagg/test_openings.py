@@ -301,8 +301,8 @@ def test_it_is_written_down_before_the_client_answers() -> None:
 
 def test_in_a_sparse_graph_no_input_is_given_to_a_sum_that_comes_again() -> None:
     """A new session gives a client new neighbours, so it cannot see whether the survivors are the same."""
-    clients = everyone(12)
-    parameters = SumParameters(12, 4, 2, 2)
+    clients = everyone(24)
+    parameters = SumParameters(24, 8, 4, 4)  # so many that no client has the same neighbours again by chance
     kept = records(clients)
     again(kept, False, parameters).run()
     second = again(kept, False, parameters).until(Step.MASKED_INPUT)

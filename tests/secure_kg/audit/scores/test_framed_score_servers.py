@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.cheating import score_clients
+from benchmarks.cheating import score_clients, score_stage
 from benchmarks.cheating.meddling import Cheat
 from benchmarks.cheating.score_clients import FRAMER, Added
 from benchmarks.cheating.score_stage import ACTIVE, ASKER, Asked, ScoreStage, terms_of
@@ -135,7 +135,10 @@ def relay_twice(to: PartyId, message: wire.Message) -> Iterable[wire.Message]:
     ("backend", "change"),
     [("masked", total_twice), ("masked", given_up_early), ("topk", relay_twice)],
 )
-def test_what_the_program_of_a_server_does_not_do_is_found(backend: str, change: Change, tmp_path: Path) -> None:
+def test_what_the_program_of_a_server_does_not_do_is_found(
+    backend: str, change: Change, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(score_stage, "_SECONDS", 5.0)  # parties wait in vain for what was changed
     asked = [Asked.of(terms_of(number), f"queries {number}".encode()) for number in range(2)]
     stage = ScoreStage(tmp_path, backend, asked, score_clients.SEMI_HONEST)
     stage.perform(Changes(change))
