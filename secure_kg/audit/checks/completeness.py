@@ -128,7 +128,7 @@ class Completeness(Check):
                 Finding(
                     "nothing-recorded",
                     # A job may end in its set-up, and one client can bring that about.
-                    "medium" if self._explained and self._digest else "high",
+                    "medium" if self._explained and self._digest and self._summary is None else "high",
                     "The record holds no round at all",
                     (),
                     "There is nothing here by which the server could be judged.",
