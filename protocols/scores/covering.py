@@ -7,7 +7,7 @@ the set of clients over which it has helped before. An asker that is a client be
 by itself, and askers that pool what they read know each other's.
 
 What follows. If two sets differ and an honest client scores in both, it refuses the second. If none does, the two have
-no honest scorer in common, and their difference is of no single one of them. With `--other-scorers` in its own
+no honest scorer in common, and their difference is of no single one of them. With `other_scorers` in its own
 configuration a client gives this up, e.g. because a scorer is gone for good: the asker then reads what that one held.
 The first set stays the first. A table that was trained further is another one.
 """
@@ -61,7 +61,8 @@ class Covering:
                 raise OtherScorers(
                     f"means of this table were opened over {len(first)} clients, and now {len(first - clients)} of "
                     f"them are missing and {len(clients - first)} are new: the difference would show what these hold; "
-                    "ask when all are back, use a backend that opens positions only, or say --other-scorers"
+                    "ask when all are back, use a backend that opens positions only, or have every scorer allow "
+                    "other_scorers"
                 )
 
         return ask

@@ -76,6 +76,7 @@ class Tap:
         self.path = path
         self._file = path.open("xb")
         self._file.write(MAGIC)
+        self._file.flush()
         self._link = hashlib.sha256(MAGIC).digest()
         self._records = 0
 
@@ -117,7 +118,9 @@ class Transcript:
         self.seal = None
         records, name = 0, self.path.name
         with self.path.open("rb") as file:
-            if file.read(len(MAGIC)) != MAGIC:
+            if (magic := file.read(len(MAGIC))) != MAGIC:
+                if MAGIC.startswith(magic):
+                    raise CutShort(f"{name} ends before its first record")
                 raise DecodeError(f"{name} is not a transcript of a known version")
             link = hashlib.sha256(MAGIC).digest()
             while head := file.read(_HEAD.size):

@@ -25,14 +25,18 @@ class UntrainedSums:
 
     def __init__(self) -> None:
         self._since: dict[str, frozenset[int]] = {}
+        self._trained = 0
+        """The round of the last training."""
 
     def observe(self, observation: Observation) -> None:
         if isinstance(observation.message, TrainRound):
-            self._since = {}
+            self._since, self._trained = {}, observation.round
 
     def opened(self, total: OpenedSum) -> frozenset[int]:
         """In which clients this sum differs from the one before it on the same part of their data."""
         if total.purpose not in METRICS or total.vector is None or not total.threshold:
+            return frozenset()
+        if total.round < self._trained:  # an answer that came late opens a sum from before it
             return frozenset()
         before = self._since.get(total.purpose, total.contributors)
         self._since[total.purpose] = total.contributors

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from protocols.foundation.identifiers import SETUP
 from protocols.session.conversation import Abandon
-from protocols.sums.secagg.messages import MaskedInput, Survivors
+from protocols.sums.secagg.messages import MaskedInput, Survivors, UnmaskShares
 from protocols.sums.secagg.openings import opened_before
 from secure_kg.audit.view.evidence import Check
 from secure_kg.audit.view.findings import Evidence, Finding
@@ -48,25 +48,31 @@ class Refusals(Check):
         """Who was sent the survivors of a sum, and who has given an input to it, in the sessions so far."""
         self._told_now, self._given_now = set[_Part](), set[_Part]()
         """The same of the session under way."""
+        self._helped = set[_Part]()
+        """Who has helped to open a sum of the session under way: a refusal after it changes nothing."""
         self._unknown: dict[Key, dict[int, _Unknown]] = {}
 
     def begin_session(self) -> None:
         self._session += 1
         self._told, self._told_now = self._told | self._told_now, set()
         self._given, self._given_now = self._given | self._given_now, set()
+        self._helped = set()
 
     def observe(self, observation: Observation) -> None:
         part = observation.peer, (observation.round, observation.purpose)
         match observation.message:
             case MaskedInput():
                 self._given_now.add(part)
+            case UnmaskShares():
+                self._helped.add(part)
             case Survivors():
                 self._lists += 1
                 self._told_now.add(part)
             case Abandon() as said if observation.direction == "received":
                 # Survivors that it has refused are no opening that it could have written down.
-                self._told_now.discard(part)
-                self._given_now.discard(part)
+                if part not in self._helped:
+                    self._told_now.discard(part)
+                    self._given_now.discard(part)
                 if (named := opened_before(said.reason)) is not None and named[0] != SETUP:
                     self._look_for(observation, named)
 
