@@ -13,12 +13,12 @@ from benchmarks.cheating.stage import Stage, stage_config
 from protocols.foundation import wire
 from protocols.foundation.errors import PeerLost
 from protocols.foundation.identifiers import PartyId, RoundId
-from protocols.session.conversation import Conversation, LeaveOut
+from protocols.session.conversation import Abandon, Conversation, LeaveOut
 from protocols.sums.secagg.messages import AdvertiseKeys, KeyDirectory, MaskedInput, Survivors
 from secure_kg.audit.audit import Audit, audit
 from secure_kg.audit.view.read import open_run
 from secure_kg.federation.client.client import FederationClient
-from secure_kg.federation.plan.messages import Finish, Ready, SaveCheckpoint, TrainRound, Welcome
+from secure_kg.federation.plan.messages import Evaluate, Finish, Ready, SaveCheckpoint, TrainRound, Welcome
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.server.attendance import Attendance
 from secure_kg.federation.server.server import FederationServer
@@ -248,3 +248,52 @@ def test_killed_while_it_wrote_a_record(tmp_path: Path, cut: int) -> None:
     found = audited(stage)
     assert ids(found, "high") == set()
     assert "transcript-unfinished" in ids(found, "medium")
+
+
+def test_a_late_answer_that_opens_an_abandoned_evaluation(tmp_path: Path) -> None:
+    """Two clients are slow to rank, and one to help: the sum is abandoned, and could be opened after the next round."""
+
+    class Slow(Cheat):
+        def send(self, to: PartyId, message: wire.Message) -> Iterable[wire.Message]:
+            ranks = isinstance(message, Evaluate) and to in (1, 4)
+            helps = isinstance(message, Survivors) and message.purpose == "valid" and to == 2
+            if self.round == 1 and (ranks or helps):
+                self.unread.add(to)
+            if isinstance(message, LeaveOut):
+                self.unread.discard(to)
+            return (message,)
+
+    stage = Stage(
+        tmp_path,
+        stage_config(adversary="semi-honest", checkpoint_every=0, grace=0.6, deadline=4.0, rounds=3, eval_every=1),
+    )
+    stage.perform(Slow())
+    assert stage.last.outcome is not None
+    assert ids(audited(stage), "high") == set()
+
+
+def test_a_refusal_after_help_does_not_undo_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server drops it. In the next session the client refuses truly, by the opening that it has helped with."""
+    honest = Conversation.send
+
+    def send(self: Conversation, to: PartyId, message: wire.Message, round_id: RoundId) -> None:
+        rows = isinstance(message, MaskedInput) and message.purpose == "rows" and round_id == 1
+        if rows and self.transport.party == 3:
+            honest(self, to, Abandon("holders", "no"), RoundId(1))
+        honest(self, to, message, round_id)
+
+    class Without(Cheat):
+        def send(self, to: PartyId, message: wire.Message) -> Iterable[wire.Message]:
+            if isinstance(message, TrainRound) and self.round == 1 and to == 1:
+                raise PeerLost("out of reach", to)
+            return (message,)
+
+    stage = Stage(
+        tmp_path,
+        stage_config(adversary="semi-honest", checkpoint_every=0, grace=0.6, deadline=4.0, rounds=3, eval_every=3),
+    )
+    with monkeypatch.context() as patched:
+        patched.setattr(Conversation, "send", send)
+        stage.perform(DiesAt(TrainRound, 2))
+    stage.perform(Without())
+    assert ids(audited(stage), "high") == set()
