@@ -44,6 +44,14 @@ _REPETITIONS = re.compile(
     )
 )
 """Cases that repeat, for another protocol, moment or option, what `make test` checks as well."""
+_WHOLE_SESSIONS = re.compile(
+    "/test_("
+    "framed_score_servers|score_audits|cheating_in_scores|encrypted_simulators|encrypted_batches|backends|cheated|bfv|"
+    "private_union|union_names|twins_misbehaving|sum_check|covering|equivocating_askers|hidden|kge|simulators|"
+    "shamir|geometry|ranking|holder_matrices|twins_dropouts"
+    r")\.py"
+)
+"""Modules that hold whole sessions or train: each test takes a while, and `make test-fast` leaves them out."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -54,7 +62,9 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark repetitions slow, in one place: which of them fit into `make test` depends on how long it takes in all."""
+    """Mark repetitions slow and whole sessions long, in one place: which of them fit depends on how long all take."""
     for item in items:
         if _REPETITIONS.search(item.name):
             item.add_marker(pytest.mark.slow)
+        if _WHOLE_SESSIONS.search(item.nodeid):
+            item.add_marker(pytest.mark.long)
