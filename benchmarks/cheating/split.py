@@ -7,6 +7,7 @@ to an honest server. It works where two sets of clients that can open a sum need
 against `--adversary active`.
 """
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -70,12 +71,15 @@ class AsksSecondHalf(_Asks):
         return super().send(to, message)
 
 
-def split_openings(path: Path) -> Played:
-    """Its success: the victim's validation figures, the difference of the two sums."""
+def split_openings(path: Path, unrecorded_request: bool = False) -> Played:
+    """Its success: the victim's validation figures, the difference of the two sums.
+
+    `unrecorded_request`: its record ends before the last request, as that of a server that is killed while it sends.
+    """
     settings = {"adversary": "semi-honest", "clients": 4, "max_corrupt": 0.0, "max_dropout": 0.5, "grace": 1.0}
     stage = Stage(path, stage_config(rounds=_ROUND, eval_every=_ROUND, checkpoint_every=0, **settings))
     first = stage.perform(AsksFirstHalf())
-    _forget_answers(stage.run)
+    _forget_answers(stage.run, unrecorded_request)
     second = stage.perform(AsksSecondHalf())
     with_it, without = (total_of(sums_read(stage, one), "valid", _ROUND) for one in (first, second))
     if with_it is None or without is None or VICTIM in without[1]:
@@ -84,14 +88,25 @@ def split_openings(path: Path) -> Played:
     return Played(stage, spoils.got, spoils.record())
 
 
-def _forget_answers(run: Path) -> None:
-    """A record that ends before the last answers."""
+def split_requests(path: Path) -> Played:
+    return split_openings(path, unrecorded_request=True)
+
+
+def _forget_answers(run: Path, unrecorded_request: bool) -> None:
+    """A record that ends before the last answers, or, without an end, before the last request that was taken."""
     (path,) = run.glob("transcript-*.bin")
     events = list(Transcript(path))
     path.unlink()
     while events[-1].direction == "received":
         events.pop()
+    if unrecorded_request:
+        while not (events[-1].peer == max(FIRST) and wire.kind_of(events[-1].frame) is Survivors):
+            events.pop()
+        events.pop()
     tap = Tap(path)
     for one in events:
         tap.write(one.direction, one.peer, one.round, one.phase, one.frame)
+    without_end = path.stat().st_size
     tap.close()
+    if unrecorded_request:
+        os.truncate(path, without_end)

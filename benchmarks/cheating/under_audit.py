@@ -45,11 +45,17 @@ def of_halves() -> tuple[Entry, ...]:
             "split-openings",
             "the victim's figures: results are opened by one half of the clients, and again, without it, by the other",
             claims.AGAIN,
-            "out of scope",
-            (),
+            "caught",
+            ("same-sum-answered-twice",),
             split.split_openings,
-            shows=("same-sum-answered-twice",),
-            not_covered="a server that calls clients out of reach has one state summed twice",
+        ),
+        Entry(
+            "split-requests",
+            "the same, with a record of the first half that ends before the last request",
+            claims.AGAIN,
+            "caught",
+            ("same-sum-answered-twice",),
+            split.split_requests,
         ),
     )
 

@@ -180,7 +180,7 @@ def audit(
         integrity.end_session(recording, number == len(run.recordings), known)
         for check in checks:
             if isinstance(check, RepeatedSums):
-                check.unread(integrity.unread)
+                check.not_recorded(integrity.unread, integrity.untold)
     integrity.end_run()
     results = [integrity.result(), *looking.results()]
     found = [*ledger.findings(), *looking.guard.findings()]

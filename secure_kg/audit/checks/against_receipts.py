@@ -88,13 +88,15 @@ class AgainstReceipts:
         self._missing, self._greeted = Evidence(), Evidence()
         self.unread: set[int] = set()
         """Of the last session: clients that have sent more than the record has."""
+        self.untold: set[int] = set()
+        """Of the last session: clients that have received more than the record has."""
 
     def observe(self, observation: Observation) -> None:
         self._session.observe(observation)
 
     def end_session(self, recording: Recording, absent: Collection[int] | None = None) -> None:
         """After a whole pass over `recording`. `absent`: whom the server had lost by its end; None: not known."""
-        session, self._session, self.unread = self._session, _Session(), set()
+        session, self._session, self.unread, self.untold = self._session, _Session(), set(), set()
         if self._receipts is None:
             return
         of_it = [one for one in self._receipts.sound if _is_of(one, recording)]
@@ -139,6 +141,7 @@ class AgainstReceipts:
         self._compare_order(name, receipt, session.told_before.get(number, []))
         # A client can have got nothing that the server has not sent. What it sent may not have been read any more.
         if (count := len(got) - len(told)) > 0:
+            self.untold.add(number)
             line = f"{name} lacks {counted(count, 'frame')} that client {number} received"
             if killed:
                 self._cut_off.add(f"{line}: the transcript has no end, so the server was ended by force")

@@ -43,6 +43,11 @@ class Integrity:
         """Clients that have sent more in the last session than its record has."""
         return frozenset(self._receipts.unread)
 
+    @property
+    def untold(self) -> frozenset[int]:
+        """Clients that have received more in the last session than its record has."""
+        return frozenset(self._receipts.untold)
+
     def end_run(self) -> None:
         """After the last session that has a transcript."""
         self._receipts.end_run()

@@ -30,16 +30,18 @@ class RepeatedSums(Check):
         """Sums that clients were asked to open, and that the record does not open: in which session, and what."""
         self._unread: dict[int, frozenset[int]] = {}
         """By session: clients that have sent more than the record has."""
+        self._untold: dict[int, frozenset[int]] = {}
+        """By session: clients that have received more than the record has."""
         self._wrong, self._changed, self._likely = Evidence(), Evidence(), Evidence()
 
     def begin_session(self) -> None:
         self._session += 1
 
     def opened(self, total: OpenedSum) -> None:
-        # Sums in clear hide nothing that a difference could show. Tables of a union have fresh tags and weights.
         if total.asked and total.vector is None and not total.abandoned:
             self._unopened.append((self._session, total))
-        if total.vector is None or not total.threshold or total.purpose.startswith(UNION):
+        # Sums in clear hide nothing that a difference could show.
+        if total.vector is None or not total.threshold:
             return
         self._sums += 1
         name = total.round, total.purpose
@@ -48,14 +50,17 @@ class RepeatedSums(Check):
             self._compare(*self._opened[name], total)
         else:
             self._opened[name] = self._session, dataclasses.replace(total, vector=None, seeds={}, mask_keys={})
-            self._compare_states(total)
+            if not total.purpose.startswith(UNION):
+                self._compare_states(total)
 
     def _compare(self, session: int, before: OpenedSum, total: OpenedSum) -> None:
         """With the sum of the same round and purpose that was opened first."""
         where = f"round {total.round}, {total.purpose}: opened in session {session} and in session {self._session}"
         if odd := before.contributors ^ total.contributors:
             self._wrong.add(f"{where}, once with and once without {named_clients(odd)}")
-        both = before.contributors & total.contributors
+        # Of a union only the size can be compared: its table has fresh tags and weights each time.
+        fresh = total.purpose.startswith(UNION)
+        both = frozenset() if fresh else before.contributors & total.contributors
         if changed := {party for party in both if before.states.get(party) != total.states.get(party)}:
             self._changed.add(f"{where}, with inputs of {named_clients(changed)} that depend on something else")
 
@@ -69,9 +74,9 @@ class RepeatedSums(Check):
             if contributors != total.contributors:
                 self._wrong.add(f"{where}: over other clients than {first}, with the same state of client {party}")
 
-    def unread(self, clients: frozenset[int]) -> None:
-        """The session under way is over. `clients`: those that have sent more than the record has."""
-        self._unread[self._session] = clients
+    def not_recorded(self, unread: frozenset[int], untold: frozenset[int]) -> None:
+        """The session under way is over. Clients that have sent more than the record has, and received more."""
+        self._unread[self._session], self._untold[self._session] = unread, untold
 
     def _compare_unopened(self) -> None:
         """A sum is open to a server that has the answers, whether or not its record has them.
@@ -83,7 +88,8 @@ class RepeatedSums(Check):
         for session, total in self._unopened:
             first, other = self._opened.get((total.round, total.purpose), (session, total))
             unread = self._unread.get(session, frozenset()) - (other.asked if first < session else frozenset())
-            answers = total.asked & (total.answered | unread)
+            asked = total.asked | (self._untold.get(session, frozenset()) & total.contributors)
+            answers = asked & (total.answered | unread)
             if len(answers) >= total.threshold - self.config.corrupt_clients:
                 likely.append((session, total, f"in session {session} {named_clients(answers)} had answered"))
         opened = [(session, total, f"opened in session {session}") for session, total in self._opened.values()]
@@ -115,12 +121,13 @@ class RepeatedSums(Check):
             found.append(
                 Finding(
                     "same-sum-answered-twice",
-                    "medium",
+                    "high",
                     "A sum was asked for twice, over different clients, and answered more than is recorded",
                     self._likely.told(),
                     "The record does not open one of these sums, but by the clients' receipts enough answers were on "
-                    "their way, or would have been with those of clients on the server's side. A server that was "
-                    "killed in this moment leaves the same record, and so does one that has read both sums.",
+                    "their way, or would have been with those of clients on the server's side: take both sums to be "
+                    "open. Clients that were asked for the first refuse the second. Others were enough, because the "
+                    "server called clients out of reach, or because it was cut off from them and killed at that time.",
                 )
             )
         if self._changed:

@@ -30,6 +30,8 @@ class Resuming(Check):
         """The checkpoint under way: its round, and who has written its part of it."""
         self._complete = 0
         """The round of the last checkpoint after which the server went on."""
+        self._last_round = 0
+        """The last round in which clients were asked to train: of the session before, and then of this one."""
         self._absent: set[int] = set()
         self._aligned = False
         """Whether this session goes on with an alignment that the run has."""
@@ -61,6 +63,8 @@ class Resuming(Check):
                     self._newest[1].add(observation.peer)
             case TrainRound() | Finish() if self._newest is not None:
                 self._complete, self._newest = self._newest[0], None
+        if isinstance(observation.message, TrainRound) and observation.direction == "sent":
+            self._last_round = max(self._last_round, observation.round)
 
     def _look_for_union(self, observation: Observation) -> None:
         if isinstance(observation.message, TrainRound):
@@ -78,14 +82,23 @@ class Resuming(Check):
             self._again.add(f"{where}, and is said to have no alignment")
         if number < self._complete:
             self._wrong.add(f"{where}, though the checkpoint of round {self._complete} was complete")
-        saved_by = self._saved_by.go_on_from(number)
-        self._complete = number
-        if saved_by is None:
+        saved_by, deserted = self._saved_by.go_on_from(number), self._could_be_deserted(welcome)
+        self._complete = self._last_round = number
+        if saved_by is None and deserted:
+            self._saved_by.save(number, set())
+        elif saved_by is None:
             self._wrong.add(f"{where}, of which the record has no checkpoint")
         elif strangers := set(welcome.saved_by) - saved_by:
             self._wrong.add(f"{where}, of which client {_names(strangers)} has not written its part")
         elif denied := saved_by - set(welcome.saved_by):
             self._wrong.add(f"{where}, of which client {_names(denied)} has written its part, and is said not to have")
+
+    def _could_be_deserted(self, welcome: Welcome) -> bool:
+        """Whether everybody may have dropped out in the last round, so that nobody was asked for the checkpoint after
+        it. It gives a server no more than one for whose checkpoint all are too late."""
+        number, plan = welcome.rounds_done, RunPlan(self.config, self.clients)
+        over = number >= self.config.rounds
+        return not welcome.saved_by and number == self._last_round and plan.checkpoint_due(number, over=over)
 
     def findings(self) -> list[Finding]:
         found = []

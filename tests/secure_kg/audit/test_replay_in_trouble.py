@@ -124,6 +124,17 @@ def test_an_abort_after_it_has_waited_in_vain(tmp_path: Path) -> None:
     assert ids(audited(stage), "high") == set()
 
 
+@pytest.mark.usefixtures("busy")
+def test_a_checkpoint_for_which_nobody_is_left(tmp_path: Path) -> None:
+    """Nobody is asked to write a part of it, so no message says that there is one."""
+    stage = Stage(tmp_path, stage_config(adversary="semi-honest", grace=0.5, deadline=2.0))
+    stage.perform(Freezes(lambda message: isinstance(message, Evaluate), {1, 2, 3, 4, 5}))
+    assert "0 of 5 clients are left in round 3" in stage.last.server_error
+    assert checkpoint.last_complete(stage.run) == checkpoint.Complete(2, ())
+    stage.perform(Cheat())
+    assert ids(audited(stage), "high") == set()
+
+
 def test_a_start_in_which_nobody_was_greeted_leaves_other_settings(tmp_path: Path) -> None:
     stage = Stage(tmp_path, stage_config(rounds=2))
     stage.perform(Cheat())
