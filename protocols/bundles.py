@@ -136,6 +136,7 @@ class AskerReads(Enum):
 
     MEANS = "the mean score of every position"
     POSITIONS = "the best positions, in order"
+    NAMES = "names of positions"
 
 
 class MakeScoreClient(Protocol):

@@ -6,9 +6,9 @@ r + ATTEMPTS - 1. The server says when a batch is served; until then a scorer wh
 others may need it once more.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 from protocols.foundation.errors import SumAbandoned
 from protocols.foundation.identifiers import RoundId
@@ -20,16 +20,22 @@ from protocols.session.client_session import ClientSession
 from protocols.session.conversation import MAX_REASON, Abandon
 from protocols.session.server_session import ServerSession
 
+T = TypeVar("T")
 ATTEMPTS: Final = 3
 SERVED: Final = f"served/{PURPOSE}"
 
 
 def ask(client: ScoreClient, session: ClientSession, terms: ScoreTerms, queries: bytes, own: Scores) -> Answer:
     """The asker's side. `SumAbandoned` after the last attempt."""
+    return asked_again(session, terms, lambda attempt: client.ask(session, attempt, queries, own))
+
+
+def asked_again(session: ClientSession, terms: ScoreTerms, asking: Callable[[ScoreTerms], T]) -> T:
+    """What `asking` comes to in the first attempt that is not abandoned. `SumAbandoned` after the last."""
     for attempt, left in attempts(terms):
         session.conversation.begin(attempt.round, HOLDERS, PURPOSE)  # either may be abandoned from now on
         try:
-            return client.ask(session, attempt, queries, own)
+            return asking(attempt)
         except SumAbandoned:
             if not left:
                 raise

@@ -133,17 +133,21 @@ class Budget:
     def __repr__(self) -> str:
         return f"Budget({'unlimited' if self._allowed else self._limit} queries per table)"
 
+    def cost(self, terms: ScoreTerms) -> int:
+        """What a batch counts."""
+        return terms.queries
+
     def may_come(self, terms: ScoreTerms, queries: bytes) -> None:
         """`BudgetSpent` if the batch goes beyond the budget. Nothing is charged."""
         spent = self._record.spent(terms.table)
-        if not self._allowed and not self._is_paid(terms, queries) and spent + terms.queries > self._limit:
+        if not self._allowed and not self._is_paid(terms, queries) and spent + self.cost(terms) > self._limit:
             raise BudgetSpent(self._refusal(terms, spent))
 
     def charge(self, terms: ScoreTerms, queries: bytes) -> None:
         """Called right before a client sends what the means are made of; `BudgetSpent` if it must not."""
         if self._is_paid(terms, queries):
             return
-        charge = Charge(terms.table, terms.queries, terms.asker)
+        charge = Charge(terms.table, self.cost(terms), terms.asker)
         if not self._record.add(charge, None if self._allowed else self._limit):
             raise BudgetSpent(self._refusal(terms, self._record.spent(terms.table)))
         self._charged.add(_batch(terms, queries))
@@ -153,7 +157,7 @@ class Budget:
 
     def _refusal(self, terms: ScoreTerms, spent: int) -> str:
         return (
-            f"means of {spent} queries of this table were opened, and {terms.queries} more go beyond the budget of "
+            f"means of {spent} queries of this table were opened, and {self.cost(terms)} more go beyond the budget of "
             f"{self._limit}: enough of them give the table; use a backend that opens positions only, or say "
             "--allow-extraction"
         )
@@ -179,5 +183,5 @@ def charge(budget: Budget | None, terms: ScoreTerms, queries: bytes) -> None:
 
 def _batch(terms: ScoreTerms, queries: bytes) -> bytes:
     """What the attempts of one batch have in common."""
-    size = terms.queries.to_bytes(8, "little")
+    size = terms.queries.to_bytes(8, "little") + terms.positions.to_bytes(8, "little")
     return digest(terms.table, encode_parties(terms.clients), encode_parties([terms.asker]), size, queries)

@@ -27,6 +27,7 @@ dropout after the count costs the batch, which may be asked again under the next
 """
 
 import secrets
+from dataclasses import dataclass, field
 
 from protocols.foundation.digests import encode_parties, length_prefixed
 from protocols.foundation.errors import PeerMisbehaved, SumAbandoned
@@ -48,7 +49,7 @@ from protocols.scores.interface import (
 )
 from protocols.scores.layout import ScoreLayout
 from protocols.scores.messages import PURPOSE, ScoresTotal, checked_contributors, require_sendable, total_bytes
-from protocols.scores.ranking import rank
+from protocols.scores.ranking import ScoreSums, rank
 from protocols.scores.terms import RING, ScoreTerms
 from protocols.session.client_session import ClientSession
 from protocols.session.server_session import ServerSession
@@ -72,6 +73,15 @@ def _largest_frame(terms: ScoreTerms) -> int:
     return total_bytes(terms, ScoreLayout(terms).entries) + PEERS_BYTES
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedScores:
+    """What the asker reads of a batch, its own scores included."""
+
+    sums: ScoreSums = field(repr=False)
+    contributors: frozenset[int]
+    report: ScoringReport
+
+
 class MaskedScoreClient(ScoreClient):
     """`vectors` holds the session's channels; `holders`: how holders are counted; `budget`: of opened means."""
 
@@ -82,6 +92,13 @@ class MaskedScoreClient(ScoreClient):
         """The same queries have the same commitment, so that clients open them over one set of survivors only."""
 
     def ask(self, session: ClientSession, terms: ScoreTerms, queries: bytes, own: Scores) -> Answer:
+        opened = self.open_sums(session, terms, queries, own)
+        with opened.report.spent.measure():
+            ranking = rank(opened.sums, opened.contributors, terms)
+        return Answer(ranking, opened.report)
+
+    def open_sums(self, session: ClientSession, terms: ScoreTerms, queries: bytes, own: Scores) -> OpenedScores:
+        """As `ask`, for an asker that wants the sums themselves and no ranking: the same messages, the same check."""
         spent, layout = Spent(), ScoreLayout(terms)
         with spent.measure():
             require_sendable(terms, _largest_frame(terms))
@@ -101,8 +118,9 @@ class MaskedScoreClient(ScoreClient):
             combine_keystreams(vector, RING, subtracted=keys)
             common = drawn[terms.scorers[0]].common
             sums = layout.read_checked(vector, asking.key_of(common, session, terms, terms.asker, _FACTORS))
-            ranking = rank(sums.plus(encoded.sums), frozenset(map(int, contributors)), terms)
-        return Answer(ranking, ScoringReport(encoded.clipped, encoded.max_error, spent))
+            sums = sums.plus(encoded.sums)
+        report = ScoringReport(encoded.clipped, encoded.max_error, spent)
+        return OpenedScores(sums, frozenset(map(int, contributors)), report)
 
     def score(self, session: ClientSession, terms: ScoreTerms, scoring: ScoreQueries) -> ScoringReport:
         spent, me = Spent(), session.party

@@ -11,7 +11,8 @@ from typing import Final
 
 from protocols.foundation.disclosure import NOTHING, SLOTS, Disclosure, Subject, learned
 from protocols.holders.disclosure import SECRET_COUNT
-from protocols.registry import AGGREGATIONS, ALIGNMENTS, SCORES
+from protocols.lookups.disclosure import NAME_LOOKUPS, VECTOR_LOOKUPS
+from protocols.registry import AGGREGATIONS, ALIGNMENTS, LOOKUPS, SCORES
 from protocols.scores.disclosure import UNLIMITED_MEANS
 from protocols.scores.topk.disclosure import HIDDEN_QUERIES
 from protocols.session.disclosure import GROUP_KEY
@@ -67,6 +68,8 @@ def protocols_assume() -> str:
 _SCORE_NAMES: Final = {
     HIDDEN_QUERIES.title: "`topk` with hidden queries",
     UNLIMITED_MEANS.title: "`--allow-extraction` adds, where means open",
+    VECTOR_LOOKUPS.title: VECTOR_LOOKUPS.title,
+    NAME_LOOKUPS.title: NAME_LOOKUPS.title,
 }
 
 
@@ -143,10 +146,11 @@ def _protocols() -> Iterator[Disclosure]:
 
 
 def _scores() -> Iterator[Disclosure]:
-    """Each once: score backends, hidden queries, and what opening means without a limit adds."""
+    """Each once: score backends, hidden queries, what opening means without a limit adds, and lookups."""
     every = list(SCORES.values())
     unlimited = [bundle.unlimited for bundle in every if bundle.unlimited is not None]
-    all_of_them = (*(bundle.disclosure for bundle in every), HIDDEN_QUERIES, *unlimited)
+    lookups = [bundle.disclosure for bundle in LOOKUPS.values()]
+    all_of_them = (*(bundle.disclosure for bundle in every), HIDDEN_QUERIES, *unlimited, *lookups)
     yield from {one.place: one for one in all_of_them}.values()
 
 

@@ -74,7 +74,7 @@ class Reuse(Check):
         What the server has dropped is compared, and nothing is compared with it.
         """
         purpose = message.purpose.split("/")[0]
-        field, key = in_field(purpose), (observation.peer, purpose)
+        field, key = self._in_field(observation), (observation.peer, f"{purpose}/{message.vector.dtype}")
         last = self._last.get(key)
         if heard:
             self._last[key] = observation.round, message.vector
@@ -87,6 +87,9 @@ class Reuse(Check):
             equal = f"{zeros} of {len(left)} entries equal"
             told = f"{where}: the difference to round {last[0]} is not uniform (p = {p:.1e}; {equal})"
             self._masks.add(told, heard=heard)
+
+    def _in_field(self, observation: Observation) -> bool:
+        return in_field(observation.purpose)
 
     def findings(self) -> list[Finding]:
         found = []

@@ -46,7 +46,7 @@ class Uniformity(Check):
         if not isinstance(message, MaskedInput):
             return
         self._uploads += 1
-        family = "field" if in_field(message.purpose) else "ring"
+        family = "field" if self._in_field(observation) else "ring"
         histogram = byte_histogram(message.vector)
         where = f"client {observation.peer}, round {observation.round}, {message.purpose}"
         self._note(odd_p(message.vector, family == "field"), where)
@@ -67,7 +67,10 @@ class Uniformity(Check):
         if isinstance(message, MaskedInput) and observation.direction == "received":
             self._uploads += 1
             where = f"client {observation.peer}, round {observation.round}, {message.purpose}"
-            self._note(odd_p(message.vector, in_field(message.purpose)), where, heard=False)
+            self._note(odd_p(message.vector, self._in_field(observation)), where, heard=False)
+
+    def _in_field(self, observation: Observation) -> bool:
+        return in_field(observation.purpose)
 
     def _note(self, p: float, where: str, heard: bool = True) -> None:
         self._tests += 1

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from protocols.foundation.disclosure import NOTHING, Disclosure, Field, Fields
 from protocols.foundation.identifiers import SETUP
-from protocols.registry import SCORES, SECRETLY_COUNTED
+from protocols.registry import LOOKUPS, SCORES, SECRETLY_COUNTED
 from protocols.scores.topk.disclosure import HIDDEN_QUERIES
 from protocols.session import conversation as talk
 from protocols.session.disclosure import CHANNELS, GROUP_KEY
@@ -36,7 +36,7 @@ class ScoreLedger(Ledger):
 
     def _declared(self, observation: Observation, name: str) -> Field | None:
         kind = type(observation.message)
-        known = [*(one.disclosure for one in SCORES.values()), HIDDEN_QUERIES]
+        known = [*(one.disclosure for one in (*SCORES.values(), *LOOKUPS.values())), HIDDEN_QUERIES]
         ours = [*_disclosures(self._session, observation.round), *known]
         for fields in _fields(ours):
             if name in fields.get(kind, {}):
@@ -79,7 +79,7 @@ def may_learn(session: ScoredSession) -> list[str]:
     told = ["when each message comes"]
     open_ones = dict.fromkeys(batch.backend for batch in session.record.batches if batch.hidden is None)
     for name in open_ones:
-        backend = SCORES[name]
+        backend = LOOKUPS[name] if name in LOOKUPS else SCORES[name]
         allowed = session.record.allow_extraction and backend.unlimited is not None
         told += _told(name, backend.disclosures(allowed))
     if any(batch.hidden is not None for batch in session.record.batches):

@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import ClassVar
 
+from protocols.foundation.errors import ProtocolError
 from protocols.foundation.identifiers import PartyId
+from protocols.primitives.group import PrimeField
 from protocols.session.conversation import Abort
 from secure_kg.audit.checks.as_programmed import AsProgrammed
 from secure_kg.audit.checks.keys import Keys
@@ -15,7 +17,7 @@ from secure_kg.audit.checks.reuse import Reuse
 from secure_kg.audit.checks.said_in_order import SaidInOrder
 from secure_kg.audit.checks.secrets import Seeds
 from secure_kg.audit.checks.survivors import OneStory
-from secure_kg.audit.checks.uniformity import Uniformity
+from secure_kg.audit.checks.uniformity import Uniformity, in_field
 from secure_kg.audit.guard import Guard
 from secure_kg.audit.scores.again import ScoresAgain, why_not
 from secure_kg.audit.scores.askings import Askings
@@ -59,6 +61,32 @@ class _Keys(Keys):
         self._session = self._number
 
 
+class _Uniformity(Uniformity):
+    def __init__(self, session: ScoredSession) -> None:
+        super().__init__(session.config, len(session.record.parties))
+        self._plan = ScorePlan(session)
+
+    def _in_field(self, observation: Observation) -> bool:
+        return _of_field(observation, self._plan)
+
+
+class _Reuse(Reuse):
+    def __init__(self, session: ScoredSession) -> None:
+        super().__init__(session.config, len(session.record.parties))
+        self._plan = ScorePlan(session)
+
+    def _in_field(self, observation: Observation) -> bool:
+        return _of_field(observation, self._plan)
+
+
+def _of_field(observation: Observation, plan: ScorePlan) -> bool:
+    """Names are looked up in a field, under the purpose of scores."""
+    try:
+        return isinstance(plan.terms_of(observation.round, observation.purpose).layout.group, PrimeField)
+    except ProtocolError:
+        return in_field(observation.purpose)
+
+
 class _SaidInOrder(SaidInOrder):
     """It is the asker who begins a round, not the server. The last word of a server is of no round."""
 
@@ -85,8 +113,8 @@ class Looking:
         self._of_values: list[Check] = [
             ScoresAsProgrammed(session, again),
             _SaidInOrder(config, clients),
-            Uniformity(config, clients),
-            Reuse(config, clients),
+            _Uniformity(session),
+            _Reuse(session),
             Seeds(config, clients),
             Relays(config, clients),
             _Keys(session, directory),

@@ -11,6 +11,7 @@ from protocols.alignment.psu.attempts import Attempt
 from protocols.foundation.errors import ProtocolError
 from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import PURPOSE as HOLDERS
+from protocols.lookups.messages import NamesTotal
 from protocols.registry import SECRETLY_COUNTED
 from protocols.scores.counting import count_task
 from protocols.scores.encrypted.messages import EncryptedScores, EncryptedTotal
@@ -26,7 +27,7 @@ from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.blocks import Block
 from secure_kg.federation.plan.run_plan import PlannedSum, PublicState
 
-_NEXT = ScoresTotal | EncryptedTotal | BatchServed
+_NEXT = ScoresTotal | EncryptedTotal | NamesTotal | BatchServed
 
 
 @dataclass(frozen=True)

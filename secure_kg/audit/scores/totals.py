@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from protocols.foundation.errors import ProtocolError
 from protocols.holders.interface import PURPOSE as HOLDERS
+from protocols.lookups.messages import NamesTotal
 from protocols.scores.encrypted.messages import EncryptedScores, EncryptedTotal
 from protocols.scores.layout import ScoreLayout
 from protocols.scores.messages import PURPOSE, ScoresTotal
@@ -54,7 +55,7 @@ class ScoreTotals(ScoreCheck):
                     self._ciphertexts[number] = len(message.ciphertexts)
             return
         match message:
-            case ScoresTotal():
+            case ScoresTotal() | NamesTotal():
                 self._to_asker(observation)
                 self._compare(observation, message.contributors, message.vector)
             case EncryptedTotal():
