@@ -4,9 +4,8 @@ To add a sum or an alignment: write its two classes and its disclosure, and regi
 command line, documents, reports and audits follow.
 """
 
-import dataclasses
 from collections.abc import Callable, Collection
-from typing import Final, NoReturn, TypeVar
+from typing import Final, TypeVar
 
 from protocols.alignment import plain as plain_union
 from protocols.alignment.interface import Positions, Union
@@ -30,9 +29,6 @@ from protocols.foundation.disclosure import Disclosure
 from protocols.holders import secret as secret_count
 from protocols.holders.disclosure import PLAIN_COUNT, SECRET_COUNT
 from protocols.holders.plain import PlainHolderClient, PlainHolderServer
-from protocols.lookups import names as name_lookups
-from protocols.lookups.disclosure import NAME_LOOKUPS, VECTOR_LOOKUPS
-from protocols.lookups.names import NamesServer
 from protocols.primitives.group import Ring
 from protocols.primitives.residues import Residues
 from protocols.scores.crypten.client import CryptenScoreClient
@@ -68,8 +64,6 @@ K = TypeVar("K", ClientKeys, ServerKeys)
 AGGREGATIONS: Final = Registry[Aggregation]("aggregation")
 ALIGNMENTS: Final = Registry[Alignment]("alignment")
 SCORES: Final = Registry[ScoreBackend]("score backend")
-LOOKUPS: Final = Registry[ScoreBackend]("lookup")
-"""What a session of score queries has beside them (`protocols.lookups`): batches in which nothing is ranked."""
 
 
 def _needed(keys: K | None) -> K:
@@ -318,37 +312,5 @@ SCORES.register(
         packages=("crypten",),
         own_process=True,
         disclosure=CRYPTEN_SCORES,
-    )
-)
-
-
-def _not_ranked(keys: ClientKeys | None, budget: object = None) -> NoReturn:
-    raise TypeError("lookups are asked and answered by protocols.lookups")
-
-
-LOOKUPS.register(
-    dataclasses.replace(
-        SCORES["masked"],
-        name="vectors",
-        client=_not_ranked,
-        default_least=1,
-        disclosure=VECTOR_LOOKUPS,
-        unlimited=None,
-    )
-)
-LOOKUPS.register(
-    ScoreBackend(
-        name="names",
-        client=_not_ranked,
-        server=lambda keys: NamesServer(_needed(keys).vectors),
-        server_again=lambda keys, recorded: NamesServer(_needed(keys).vectors),
-        asker_reads=AskerReads.NAMES,
-        server_reads_scores=False,
-        reads_all_with_a_client=False,
-        needs_keys=True,
-        stands_against_active=True,
-        default_least=1,
-        masked_terms=name_lookups.sum_terms,
-        disclosure=NAME_LOOKUPS,
     )
 )

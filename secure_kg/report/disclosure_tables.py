@@ -11,8 +11,9 @@ from typing import Final
 
 from protocols.foundation.disclosure import NOTHING, SLOTS, Disclosure, Subject, learned
 from protocols.holders.disclosure import SECRET_COUNT
+from protocols.lookup_registry import LOOKUPS
 from protocols.lookups.disclosure import NAME_LOOKUPS, VECTOR_LOOKUPS
-from protocols.registry import AGGREGATIONS, ALIGNMENTS, LOOKUPS, SCORES
+from protocols.registry import AGGREGATIONS, ALIGNMENTS, SCORES
 from protocols.scores.disclosure import UNLIMITED_MEANS
 from protocols.scores.topk.disclosure import HIDDEN_QUERIES
 from protocols.session.disclosure import GROUP_KEY

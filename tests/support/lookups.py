@@ -8,10 +8,10 @@ from typing import Any
 from protocols.foundation.errors import Aborted, SumAbandoned
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId
 from protocols.holders.secret import SecretHolderClient
+from protocols.lookup_registry import LOOKUPS
 from protocols.lookups import vectors
 from protocols.lookups.names import NamesClient
 from protocols.lookups.vectors import Vectors, VectorTerms
-from protocols.registry import LOOKUPS
 from protocols.scores import batches
 from protocols.scores.budget import Budget
 from protocols.scores.masked import MaskedScoreClient

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from protocols.foundation.disclosure import NOTHING, Disclosure, Field, Fields
 from protocols.foundation.identifiers import SETUP
-from protocols.registry import LOOKUPS, SCORES, SECRETLY_COUNTED
+from protocols.lookup_registry import LOOKUPS, batch_kind
+from protocols.registry import SCORES, SECRETLY_COUNTED
 from protocols.scores.topk.disclosure import HIDDEN_QUERIES
 from protocols.session import conversation as talk
 from protocols.session.disclosure import CHANNELS, GROUP_KEY
@@ -79,7 +80,7 @@ def may_learn(session: ScoredSession) -> list[str]:
     told = ["when each message comes"]
     open_ones = dict.fromkeys(batch.backend for batch in session.record.batches if batch.hidden is None)
     for name in open_ones:
-        backend = LOOKUPS[name] if name in LOOKUPS else SCORES[name]
+        backend = batch_kind(name)
         allowed = session.record.allow_extraction and backend.unlimited is not None
         told += _told(name, backend.disclosures(allowed))
     if any(batch.hidden is not None for batch in session.record.batches):

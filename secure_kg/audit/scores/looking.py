@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import ClassVar
 
-from protocols.foundation.errors import ProtocolError
 from protocols.foundation.identifiers import PartyId
-from protocols.primitives.group import PrimeField
+from protocols.lookup_registry import NAMES
+from protocols.scores.messages import PURPOSE
 from protocols.session.conversation import Abort
 from secure_kg.audit.checks.as_programmed import AsProgrammed
 from secure_kg.audit.checks.keys import Keys
@@ -81,10 +81,9 @@ class _Reuse(Reuse):
 
 def _of_field(observation: Observation, plan: ScorePlan) -> bool:
     """Names are looked up in a field, under the purpose of scores."""
-    try:
-        return isinstance(plan.terms_of(observation.round, observation.purpose).layout.group, PrimeField)
-    except ProtocolError:
-        return in_field(observation.purpose)
+    batch = plan.session.batches.get(observation.round)
+    names = batch is not None and batch.backend.name == NAMES and observation.purpose == PURPOSE
+    return names or in_field(observation.purpose)
 
 
 class _SaidInOrder(SaidInOrder):

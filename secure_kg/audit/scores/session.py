@@ -8,7 +8,7 @@ from typing import Final
 from protocols.bundles import ScoreBackend
 from protocols.foundation.errors import ProtocolError
 from protocols.foundation.identifiers import SessionId
-from protocols.registry import LOOKUPS, SCORES
+from protocols.lookup_registry import batch_kind
 from protocols.scores.batches import ATTEMPTS
 from protocols.scores.terms import ScoreTerms
 from protocols.scores.topk.hidden import HiddenBatch
@@ -63,18 +63,18 @@ class ScoredSession:
         found = dict[int, AuditedBatch]()
         for batch in self.record.batches:
             if (tables := batch.hidden_tables()) is not None:
-                masking = AuditedBatch(tables.terms, _backend(batch.backend), tables, masks_tables=True)
+                masking = AuditedBatch(tables.terms, batch_kind(batch.backend), tables, masks_tables=True)
                 found.setdefault(int(tables.terms.round), masking)
             for attempt in range(ATTEMPTS):
                 hidden = batch.hidden_batch(attempt)
                 terms = batch.terms(attempt) if hidden is None else hidden.terms
-                found[batch.round + attempt] = AuditedBatch(terms, _backend(batch.backend), hidden)
+                found[batch.round + attempt] = AuditedBatch(terms, batch_kind(batch.backend), hidden)
         return found
 
     @property
     def backends(self) -> list[ScoreBackend]:
         """Those that the session has batches of, each once."""
-        return [_backend(name) for name in dict.fromkeys(batch.backend for batch in self.record.batches)]
+        return [batch_kind(name) for name in dict.fromkeys(batch.backend for batch in self.record.batches)]
 
     @property
     def model(self) -> ThreatModel:
@@ -91,10 +91,6 @@ class ScoredSession:
             keys="keys" if active else None,
             transcript=True,
         )
-
-
-def _backend(name: str) -> ScoreBackend:
-    return LOOKUPS[name] if name in LOOKUPS else SCORES[name]
 
 
 def open_session(path: Path) -> ScoredSession | None:
