@@ -7,9 +7,11 @@ the same, too, if their states are, whatever the sum is called.
 
 import dataclasses
 
+from protocols.sums.secagg.messages import SignedSurvivors, Survivors
 from secure_kg.audit.view.evidence import Check
 from secure_kg.audit.view.findings import Evidence, Finding
 from secure_kg.audit.view.opening import OpenedSum
+from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.run_plan import UNION
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.words import counted, named_clients
@@ -32,13 +34,28 @@ class RepeatedSums(Check):
         """By session: clients that have sent more than the record has."""
         self._untold: dict[int, frozenset[int]] = {}
         """By session: clients that have received more than the record has."""
+        self._events = 0
+        self._heard: dict[tuple[int, int], int] = {}
+        """By session and client: the last event that came from it."""
+        self._asked_at: dict[tuple[int, int, str, int], int] = {}
+        """By session, round, purpose and client: the event in which it was asked to open a sum."""
         self._wrong, self._changed, self._likely = Evidence(), Evidence(), Evidence()
 
     def begin_session(self) -> None:
         self._session += 1
 
+    def observe(self, observation: Observation) -> None:
+        self._events += 1
+        if observation.direction == "received":
+            self._heard[self._session, observation.peer] = self._events
+        elif isinstance(observation.message, Survivors | SignedSurvivors):
+            self._asked_at[self._session, observation.round, observation.purpose, observation.peer] = self._events
+
+    def ignored(self, observation: Observation) -> None:
+        self.observe(observation)
+
     def opened(self, total: OpenedSum) -> None:
-        if total.asked and total.vector is None and not total.abandoned:
+        if total.asked and total.vector is None:
             self._unopened.append((self._session, total))
         # Sums in clear hide nothing that a difference could show.
         if total.vector is None or not total.threshold:
@@ -78,6 +95,24 @@ class RepeatedSums(Check):
         """The session under way is over. Clients that have sent more than the record has, and received more."""
         self._unread[self._session], self._untold[self._session] = unread, untold
 
+    def _silent_after(self, session: int, total: OpenedSum) -> frozenset[int]:
+        """Clients of which the record has nothing after they were asked to open a sum: what it lacks may be that."""
+        where = session, total.round, total.purpose
+        return frozenset(
+            party
+            for party in total.contributors
+            if self._heard.get((session, party), -1) < self._asked_at.get((*where, party), self._events)
+        )
+
+    def _refusers(self, session: int, total: OpenedSum) -> frozenset[int]:
+        """Clients that were asked for the same inputs over other clients before: what they send is a refusal."""
+        earlier = [
+            other.asked
+            for first, other in [*self._opened.values(), *self._unopened]
+            if first < session and _of_same_inputs(other, total) and other.contributors != total.contributors
+        ]
+        return frozenset[int]().union(*earlier)
+
     def _compare_unopened(self) -> None:
         """A sum is open to a server that has the answers, whether or not its record has them.
 
@@ -86,17 +121,16 @@ class RepeatedSums(Check):
         """
         likely = list[tuple[int, OpenedSum, str]]()
         for session, total in self._unopened:
-            first, other = self._opened.get((total.round, total.purpose), (session, total))
-            unread = self._unread.get(session, frozenset()) - (other.asked if first < session else frozenset())
             asked = total.asked | (self._untold.get(session, frozenset()) & total.contributors)
-            answers = asked & (total.answered | unread)
+            unread = self._unread.get(session, frozenset()) & self._silent_after(session, total)
+            answers = asked & (total.answered | (unread - self._refusers(session, total)))
             if len(answers) >= total.threshold - self.config.corrupt_clients:
                 likely.append((session, total, f"in session {session} {named_clients(answers)} had answered"))
         opened = [(session, total, f"opened in session {session}") for session, total in self._opened.values()]
         for index, (_, total, told) in enumerate(likely):
             for _, other, how in [*opened, *likely[:index]]:
                 odd = other.contributors ^ total.contributors
-                if odd and (other.round, other.purpose) == (total.round, total.purpose):
+                if odd and _of_same_inputs(other, total):
                     where = f"round {total.round}, {total.purpose}: {how}, and {told}"
                     self._likely.add(f"{where}, once with and once without {named_clients(odd)}")
         self._unopened = []
@@ -121,13 +155,12 @@ class RepeatedSums(Check):
             found.append(
                 Finding(
                     "same-sum-answered-twice",
-                    "high",
+                    "medium",
                     "A sum was asked for twice, over different clients, and answered more than is recorded",
                     self._likely.told(),
                     "The record does not open one of these sums, but by the clients' receipts enough answers were on "
-                    "their way, or would have been with those of clients on the server's side: take both sums to be "
-                    "open. Clients that were asked for the first refuse the second. Others were enough, because the "
-                    "server called clients out of reach, or because it was cut off from them and killed at that time.",
+                    "their way, or would have been with those of clients on the server's side. A server that was "
+                    "killed in this moment leaves the same record, and so does one that has read both sums.",
                 )
             )
         if self._changed:
@@ -150,3 +183,9 @@ class RepeatedSums(Check):
 
     def looked_at(self) -> str:
         return f"{counted(self._sums, 'opened sum')}, {self._repeated:,} of them not for the first time"
+
+
+def _of_same_inputs(one: OpenedSum, other: OpenedSum) -> bool:
+    """Of one round and purpose, or with a state in common."""
+    states, others = ({*filter(None, total.states.values())} for total in (one, other))
+    return (one.round, one.purpose) == (other.round, other.purpose) or bool(states & others)

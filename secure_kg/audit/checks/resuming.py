@@ -94,11 +94,12 @@ class Resuming(Check):
             self._wrong.add(f"{where}, of which client {_names(denied)} has written its part, and is said not to have")
 
     def _could_be_deserted(self, welcome: Welcome) -> bool:
-        """Whether everybody may have dropped out in the last round, so that nobody was asked for the checkpoint after
-        it. It gives a server no more than one for whose checkpoint all are too late."""
+        """Whether everybody may have dropped out in a round, so that nobody was asked for the checkpoint after it. It
+        gives a server no more than one for whose checkpoint all are too late; and if clients were there, the server's
+        program would have asked them (`as_programmed`)."""
         number, plan = welcome.rounds_done, RunPlan(self.config, self.clients)
-        over = number >= self.config.rounds
-        return not welcome.saved_by and number == self._last_round and plan.checkpoint_due(number, over=over)
+        due = plan.checkpoint_due(number, over=number == self._last_round)
+        return not welcome.saved_by and self._complete <= number <= self._last_round and due
 
     def findings(self) -> list[Finding]:
         found = []

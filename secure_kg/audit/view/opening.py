@@ -292,6 +292,7 @@ class Opening:
                 withheld=kept_back,
                 asked=_asked(recorded),
                 answered=frozenset(int(party) for party in recorded.openings),
+                states={int(party): one.state for party, one in recorded.adverts.items() if int(party) in who},
             )
         checked, wrong = self._verified(bound, recorded)
         return OpenedSum(

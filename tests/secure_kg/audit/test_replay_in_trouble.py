@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from benchmarks.cheating.meddling import Cheat, Meddling, ServerDied
+from benchmarks.cheating.spoils import said
 from benchmarks.cheating.stage import Stage, stage_config
 from protocols.foundation import wire
 from protocols.foundation.errors import PeerLost
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.session.conversation import Abandon, Conversation, LeaveOut
-from protocols.sums.secagg.messages import AdvertiseKeys, KeyDirectory, MaskedInput, Survivors
+from protocols.sums.secagg.messages import AdvertiseKeys, KeyDirectory, MaskedInput, Survivors, UnmaskShares
+from protocols.sums.totals import SumTotal
 from secure_kg.audit.audit import Audit, audit
 from secure_kg.audit.view.read import open_run
 from secure_kg.federation.client.client import FederationClient
@@ -308,3 +310,35 @@ def test_a_refusal_after_help_does_not_undo_it(tmp_path: Path, monkeypatch: pyte
         stage.perform(DiesAt(TrainRound, 2))
     stage.perform(Without())
     assert ids(audited(stage), "high") == set()
+
+
+@pytest.mark.parametrize("aggregation", ["secagg", "secret"])
+def test_unread_answers_to_one_sum_are_no_answers_to_another(tmp_path: Path, aggregation: str) -> None:
+    """Clients refuse a sum of rows, because one is slow after the count. Their answers to a later sum come to nothing:
+    the server is killed. When the first sum is asked for again, the slow one is in it."""
+
+    class Slow(Cheat):
+        def send(self, to: PartyId, message: wire.Message) -> Iterable[wire.Message]:
+            if isinstance(message, SumTotal) and message.purpose == "holders" and self.round == 1 and to == 4:
+                self.unread.add(to)
+            if isinstance(message, LeaveOut):
+                self.unread.discard(to)
+            return (message,)
+
+        def receive(self, sender: PartyId, message: wire.Message) -> wire.Message:
+            if isinstance(message, UnmaskShares) and message.purpose == "rows" and self.round == 2:
+                time.sleep(0.5)  # so that the others have answered, too
+                raise ServerDied
+            return message
+
+    settings: dict[str, Any] = {"adversary": "semi-honest", "aggregation": aggregation, "grace": 0.5, "deadline": 5.0}
+    stage = Stage(tmp_path, stage_config(checkpoint_every=0, rounds=3, eval_every=3, **settings))
+    stage.perform(Slow())
+    assert stage.last.server_error == "died"
+    refused = {one.peer for one in said(stage.last, Abandon) if (one.round, one.purpose) == (1, "rows")}
+    assert {1, 2, 3, 5} <= refused
+    stage.perform(Cheat())
+    assert stage.last.outcome is not None
+    found = audited(stage)
+    assert "messages-not-recorded" in ids(found)
+    assert ids(found, "high") == set()
