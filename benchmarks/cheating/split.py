@@ -2,9 +2,8 @@
 
 In the first session its request to open a sum reaches one half only, whose answers are enough; then it is killed, and
 its record lacks the answers. It goes on from the checkpoint, calls the victim slow, and asks the other half, which has
-opened nothing. Each client decides from its own record, and no client is in both halves. All of it could have happened
-to an honest server. It works where two sets of clients that can open a sum need not share an honest one, that is, not
-against `--adversary active`.
+opened nothing. No client is in both halves, and all of it could have happened to an honest server. But those who have
+helped say so to the others before the second sum (`protocols.sums.secagg.openings`).
 """
 
 import os

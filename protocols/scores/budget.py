@@ -67,6 +67,9 @@ class ChargeRecord(Protocol):
     def cover(self, table: bytes, clients: frozenset[PartyId]) -> frozenset[PartyId]:
         """See `protocols.scores.covering.CoverRecord`."""
 
+    def covered(self, table: bytes) -> frozenset[PartyId]:
+        """Likewise."""
+
     def add(self, charge: Charge, limit: int | None) -> bool:
         """Write a charge down, safe from the process's own death; False, and nothing written, if it goes beyond
         `limit`. Both in one step: sessions may run at the same time."""
@@ -81,6 +84,9 @@ class MemoryRecord:
 
     def cover(self, table: bytes, clients: frozenset[PartyId]) -> frozenset[PartyId]:
         return self.covers.cover(table, clients)
+
+    def covered(self, table: bytes) -> frozenset[PartyId]:
+        return self.covers.covered(table)
 
     def spent(self, table: bytes) -> int:
         return sum(charge.queries for charge in self.charges if charge.table == table)

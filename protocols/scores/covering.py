@@ -6,9 +6,10 @@ its scores. So it is not enough to look at whether queries come again. A client 
 the set of clients over which it has helped before. An asker that is a client belongs to the set: it adds its own scores
 by itself, and askers that pool what they read know each other's.
 
-What follows. If two sets differ and an honest client scores in both, it refuses the second. If none does, the two have
-no honest scorer in common, and their difference is of no single one of them. With `other_scorers` in its own
-configuration a client gives this up, e.g. because a scorer is gone for good: the asker then reads what that one held.
+What follows. If two sets differ and an honest client that has helped with the first scores in the second, it refuses,
+and so do all others, because it has told them (`announced`). Else nobody who has helped with the first is in the
+second, and the difference holds all of their scores. With `other_scorers` in its own configuration a client gives
+this up, e.g. because a scorer is gone for good: the asker then reads what that one held.
 The first set stays the first. A table that was trained further is another one.
 """
 
@@ -18,6 +19,7 @@ from typing import Protocol
 from protocols.foundation.errors import SumAbandoned
 from protocols.foundation.identifiers import PartyId
 from protocols.scores.terms import ScoreTerms
+from protocols.sums.secagg.openings import announcement
 
 MayOpen = Callable[[frozenset[PartyId]], None]
 
@@ -32,6 +34,9 @@ class CoverRecord(Protocol):
     def cover(self, table: bytes, clients: frozenset[PartyId]) -> frozenset[PartyId]:
         """Those of the first opening: `clients` if this is it, and then it is safe from the process's own death."""
 
+    def covered(self, table: bytes) -> frozenset[PartyId]:
+        """Those of the first opening; empty if there was none."""
+
 
 class MemoryCovers:
     """A record that ends with its session."""
@@ -42,12 +47,22 @@ class MemoryCovers:
     def cover(self, table: bytes, clients: frozenset[PartyId]) -> frozenset[PartyId]:
         return self._first.setdefault(table, clients)
 
+    def covered(self, table: bytes) -> frozenset[PartyId]:
+        return self._first.get(table, frozenset())
+
 
 class Covering:
     """`others`: whether this client's owner accepts that sums over different clients are opened."""
 
     def __init__(self, record: CoverRecord, *, others: bool = False) -> None:
         self._record, self._others = record, others
+
+    def announced(self, terms: ScoreTerms) -> bytes:
+        """What this client tells the other scorers: over whom means of the table were opened before. It goes to them
+        with the keys of the sum, and whoever is asked to open it over others refuses (`openings`). So a server gains
+        nothing by asking scorers that have opened nothing yet."""
+        first = self._record.covered(terms.table)
+        return b"" if not first or self._others else announcement(first - {terms.asker})
 
     def guard(self, terms: ScoreTerms, may_open: MayOpen | None) -> MayOpen:
         """To be asked with the missing scorers before this client helps to open a sum; `may_open` is asked first."""

@@ -27,7 +27,7 @@ dropout after the count costs the batch, which may be asked again under the next
 """
 
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from protocols.foundation.digests import encode_parties, length_prefixed
 from protocols.foundation.errors import PeerMisbehaved, SumAbandoned
@@ -129,7 +129,8 @@ class MaskedScoreClient(ScoreClient):
         require_budget(session, self._budget, terms, asked.queries)
         depends_on = length_prefixed(terms.table, encode_parties([terms.asker]), asked.queries)
         alike = asking.agreed(asked.secrets, session, terms)
-        of_sum = sum_terms(terms, alike, commit(self._state_key, PURPOSE, depends_on))
+        state = commit(self._state_key, PURPOSE, depends_on)
+        of_sum = replace(sum_terms(terms, alike, state), announced=self._covering.announced(terms))
         counting.prepare(session, self._holders, terms)
         self._vectors.prepare(session, of_sum)
         scores = scoring(asked.queries)

@@ -45,6 +45,9 @@ class SumTerms(Generic[L]):
     different things cannot add up. The server's own terms may leave it empty; the plain twin does not look at it."""
     state: bytes = b""
     """A client's commitment to what its contribution depends on (`protocols.sums.secagg.openings`); likewise."""
+    announced: bytes = b""
+    """What a client has to tell the others of an earlier opening that its record of openings does not have
+    (`protocols.sums.secagg.openings.announcement`); likewise."""
 
     @property
     def key(self) -> SumKey:

@@ -47,6 +47,10 @@ class MeansRecord:
             self._write(file, {"table": table.hex(), "over": sorted(int(client) for client in clients)})
             return clients
 
+    def covered(self, table: bytes) -> frozenset[PartyId]:
+        with self._locked() as file:
+            return next((over for of_table, over in self._covers(file) if of_table == table), frozenset())
+
     @staticmethod
     def _write(file: BinaryIO, record: dict[str, Any]) -> None:
         file.write(_line_break_due(file) + json.dumps(record).encode() + b"\n")

@@ -13,6 +13,7 @@ import protocols
 from protocols.alignment.plain import TAG_BYTES, ClearNames, ClearUnion
 from protocols.alignment.psu.attempts import UnionPlaces
 from protocols.foundation import wire
+from protocols.lookups.messages import NamesTotal
 from protocols.primitives.aead import OVERHEAD_BYTES
 from protocols.primitives.identity import SIGNATURE_BYTES
 from protocols.primitives.prg import KEY_BYTES
@@ -80,7 +81,7 @@ _SIGNATURE_OR_NONE = st.just(b"") | _SIGNATURE
 _SEALED = _by_client(_exactly(SEALED_SHARES_BYTES))
 _SHARES = _by_client(_exactly(SHARE_BYTES))
 _SEALED_KEY = _exactly(KEY_BYTES + OVERHEAD_BYTES)
-_STATE_OR_NONE = st.sampled_from([b"", bytes(STATE_BYTES), bytes(range(STATE_BYTES))])
+_STATE_OR_NONE = st.sampled_from([b"", bytes(STATE_BYTES), bytes(range(STATE_BYTES)), bytes(range(2 * STATE_BYTES))])
 _PARTY = st.integers(1, 2**64 - 1)
 _PURPOSE = st.text(max_size=MAX_PURPOSE)
 _REASON = st.text(max_size=MAX_REASON)
@@ -172,6 +173,7 @@ STRATEGIES |= {
     AskScores: st.builds(AskScores, _PURPOSE, _by_client(_ASKED)),
     ScoresAsked: st.builds(ScoresAsked, _PURPOSE, _ASKED),
     ScoresTotal: st.builds(ScoresTotal, _PURPOSE, st.sets(_PARTY, max_size=4).map(sorted), _vector("<u4")),
+    NamesTotal: st.builds(NamesTotal, _PURPOSE, st.sets(_PARTY, max_size=4).map(sorted), _vector("<u8")),
     BatchServed: st.builds(BatchServed, _PURPOSE),
     ClearQueries: st.builds(ClearQueries, _PURPOSE, _BYTES),
     ClearScores: st.builds(ClearScores, _PURPOSE, _vector("<u4")),

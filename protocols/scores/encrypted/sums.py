@@ -133,7 +133,9 @@ class EncryptedScoreClient(ScoreClient):
         state = commit(self._state_key, PURPOSE, depends_on)
         # Clients that were told different keys, or asked different things, cannot add up.
         told = asking.agreed(asked.secrets, session, terms)
-        of_sum = SumTerms(terms.round, PURPOSE, terms.scorers, layout, told, state)
+        of_sum = SumTerms(
+            terms.round, PURPOSE, terms.scorers, layout, told, state, self._covering.announced(terms)
+        )
         counting.prepare(session, self._holders, terms)
         self._vectors.prepare(session, of_sum)
         scores = scoring(asked.queries)

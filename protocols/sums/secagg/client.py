@@ -34,6 +34,7 @@ from protocols.primitives.shamir import SHARE_BYTES, split
 from protocols.session.credentials import Credentials
 from protocols.session.pair_secrets import PairSecrets
 from protocols.sums.secagg.messages import (
+    STATE_BYTES,
     AdvertiseKeys,
     EncryptedShares,
     KeyDirectory,
@@ -146,7 +147,7 @@ class SecAggClient:
         self._credentials = credentials
         self._openings = openings if openings is not None else Openings()
         self._neighbours = frozenset(terms.graph.neighbours(party))
-        self._states = {party: terms.sum.state}
+        self._states = {party: self._announced_state()}
 
     def __repr__(self) -> str:
         return f"SecAggClient(party={self.party}, state={self.state.name})"
@@ -300,13 +301,22 @@ class SecAggClient:
         self.state = Answered()
         return state.answer
 
+    def _announced_state(self) -> bytes:
+        """Its commitment, with what it must tell the others of an earlier opening of the same inputs."""
+        terms = self._terms.sum
+        if not terms.state or not self._terms.parameters.complete:  # neighbours of a sparse graph see different sets
+            return terms.state
+        announced = terms.announced or self._openings.announced(terms.round, terms.purpose, self.party, terms.state)
+        return terms.state + announced
+
     def _opening(self, survivors: frozenset[PartyId]) -> Opening:
         """The sum as it is about to be opened, for the client's own record."""
-        states = {peer: self._states[peer] for peer in sorted(survivors)}
+        states = {peer: self._states[peer][:STATE_BYTES] for peer in sorted(survivors)}
+        told = {peer: state[STATE_BYTES:] for peer, state in self._states.items() if len(state) > STATE_BYTES}
         # The sums of a set-up are bound to their session: what they say of the same states is the same all the same.
         terms = self._terms.sum
         model = terms.model if terms.round != SETUP else b""
-        return Opening(terms.round, terms.purpose, survivors, states, model)
+        return Opening(terms.round, terms.purpose, survivors, states, model, told=told)
 
     def _require_enough(self, count: int, what: str) -> None:
         least = max(self._terms.parameters.min_survivors, self._terms.parameters.threshold)

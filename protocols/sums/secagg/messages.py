@@ -27,6 +27,9 @@ from protocols.session.conversation import MAX_PURPOSE
 from protocols.session.messages import COMMITMENT_BYTES, require_parties, require_signature
 
 STATE_BYTES: Final = 32
+ANNOUNCED_BYTES: Final = 32
+"""Behind a state: over whom its client has helped to open a sum of the same inputs, if it has (`openings`)."""
+STATE_LENGTHS: Final = (0, STATE_BYTES, STATE_BYTES + ANNOUNCED_BYTES)
 PEERS_BYTES: Final = 32
 SEALED_SHARES_BYTES: Final = 2 * SHARE_BYTES + OVERHEAD_BYTES
 """A share of the mask key and one of the self-mask seed, encrypted for one neighbour."""
@@ -40,7 +43,8 @@ def _require_purpose(purpose: str) -> None:
 class AdvertiseKeys(wire.Message, frozen=True):
     """Client to server: the public half of the key this one sum's pairwise masks come from.
 
-    `state`: a commitment to all that its input depends on, the same only if that is the same (`openings`).
+    `state`: a commitment to all that its input depends on, the same only if that is the same, and behind it what the
+    client announces of an earlier opening (`openings`).
     """
 
     purpose: str
@@ -51,7 +55,7 @@ class AdvertiseKeys(wire.Message, frozen=True):
     def __post_init__(self) -> None:
         _require_purpose(self.purpose)
         wire.require(len(self.mask_key) == PUBLIC_KEY_BYTES, "public key of wrong length")
-        wire.require(len(self.state) in (0, STATE_BYTES), "state of wrong length")
+        wire.require(len(self.state) in STATE_LENGTHS, "state of wrong length")
         require_signature(self.signature)
 
 
@@ -67,7 +71,7 @@ class KeyDirectory(wire.Message, frozen=True):
     def __post_init__(self) -> None:
         _require_purpose(self.purpose)
         require_parties(self.mask_keys, PUBLIC_KEY_BYTES)
-        require_parties(self.states, 0, STATE_BYTES)
+        require_parties(self.states, *STATE_LENGTHS)
         wire.require(self.states.keys() == self.mask_keys.keys(), "keys and states of different clients")
         require_parties(self.signatures, 0, SIGNATURE_BYTES)
 

@@ -16,6 +16,14 @@ all, and a client helps to open
   is the client's own word for inputs that are nearly the same whatever a server does: a state is new as soon as one bit
   of it is, and a server chooses some of the bits (a table that it sends, a learning rate that it proposes).
 
+What a client knows it tells the others. Each says with its commitment over whom it has helped to open a sum of the same
+inputs before, and nobody opens one over other survivors than anybody has named (`announced`). So it does not matter
+whom a server asks. Let it have sums X1, X2, ... of the same inputs opened, over different sets of clients. At least
+t - c honest clients have helped to open each, t the threshold and c the corrupt clients. Those that helped with Xj are
+in Xj and in no later sum, since there they would have named Xj. Take any combination of these sums, and the first Xj in
+it whose factor is not zero: the inputs of all who helped with Xj are in it with that one factor. So it holds the sum of
+t - c honest inputs or more, which is two at least, as every single sum does.
+
 A client guards the states of the others too, because a threshold of clients opens a sum, whether or not the one whose
 secret comes twice is among them. If those who shared keys already rule a sum out, it gives no input either. A refusal
 costs that sum and no other.
@@ -37,10 +45,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
+from protocols.foundation.digests import digest, encode_parties
 from protocols.foundation.errors import SumAbandoned
 from protocols.foundation.identifiers import PartyId, RoundId
 
 _DOMAIN = b"secure-kg/state/1/"
+_ANNOUNCED: Final = b"secure-kg/opened over/1"
 _OVER_OTHERS: Final = "opened before over other clients"
 _BESIDE_OTHERS: Final = "opened before, beside other states or rows"
 _IN_ANOTHER_RUN: Final = " in another run"
@@ -65,6 +75,8 @@ class Opening:
     """In which run, by the client's own count: rounds of different runs have nothing in common."""
     lineage: str = ""
     """What its inputs nearly depend on, by the client's own settings; empty if they are new in every run."""
+    told: Mapping[PartyId, bytes] = field(default_factory=dict)
+    """What clients of this sum have announced (`announcement`)."""
 
     @property
     def name(self) -> tuple[int, str]:
@@ -80,6 +92,11 @@ LineageOf: TypeAlias = Callable[[RoundId, str], str]
 def commit(key: bytes, kind: str, depends_on: bytes) -> bytes:
     """The commitment of a client that holds `key` to the state `depends_on` of its input to sums of one kind."""
     return hmac.new(key, _DOMAIN + kind.encode() + b"/" + depends_on, hashlib.sha256).digest()
+
+
+def announcement(survivors: Collection[PartyId]) -> bytes:
+    """What a client that has helped to open a sum over `survivors` tells those of the next sum of the same inputs."""
+    return digest(_ANNOUNCED, encode_parties(survivors))
 
 
 def opened_before(reason: str) -> tuple[int, str] | None:
@@ -120,6 +137,12 @@ class Openings:
     def __repr__(self) -> str:
         return f"Openings({len(self._by_name)} sums)"
 
+    def announced(self, round_id: RoundId, purpose: str, party: PartyId, state: bytes) -> bytes:
+        """What this client announces before a sum to which it commits `state`; empty if it has opened nothing alike."""
+        coming = self._mine(Opening(round_id, purpose, frozenset(), {party: state}))
+        before = [*self._same_inputs(coming), *self._nearly_same_inputs(coming)]
+        return announcement(before[0].survivors) if before else b""
+
     def may_come(self, opening: Opening) -> None:
         """`SumAbandoned` if no part of these `survivors`, of whom some may still drop out, can be opened."""
         opening = self._mine(opening)
@@ -137,6 +160,12 @@ class Openings:
         named = self._by_name.get(opening.name)
         if named is not None and named.model != opening.model:
             raise SumAbandoned(self._beside_others(opening, named))
+        here = announcement(opening.survivors)
+        if odd := [party for party, announced in sorted(opening.told.items()) if announced != here]:
+            raise SumAbandoned(
+                f"the sum of {opening.purpose} of round {opening.round} has inputs that client {odd[0]} has helped to "
+                "open over others; the difference would be the input of those missing"
+            )
         bound = [one for one in same if one is named] if opening.purpose in self._moving else same
         for before in bound:
             if dict(before.states) != dict(opening.states):

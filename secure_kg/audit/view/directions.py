@@ -8,6 +8,7 @@ from typing import Final, Literal
 from protocols.alignment.plain import ClearNames, ClearUnion
 from protocols.alignment.psu.attempts import UnionPlaces
 from protocols.foundation import wire
+from protocols.lookups.messages import NamesTotal
 from protocols.scores import messages as scores
 from protocols.scores.crypten import messages as crypten
 from protocols.scores.encrypted import messages as encrypted
@@ -58,6 +59,7 @@ OF_SERVERS: Final[frozenset[type[wire.Message]]] = frozenset(
         scores.BatchServed,
         scores.ScoresAsked,
         scores.ScoresTotal,
+        NamesTotal,
         crypten.GroupAnswer,
         crypten.GroupFormed,
         encrypted.BfvTotal,

@@ -25,9 +25,7 @@ from protocols.session.group_key import SealedGroupKey, SealedGroupKeys
 from protocols.session.messages import ChannelDirectory
 from protocols.sums.interface import SumLayout
 from protocols.sums.plain import ClearInput
-from protocols.sums.secagg.messages import (
-    AdvertiseKeys,
-)
+from protocols.sums.secagg.messages import STATE_BYTES, AdvertiseKeys
 from protocols.sums.secagg.params import SumParameters
 from protocols.sums.secagg.replay import RecordedSum, Withheld, open_again, withheld
 from protocols.sums.secagg.terms import Advert, BoundTerms
@@ -292,7 +290,9 @@ class Opening:
                 withheld=kept_back,
                 asked=_asked(recorded),
                 answered=frozenset(int(party) for party in recorded.openings),
-                states={int(party): one.state for party, one in recorded.adverts.items() if int(party) in who},
+                states={
+                    int(party): one.state[:STATE_BYTES] for party, one in recorded.adverts.items() if int(party) in who
+                },
             )
         checked, wrong = self._verified(bound, recorded)
         return OpenedSum(
@@ -308,7 +308,7 @@ class Opening:
             signatures=checked,
             false_signatures=tuple(wrong),
             withheld=kept_back,
-            states={int(party): recorded.adverts[party].state for party in opened.contributors},
+            states={int(party): recorded.adverts[party].state[:STATE_BYTES] for party in opened.contributors},
             asked=_asked(recorded),
             abandoned=abandoned,
         )

@@ -16,6 +16,7 @@ from protocols.alignment.psu.attempts import UnionPlaces
 from protocols.foundation import wire
 from protocols.foundation.errors import DecodeError
 from protocols.foundation.identifiers import RoundId, SessionId
+from protocols.lookups.messages import NamesTotal
 from protocols.scores.crypten.messages import AnswerShares, GroupAnswer
 from protocols.scores.encrypted.messages import BfvScores, BfvTotal, PaillierScores, PaillierTotal
 from protocols.scores.messages import AskScores, ScoresTotal
@@ -168,7 +169,8 @@ def test_every_type_has_its_largest_frame() -> None:
     arrays = {MaskedInput, SumTotal, UnionPlaces, ClearInput, ClearUnion}
     ciphertexts = {PaillierScores, PaillierTotal, BfvScores, BfvTotal}
     words = {AnswerShares, GroupAnswer}
-    scores = {ScoresTotal, ClearScores, SelectionStep, SelectionRelay, SharesForAsker, MaskedTable, DealtProduct}
+    shares = {SelectionStep, SelectionRelay, SharesForAsker, MaskedTable, DealtProduct}
+    scores = {ScoresTotal, NamesTotal, ClearScores} | shares
     limits = dict.fromkeys(arrays | ciphertexts | words | scores, wire.MAX_FRAME_BYTES)
     limits |= {ClearNames: 1 << 26, AskScores: 1 << 24, ClearQueries: 1 << 21}
     assert {kind: wire._LIMITS[kind] for kind in registered()} == {
