@@ -75,3 +75,25 @@ def client_without_masks(job: BatchJob, transport: Transport) -> dict[str, Any]:
 
     group.draw = lambda stream, size: torch.zeros(size, dtype=torch.long)
     return client_that_tells_what_was_opened(job, transport)
+
+
+def asker_of_two_things(job: BatchJob, transport: Transport) -> Any:
+    """It asks client 2 something else than the others."""
+    from protocols.sums.secagg.session import SecAggSession
+
+    seal = SecAggSession.seal_for
+
+    def seal_for(self: SecAggSession, peer: Any, use: str, secret: bytes) -> bytes:
+        other = use.startswith("ask scores/") and peer == 2
+        return seal(self, peer, use, secret[:-4] + bytes(4) if other else secret)
+
+    SecAggSession.seal_for = seal_for  # type: ignore[method-assign]
+    return client_part(job, transport)
+
+
+def scorer_with_false_shares(job: BatchJob, transport: Transport) -> Any:
+    """It computes with the others, and seals shares of another group for the asker."""
+    from protocols.scores.crypten import binding
+
+    binding.of_group = lambda terms, participants: bytes(32)
+    return client_part(job, transport)
