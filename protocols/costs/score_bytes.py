@@ -156,9 +156,10 @@ def join_group(terms: ScoreTerms, party: PartyId, host: str, port: int) -> int:
     return frame_bytes(_NAMED, binary_bytes(PUBLIC_KEY_BYTES), sealed, text_bytes(host), number_bytes(port))
 
 
-def group_formed(terms: ScoreTerms, host: str, port: int) -> int:
-    """`GroupFormed`, to a client of a group of all clients."""
-    key, sealed = binary_bytes(PUBLIC_KEY_BYTES), binary_bytes(RING_KEY_BYTES)
+def group_formed(terms: ScoreTerms, party: PartyId, host: str, port: int) -> int:
+    """`GroupFormed`, to client `party` of a group of all clients."""
+    key = binary_bytes(PUBLIC_KEY_BYTES)
+    sealed = map_bytes([peer for peer in terms.clients if peer != party], RING_KEY_BYTES)
     return frame_bytes(_NAMED, _numbers(terms.clients), key, sealed, text_bytes(host), number_bytes(port))
 
 

@@ -88,9 +88,9 @@ def simulate_crypten_scores(sums: SimulatedSums, terms: ScoreTerms, query_bytes:
     for party, message in joining.items():
         sums.received(party, message, terms.round, binding.JOIN)
     names, first = [int(party) for party in parties], joining[parties[0]]
-    for before, party in zip((parties[-1], *parties), parties, strict=False):
-        sealed = joining[before].sealed[int(party)]
-        formed = GroupFormed(PURPOSE, names, dealt, sealed, first.host, first.port)
+    for party in parties:
+        given = {int(peer): joining[peer].sealed[int(party)] for peer in parties if peer != party}
+        formed = GroupFormed(PURPOSE, names, dealt, given, first.host, first.port)
         sums.sent(party, formed, terms.round, binding.JOIN)
     words = terms.queries * min(terms.top, terms.positions)
     shares = {int(scorer): sealed_zeros(DIGEST_BYTES + words * WORD_BYTES) for scorer in sorted(terms.scorers)}

@@ -156,7 +156,17 @@ STRATEGIES: dict[type[wire.Message], st.SearchStrategy[wire.Message]] = {
     ClearUnion: st.builds(ClearUnion, hnp.arrays("<u1", st.tuples(st.integers(0, 4), st.just(TAG_BYTES)))),
     UnionPlaces: st.builds(_union_places, _PURPOSE, _vector("<u4"), st.integers(0, 2**20)),
     JoinGroup: st.builds(JoinGroup, _PURPOSE, _KEY, _by_client(_RING_KEY), _ADDRESS, _PORT),
-    GroupFormed: st.builds(GroupFormed, _PURPOSE, _PARTICIPANTS, _KEY, _RING_KEY, _ADDRESS, _PORT),
+    GroupFormed: _PARTICIPANTS.flatmap(
+        lambda names: st.builds(
+            GroupFormed,
+            _PURPOSE,
+            st.just(names),
+            _KEY,
+            st.dictionaries(st.sampled_from(names), _RING_KEY),
+            _ADDRESS,
+            _PORT,
+        )
+    ),
     AnswerShares: st.builds(AnswerShares, _PURPOSE, _WORDS),
     GroupAnswer: st.builds(_group_answer, _PURPOSE, _PARTICIPANTS, _WORDS),
 }

@@ -155,8 +155,8 @@ class CryptenScoreClient(ScoreClient):
     def _join(self, session: ClientSession, terms: ScoreTerms, alike: bytes, listener: socket.socket) -> _Joined:
         """Say where a group could meet, hear who computes, and open what the ring needs.
 
-        What was asked goes round the ring with the keys: between two clients that were asked different things there is
-        no key, and no group.
+        Everybody tells everybody what it was asked. A client computes with no one that was asked something else: if it
+        asked its neighbours in the ring alone, the asker and a scorer on its side could stand around a victim.
         """
         me, use, address = session.party, binding.ring_use(terms), listener.getsockname()
         dealt = AgreementKey()
@@ -173,17 +173,23 @@ class CryptenScoreClient(ScoreClient):
         if rank == 0 and (formed.host, formed.port) != address:
             raise PeerMisbehaved("a group that meets elsewhere than at its first participant's address")
         previous, following = participants[rank - 1], participants[(rank + 1) % len(participants)]
-        opened = self._channels.open_from(previous, use, formed.sealed)
-        if opened[:DIGEST_BYTES] != alike or len(opened) != DIGEST_BYTES + KEY_BYTES:
-            raise PeerMisbehaved(f"client {previous} joins under other terms, or was asked something else")
+        if set(formed.sealed) != set(formed.participants) - {int(me)}:
+            raise PeerMisbehaved("a group in which not everybody has said what it was asked")
+        ring_key = {peer: self._ring_key(peer, use, formed.sealed[int(peer)], alike) for peer in {*participants} - {me}}
         keys = RankKeys(
-            asking.key_of(opened[DIGEST_BYTES:], session, terms, previous, binding.RING),
+            asking.key_of(ring_key[previous], session, terms, previous, binding.RING),
             asking.key_of(drawn[following], session, terms, me, binding.RING),
             secrets.token_bytes(KEY_BYTES),
             binding.dealer_key(dealt.agree(formed.public), session.conversation.session, terms, me),
         )
         stall = max(1.0, min(rendezvous.STALL, session.deadline.remaining()))
         return _Joined(participants, Seat(rank, len(participants), formed.host, formed.port, stall), keys)
+
+    def _ring_key(self, peer: PartyId, use: str, sealed: bytes, alike: bytes) -> bytes:
+        opened = self._channels.open_from(peer, use, sealed)
+        if opened[:DIGEST_BYTES] != alike or len(opened) != DIGEST_BYTES + KEY_BYTES:
+            raise PeerMisbehaved(f"client {peer} joins under other terms, or was asked something else")
+        return opened[DIGEST_BYTES:]
 
     def _in_group(self, joined: _Joined, listener: socket.socket | None, part: _Part) -> Words:
         """`SumAbandoned` if the group breaks: what was opened in it was masked, and the next one has other masks."""

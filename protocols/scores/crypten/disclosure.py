@@ -38,7 +38,7 @@ CRYPTEN_SCORES: Final = Disclosure(
         messages.JoinGroup: {
             "purpose": PURPOSE,
             "public": _PUBLIC,
-            "sealed": Field("ciphertext", "keys between neighbours of a group, encrypted for each client"),
+            "sealed": Field("ciphertext", "keys between members of a group, encrypted for each client"),
             "host": _HOST,
             "port": _PORT,
         },
@@ -46,7 +46,7 @@ CRYPTEN_SCORES: Final = Disclosure(
             "purpose": PURPOSE,
             "participants": _PARTICIPANTS,
             "public": _PUBLIC,
-            "sealed": Field("ciphertext", "a key between neighbours of a group on its way to one of them"),
+            "sealed": Field("ciphertext", "keys between members of a group on their way to one of them"),
             "host": _HOST,
             "port": _PORT,
         },

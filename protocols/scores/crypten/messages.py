@@ -18,7 +18,7 @@ from protocols.session.conversation import MAX_PURPOSE
 
 DIGEST_BYTES: Final = 32
 RING_KEY_BYTES: Final = DIGEST_BYTES + KEY_BYTES + OVERHEAD_BYTES
-"""A sealed ring key: digest of the terms, key."""
+"""A sealed ring key: what was asked, key."""
 WORD_BYTES: Final = 8
 _PORTS: Final = 1 << 16
 
@@ -31,7 +31,7 @@ class JoinGroup(wire.Message, frozen=True):
     public: bytes
     """Of an X25519 key, for this client's stream with the dealer."""
     sealed: dict[int, bytes]
-    """For every other client, encrypted for it alone: a ring key, in case it comes next in the ring."""
+    """For every other client, encrypted for it alone: what this one was asked, and a ring key in case it is next."""
     host: str
     port: int
 
@@ -52,8 +52,8 @@ class GroupFormed(wire.Message, frozen=True):
     participants: list[int]
     public: bytes
     """Of the dealer's X25519 key."""
-    sealed: bytes
-    """The ring key that the participant before has encrypted for this one."""
+    sealed: dict[int, bytes]
+    """By participant: what it has encrypted for this one."""
     host: str
     port: int
 
@@ -61,7 +61,8 @@ class GroupFormed(wire.Message, frozen=True):
         wire.require(len(self.purpose) <= MAX_PURPOSE, "purpose too long")
         _require_participants(self.participants)
         wire.require(len(self.public) == PUBLIC_KEY_BYTES, "a public key of impossible length")
-        wire.require(len(self.sealed) == RING_KEY_BYTES, "a ring key of impossible length")
+        wire.require(set(self.sealed) <= set(self.participants), "a ring key of no participant")
+        wire.require(all(len(key) == RING_KEY_BYTES for key in self.sealed.values()), "a ring key of impossible length")
         _require_address(self.host, self.port)
 
 

@@ -5,6 +5,7 @@ This module and all that it imports need neither torch nor CrypTen: the dealer i
 
 from collections.abc import Mapping
 from importlib.util import find_spec
+from itertools import permutations
 
 from protocols.foundation.errors import SumAbandoned
 from protocols.foundation.identifiers import PartyId
@@ -75,9 +76,14 @@ class CryptenScoreServer(ScoreServer):
             names = [int(party) for party in participants]
             messages = {
                 party: GroupFormed(
-                    PURPOSE, names, dealt.public, joining[before].sealed[int(party)], first.host, first.port
+                    PURPOSE,
+                    names,
+                    dealt.public,
+                    {int(peer): joining[peer].sealed[int(party)] for peer in participants if peer != party},
+                    first.host,
+                    first.port,
                 )
-                for before, party in zip((participants[-1], *participants), participants, strict=False)
+                for party in participants
             }
             lost = session.conversation.deliver(messages, terms.round)
             session.dropout(lost, binding.JOIN)
@@ -97,14 +103,14 @@ class CryptenScoreServer(ScoreServer):
 
 
 def _ring(joining: Mapping[PartyId, JoinGroup], terms: ScoreTerms) -> tuple[PartyId, ...]:
-    """Who computes, by rank. `SumAbandoned` if too few do, or one lacks the channel to its neighbour."""
+    """Who computes, by rank. `SumAbandoned` if too few do, or one lacks the channel to another."""
     participants = tuple(sorted(joining))
     if terms.asker_is_client and terms.asker not in joining:
         raise SumAbandoned("the asker has dropped out")
     scorers = len(joining.keys() & frozenset(terms.scorers))
     if scorers < binding.fewest(terms):
         raise SumAbandoned(f"{scorers} scorers have joined the CrypTen group, too few")
-    for before, party in zip((participants[-1], *participants), participants, strict=False):
-        if int(party) not in joining[before].sealed:
-            raise SumAbandoned(f"client {before} has no channel to client {party}")
+    for party, peer in permutations(participants, 2):
+        if int(peer) not in joining[party].sealed:
+            raise SumAbandoned(f"client {party} has no channel to client {peer}")
     return participants

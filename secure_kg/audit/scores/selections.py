@@ -90,15 +90,16 @@ class SelectionRelays(ScoreCheck):
         self._require(observation, self._for(number, message.step, peer), message.to_one)
 
     def _formed(self, observation: Observation, message: GroupFormed) -> None:
-        """Each participant is sent the ring key that the one before has sealed for it, and where the first waits."""
+        """Each participant is sent what the others have sealed for it, and where the first waits."""
         self._groups += 1
         joined, peer = self._joined.get(observation.round, {}), observation.peer
         names = message.participants
         if sorted(joined) != names or peer not in names:
             self._wrong.add(f"round {observation.round}: client {peer} was told another group than has joined")
             return
-        before, first = joined[names[names.index(peer) - 1]], joined[names[0]]
-        self._require(observation, {0: before.sealed.get(peer, b"")}, {0: message.sealed})
+        first = joined[names[0]]
+        given = {name: joined[name].sealed.get(peer, b"") for name in names if name != peer}
+        self._require(observation, given, message.sealed)
         if (first.host, first.port) != (message.host, message.port):
             self._wrong.add(f"round {observation.round}: client {peer} was sent elsewhere than the first one waits")
 

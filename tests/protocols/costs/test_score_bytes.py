@@ -168,10 +168,11 @@ def test_messages_around_a_group_of_processes(shape: dict[str, Any]) -> None:
     words, everyone = bytes(crypten.sealed_words_bytes(terms)), [int(party) for party in terms.clients]
     ring = bytes(crypten.RING_KEY_BYTES)
     joining = crypten.JoinGroup("scores", bytes(32), {one: ring for one in everyone if one != 2}, host, port)
-    formed = crypten.GroupFormed("scores", everyone, bytes(32), ring, host, port)
+    others = {one: ring for one in everyone if one != 2}
+    formed = crypten.GroupFormed("scores", everyone, bytes(32), others, host, port)
     answer = crypten.GroupAnswer("scores", everyone, {int(party): words for party in terms.scorers})
     assert framed(joining) == score_bytes.join_group(terms, PartyId(2), host, port)
-    assert framed(formed) == score_bytes.group_formed(terms, host, port)
+    assert framed(formed) == score_bytes.group_formed(terms, PartyId(2), host, port)
     assert framed(crypten.AnswerShares("scores", words)) == score_bytes.answer_shares(terms)
     assert framed(answer) == score_bytes.group_answer(terms)
 

@@ -7,7 +7,7 @@ from protocols.foundation import wire
 from protocols.primitives.aead import OVERHEAD_BYTES
 from protocols.primitives.prg import KEY_BYTES
 from protocols.primitives.shamir import SHARE_BYTES
-from protocols.scores.crypten.messages import DIGEST_BYTES, RING_KEY_BYTES, GroupAnswer, JoinGroup
+from protocols.scores.crypten.messages import DIGEST_BYTES, RING_KEY_BYTES, GroupAnswer, GroupFormed, JoinGroup
 from protocols.scores.messages import AskScores
 from protocols.scores.topk.messages import SelectionRelay, SelectionStep, SharesForAsker
 from protocols.session.group_key import SealedGroupKeys
@@ -52,6 +52,7 @@ MAPS: list[tuple[type[wire.Message], str, Around, int]] = [
     (UnmaskShares, "seed_shares", (b"\x93\xa1p\x80", b""), SHARE_BYTES),
     (SealedGroupKeys, "sealed", (b"\x92" + short_bytes(KEY), b""), KEY_BYTES + OVERHEAD_BYTES),
     (JoinGroup, "sealed", (b"\x95\xa1p" + short_bytes(KEY), b"\xa9127.0.0.1\x01"), RING_KEY_BYTES),
+    (GroupFormed, "sealed", (b"\x96\xa1p" + PARTICIPANTS + short_bytes(KEY), b"\xa9127.0.0.1\x01"), RING_KEY_BYTES),
     (GroupAnswer, "sealed", (b"\x93\xa1p" + PARTICIPANTS, b""), DIGEST_BYTES + 8 + OVERHEAD_BYTES),
     (AskScores, "sealed", (b"\x92\xa1p", b""), OVERHEAD_BYTES + 1),
     (SelectionStep, "to_one", (b"\x95\xa1p\x01\x90" + short_bytes(b""), b""), 5),

@@ -6,6 +6,7 @@ clear here, by a group that breaks for everybody as soon as one of its clients d
 
 import secrets
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -17,6 +18,8 @@ from protocols.foundation import wire
 from protocols.foundation.errors import PeerMisbehaved, ProtocolError, SumAbandoned
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId
 from protocols.foundation.spent import Spent
+from protocols.scores import asking
+from protocols.scores.crypten import binding
 from protocols.scores.crypten import client as crypten_client
 from protocols.scores.crypten import server as crypten_server
 from protocols.scores.crypten.client import CryptenScoreClient
@@ -25,6 +28,7 @@ from protocols.scores.crypten.messages import AnswerShares, JoinGroup
 from protocols.scores.messages import AskScores
 from protocols.scores.ranking import rank
 from protocols.scores.terms import ScoreTerms
+from protocols.session.client_session import ClientSession
 from protocols.sums.secagg.session import SecAggSession
 from tests.support.bent_scores import bending
 from tests.support.crypten_jobs import asker_of_two_things, scorer_with_false_shares
@@ -324,3 +328,36 @@ def test_whole_runs_with_a_hostile_client_come_to_nothing(hostile: PartyId, part
     assert ended[ASKER].value is None
     assert ended[ASKER].problem.startswith(("PeerMisbehaved: ", "SumAbandoned: ", "DeadlineExpired: "))
     assert all(one.value or one.problem for one in ended.values())
+
+
+def test_an_asker_with_a_scorer_on_its_side_cannot_stand_around_a_victim(
+    groups: Groups, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Client 1 asks client 2 something else; client 3 is next in the ring, and does not look."""
+    seal, open_, agree = SecAggSession.seal_for, SecAggSession.open_from, asking.agreed
+    alike: dict[int, bytes] = {}
+
+    def agreed(secrets: asking.BatchSecrets, session: ClientSession, terms: ScoreTerms) -> bytes:
+        alike[int(session.party)] = agree(secrets, session, terms)
+        return alike[int(session.party)]
+
+    def seal_for(self: SecAggSession, peer: PartyId, use: str, secret: bytes) -> bytes:
+        if use.startswith("ask scores/") and peer == TWO:
+            secret = secret[:-4] + bytes(4)
+        if use == binding.ring_use(TERMS) and peer == TWO and secret[:32] == alike.get(1):
+            deadline = time.monotonic() + 20
+            while 2 not in alike and time.monotonic() < deadline:
+                time.sleep(0.001)
+            secret = alike[2] + secret[32:]  # which the asker can compute by itself
+        return seal(self, peer, use, secret)
+
+    def open_from(self: SecAggSession, peer: PartyId, use: str, sealed: bytes) -> bytes:
+        plain = open_(self, peer, use, sealed)
+        return alike[3] + plain[32:] if use == binding.ring_use(TERMS) and (self.party, peer) == (3, TWO) else plain
+
+    monkeypatch.setattr(asking, "agreed", agreed)
+    monkeypatch.setattr(SecAggSession, "seal_for", seal_for)
+    monkeypatch.setattr(SecAggSession, "open_from", open_from)
+    result = held(TERMS)
+    assert groups.computed == 0
+    assert result.answers == []

@@ -140,8 +140,9 @@ def test_an_abandoned_batch_is_said_so(network: InProcessNetwork, channels: dict
 
 def formed(channels: dict[PartyId, SecAggSession], participants: list[int], digest: bytes = b"") -> GroupFormed:
     """As client 2 is to get it."""
-    secret = (digest or TERMS.digest) + bytes(32)
-    sealed = channels[ONE].seal_for(TWO, binding.ring_use(TERMS), secret)
+    secret, use = (digest or TERMS.digest) + bytes(32), binding.ring_use(TERMS)
+    known = {int(party): one for party, one in channels.items()}
+    sealed = {name: known[name].seal_for(TWO, use, secret) for name in participants if name in known and name != TWO}
     return GroupFormed(PURPOSE, participants, bytes(range(32)), sealed, "127.0.0.1", 1)
 
 
@@ -180,7 +181,8 @@ def test_a_neighbour_under_other_terms_is_refused(
 def test_a_ring_key_of_somebody_else_is_refused(
     network: InProcessNetwork, channels: dict[PartyId, SecAggSession]
 ) -> None:
-    sealed = channels[THREE].seal_for(TWO, binding.ring_use(TERMS), TERMS.digest + bytes(32))
+    entry = channels[THREE].seal_for(TWO, binding.ring_use(TERMS), TERMS.digest + bytes(32))
+    sealed = {1: entry, 3: entry}
     message = GroupFormed(PURPOSE, [1, 2, 3], bytes(range(32)), sealed, "127.0.0.1", 1)
     with pytest.raises(PeerMisbehaved, match="does not open"):
         score(network, channels, message)
