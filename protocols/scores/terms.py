@@ -18,6 +18,7 @@ _HEADROOM: Final = 2
 FEWEST_CLIENTS: Final = 2
 MOST_CLIENTS: Final = 12
 """lcm(1..12) = 27720 still leaves room for positions beside a mean in 64 bits."""
+_MOST_PARTIES: Final = 1 << 32
 MOST_POSITIONS: Final = 1 << 20
 MOST_QUERIES: Final = 1024
 MOST_ANSWERS: Final = 1000
@@ -48,14 +49,14 @@ class ScoreTerms:
     """Digest of what all clients score with: the union and the trained table. Clients with others cannot add up."""
 
     def __post_init__(self) -> None:
-        if len(set(self.clients)) != len(self.clients) or any(party < 1 for party in self.clients):
-            raise ValueError("the clients of a batch are distinct and have positive numbers")
+        if any(not 1 <= party < _MOST_PARTIES for party in (*self.clients, self.asker)):
+            raise ValueError(f"parties of a batch have numbers in 1..{_MOST_PARTIES - 1}: the server does not ask")
+        if len(set(self.clients)) != len(self.clients):
+            raise ValueError("the clients of a batch are distinct")
         if not len(self.scorers) >= FEWEST_CLIENTS or len(self.clients) > MOST_CLIENTS:
             raise ValueError(
                 f"{len(self.clients)} clients: a batch has {MOST_CLIENTS} at most, {FEWEST_CLIENTS} of them scorers"
             )
-        if self.asker < 1:
-            raise ValueError("the server does not ask")
         for name, value, most in (
             ("positions", self.positions, MOST_POSITIONS),
             ("queries", self.queries, MOST_QUERIES),

@@ -72,7 +72,7 @@ class ProcessTransport(Transport):
     def _taken(self, pipe: Connection, sender: PartyId) -> bytes:
         try:
             return pipe.recv_bytes(self._limit)
-        except EOFError:
+        except (EOFError, ConnectionError):
             raise PeerLost(f"{party_names([sender])} has ended", sender) from None
         except OSError:
             raise PeerMisbehaved(f"{party_names([sender])} sent more bytes than are due") from None

@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from protocols.foundation.errors import ProtocolError
 from protocols.foundation.identifiers import PartyId, SessionId
 from protocols.sums.secagg.params import ThreatModel
 from protocols.transport.base import Transport
@@ -94,9 +95,12 @@ def read_session(folder: Path) -> ScoreSession | None:
             raise ValueError(f"version {record.version}")
         if record_path(folder, SessionId(bytes.fromhex(record.session))) != found[0]:
             raise ValueError("of another session than its name says")
+        if not record.parties or any(party < 1 for party in record.parties):
+            raise ValueError("parties that are none")
         for batch in record.batches:
             batch.terms()
             batch.hidden_batch()
-    except ValueError as problem:
+            batch.hidden_tables()
+    except (ValueError, OverflowError, ProtocolError) as problem:
         raise UserError(f"{found[0]}: not a record of score queries ({problem})") from None
     return record

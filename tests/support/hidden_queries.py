@@ -120,7 +120,7 @@ def run_hidden(
 
 def _unbound(batch: HiddenBatch) -> ScoreTerms:
     """Terms as a batch is asked under, before they are bound to the shape."""
-    return replace(batch.terms, table=b"")
+    return replace(batch.terms, table=batch.table)
 
 
 def _ask(client: HiddenClient, session: ClientSession, batch: HiddenBatch, queries: Queries) -> Ranking:

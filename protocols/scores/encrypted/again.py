@@ -61,16 +61,19 @@ class _Unread(Encryptor):
         raise NotImplementedError("whoever runs a server again encrypts nothing")
 
     def adder(self, layout: EncryptedLayout) -> Adder:
-        return _AsSent(self._scheme, self._recorded)
+        return _AsSent(self._scheme, self._recorded, layout)
 
 
 class _AsSent(Adder):
-    def __init__(self, scheme: Scheme, recorded: Recorded) -> None:
-        self._scheme, self._recorded = scheme, recorded
+    def __init__(self, scheme: Scheme, recorded: Recorded, layout: EncryptedLayout) -> None:
+        self._scheme, self._recorded, self._layout = scheme, recorded, layout
 
     def add(self, ciphertexts: Sequence[bytes]) -> None:
         """Not added up."""
 
     def close(self, correction: GroupVector) -> list[bytes]:
         total = self._recorded.said(self._scheme.kinds.total)
-        return list(total.ciphertexts) if total is not None else []
+        if total is not None:
+            return list(total.ciphertexts)
+        # It did not get through, or the server was ended before: any will do, because it is in no record.
+        return [bytes(self._scheme.ciphertext_bytes)] * self._scheme.ciphertexts(self._layout)

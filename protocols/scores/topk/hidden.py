@@ -30,8 +30,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from protocols.foundation import wire
 from protocols.foundation.digests import digest
 from protocols.foundation.identifiers import PartyId
+from protocols.scores.messages import MAX_QUERY_BYTES
 from protocols.scores.ranking import Ranking
 from protocols.scores.terms import ScoreTerms
 from protocols.scores.topk.dealing import Seed
@@ -40,6 +42,7 @@ from protocols.scores.topk.keys import KeyLayout, largest_score
 from protocols.scores.topk.words import Words
 
 PURPOSE: Final = "hidden scores"
+_FRAME_ROOM: Final = 4096
 _BLOCK: Final = 1 << 12
 """So many rows of a mask are made at a time: a table may have more entries than memory should hold twice."""
 
@@ -50,18 +53,21 @@ class HiddenBatch:
 
     terms: ScoreTerms
     shape: HiddenShape
+    table: bytes = b""
+    """Digest of what all clients score with, before it was bound to the shape."""
 
     @classmethod
     def of(cls, terms: ScoreTerms, shape: HiddenShape) -> "HiddenBatch":
         """`ValueError` or `EncodingOverflow` for a batch that cannot be."""
+        _require_sendable(terms, shape)
         if len(shape.branches) != terms.queries:
             raise ValueError(f"branches of {len(shape.branches)} queries in a batch of {terms.queries}")
         if not terms.asker_is_client:
             raise ValueError("hidden queries are asked by a client: an asker outside has no share of the scores")
-        return cls(replace(terms, table=digest(b"hidden", terms.table, shape.encode())), shape)
+        return cls(replace(terms, table=digest(b"hidden", terms.table, shape.encode())), shape, terms.table)
 
     def attempt(self, terms: ScoreTerms) -> "HiddenBatch":
-        return HiddenBatch(terms, self.shape)
+        return HiddenBatch(terms, self.shape, self.table)
 
     @property
     def rows(self) -> int:
@@ -81,6 +87,19 @@ class HiddenBatch:
     def widest(self) -> ScoreTerms:
         """Terms of as many queries as there are branches, for the sizes of messages."""
         return replace(self.terms, queries=self.rows)
+
+
+def _require_sendable(terms: ScoreTerms, shape: HiddenShape) -> None:
+    """`ValueError`, before anybody works, for tables, queries or products that would be too large to be sent."""
+    branches, room = sum(shape.branches), wire.MAX_FRAME_BYTES - _FRAME_ROOM
+    if 8 * branches * shape.dimensions > MAX_QUERY_BYTES:
+        most = MAX_QUERY_BYTES // (8 * shape.dimensions)
+        raise ValueError(f"{branches} hidden queries of {shape.dimensions} dimensions: ask {most} at a time")
+    if 8 * terms.positions * max(branches, shape.dimensions) > room:
+        raise ValueError(
+            f"{terms.positions} positions with {shape.dimensions} dimensions and {branches} queries have messages of "
+            f"more than {wire.MAX_FRAME_BYTES >> 20} MiB"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ def table_bytes(batch: HiddenBatch) -> int:
 
 
 class HiddenClient:
-    """One client's side, for one table and one asker. `begin` comes first, once; its terms are those of round 0."""
+    """One client's side, for one table and one asker. `begin` comes first, once, in a round before those of batches."""
 
     def __init__(self, vectors: VectorClient, holders: HolderClient, batch: HiddenBatch) -> None:
         require_semi_honest(vectors.model, "topk")
@@ -173,7 +173,7 @@ class HiddenClient:
 def _lasting(batch: HiddenBatch) -> tuple[HiddenShape, ScoreTerms]:
     """What all batches of one table have in common: everything but their round, their queries and how many answers."""
     shape = replace(batch.shape, branches=(1,))
-    return shape, replace(batch.terms, round=RoundId(0), queries=1, top=1, table=b"")
+    return shape, replace(batch.terms, round=RoundId(0), queries=1, top=1, table=batch.table)
 
 
 class HiddenServer(TopKServer):
@@ -210,6 +210,7 @@ class HiddenServer(TopKServer):
         terms = batch.terms
         self._require_all(session, terms)
         asking.relay(session, terms)
+        self._require_all(session, terms)  # nothing is dealt to a scorer that does not know what it was asked
         asker = self._tables[terms.asker]
         with session.phase(terms.round, _PRODUCT):
             for party in terms.scorers:

@@ -25,6 +25,8 @@ Integers = npt.NDArray[np.int64]
 _FEWEST_BITS: Final = 6
 _MOST_BITS: Final = 24
 _MOST_DIMENSIONS: Final = 4096
+_MOST_BRANCHES: Final = 4096
+_LONGEST: Final = 2.0**30
 
 
 class Similarity(Enum):
@@ -57,10 +59,12 @@ class HiddenShape:
     def __post_init__(self) -> None:
         if not 1 <= self.dimensions <= _MOST_DIMENSIONS:
             raise ValueError(f"{self.dimensions} dimensions, not in 1..{_MOST_DIMENSIONS}")
-        if not all(0 < norm < math.inf for norm in (self.row_norm, self.query_norm)):
-            raise ValueError("norms of rows and queries are positive and finite")
+        if not all(0 < norm <= _LONGEST for norm in (self.row_norm, self.query_norm)):
+            raise ValueError(f"norms of rows and queries are positive, and {_LONGEST:.0f} at most")
         if not self.branches or any(count < 1 for count in self.branches):
             raise ValueError("every query has at least one branch")
+        if sum(self.branches) > _MOST_BRANCHES:
+            raise ValueError(f"more than {_MOST_BRANCHES} branches of queries")
 
     def largest_score(self, bits: int) -> int:
         """In units of the product of two numbers of so many fraction bits; rounding may lengthen rows and queries."""

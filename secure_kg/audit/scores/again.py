@@ -15,6 +15,7 @@ from protocols.foundation.identifiers import SETUP, PartyId, RoundId
 from protocols.holders.secret import SecretHolderServer
 from protocols.scores import batches
 from protocols.scores.interface import ScoreServer
+from protocols.scores.terms import ScoreTerms
 from protocols.scores.topk.hidden_batches import HiddenScoreServer
 from protocols.scores.topk.hidden_parties import HiddenServer, HiddenServerAgain
 from protocols.session.conversation import Conversation
@@ -30,6 +31,8 @@ from secure_kg.audit.scores.session import ScoredSession
 
 M = TypeVar("M", bound=wire.Message)
 _SMALL_BYTES: Final = 1024
+_SMALL_BATCH: Final = 1 << 24
+"""Bytes that are made room for in any case."""
 _SECONDS: Final = 3600.0
 """Nobody waits: the record says who came too late."""
 
@@ -49,8 +52,12 @@ class _Sent:
     def __init__(self, session: ScoredSession, record: Record) -> None:
         self._number, self._record = session.number, record
         self._small: dict[tuple[type[wire.Message] | None, int, int], bytes] = {}
+        self._rounds: set[int] = set()
+        self._bytes = 0
         try:
             for event in Transcript(session.recording.path):
+                self._rounds.add(int(event.round))
+                self._bytes += len(event.frame)
                 if event.direction == "sent" and len(event.frame) <= _SMALL_BYTES:
                     where = wire.kind_of(event.frame), int(event.round), int(event.peer)
                     self._small.setdefault(where, bytes(event.frame))
@@ -68,11 +75,24 @@ class _Sent:
     def said(self, kind: type[M]) -> M | None:
         return self._record.said(kind)
 
+    def any_of(self, first: int) -> bool:
+        """Whether there is a message of the batch of this round."""
+        return any(first + attempt in self._rounds for attempt in range(batches.ATTEMPTS))
 
-def why_not(session: ScoredSession) -> str:
-    """Why the program cannot be run over the record; empty if it can."""
+    def could_hold(self, terms: ScoreTerms) -> bool:
+        """Whether a batch of this size may have come to its vectors: a hostile record may have any size in its terms,
+        and the program would make room for it."""
+        return 4 * terms.cells <= max(self._bytes, _SMALL_BATCH)
+
+
+class _Beyond(Exception):
+    """The program can be followed no further: what comes next passes no recorded wire, or is larger than the record."""
+
+
+def run_no_further(session: ScoredSession) -> str:
+    """Why the program cannot be run over all of the record; empty if it can."""
     names = [one.name for one in session.backends if one.server_again is None]
-    return f"nothing: parts of what a server of {', '.join(names)} does pass no recorded wire" if names else ""
+    return f"up to the first batch of {', '.join(names)}, of which parts pass no recorded wire" if names else ""
 
 
 def run_again(session: ScoredSession) -> ScoresAgain | None:
@@ -92,6 +112,8 @@ def run_again(session: ScoredSession) -> ScoresAgain | None:
         _give_up(conversation, parties, problem)
     except (RecordEnded, NotExplained):
         ended = False
+    except _Beyond:
+        return ScoresAgain(SessionAgain(record.position, "", frozenset(wire_.passed), None), False)
     except ImportError:
         return None
     difference = _difference(record, wire_.wanted or "has come to its end")
@@ -109,14 +131,15 @@ def _serve(session: ScoredSession, conversation: Conversation, sent: _Sent) -> N
     serving = ServerSession(conversation, parties, Patience.fixed(_SECONDS), lambda who, step: None)
     if any(backend.needs_keys for backend in session.backends):
         keys = ServerKeys.agree(serving, VectorServer(len(parties), session.model, record.min_survivors))
-    servers: dict[str, ScoreServer] = {}
-    for backend in session.backends:
-        if backend.server_again is None:
-            raise ValueError(why_not(session))
-        servers[backend.name] = backend.server_again(keys, sent)
+    again = {one.name: one.server_again for one in session.backends}
+    servers = {name: make(keys, sent) for name, make in again.items() if make is not None}
     hidden = _hidden_servers(session, serving, keys, sent)
     for batch in record.batches:
-        server = servers[batch.backend]
+        if batch.backend not in servers and not sent.any_of(batch.round):
+            continue  # it never came
+        if batch.backend not in servers or not sent.could_hold(session.batches[batch.round].widest):
+            raise _Beyond
+        server: ScoreServer = servers[batch.backend]
         if batch.hidden is not None:
             server = HiddenScoreServer(hidden[batch.hidden.tables_round], batch.hidden.shape)
         try:
@@ -134,6 +157,8 @@ def _hidden_servers(
         tables = batch.hidden_tables()
         if tables is None or int(tables.terms.round) in made or keys is None:
             continue
+        if not sent.could_hold(tables.widest):
+            raise _Beyond
         server = HiddenServerAgain(SecretHolderServer(keys.vectors), tables, sent)
         server.begin(serving)
         made[int(tables.terms.round)] = server

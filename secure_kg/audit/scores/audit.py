@@ -17,7 +17,7 @@ from secure_kg.audit.checks.integrity import Integrity
 from secure_kg.audit.guard import Guard
 from secure_kg.audit.records.parts import AuditedBatches, AuditedScores, Verdict
 from secure_kg.audit.records.report import ScoreReport
-from secure_kg.audit.scores.again import ScoresAgain, run_again, why_not
+from secure_kg.audit.scores.again import ScoresAgain, run_again
 from secure_kg.audit.scores.checks import not_asked
 from secure_kg.audit.scores.declarations import ScoreLedger, may_learn
 from secure_kg.audit.scores.looking import Looking, ScoresAsProgrammed
@@ -105,7 +105,7 @@ def audit_scores(
     looking, attending = Looking(session, directory, again, guard), Attending(ScorePlan(session), known)
     run = AuditedRun(session.path, session.config, (session.recording,), None)
     integrity, stopped = Integrity(run, None), False
-    explained = again is not None and again.ended and not again.session.difference
+    explained = again is not None and not again.session.difference and (again.ended or _passes_no_wire(session))
     for observation in session.recording:
         integrity.observe(observation)
         flow.observe(observation)
@@ -137,9 +137,12 @@ def audit_scores(
 
 def _again(session: ScoredSession, guard: Guard) -> ScoresAgain | None:
     """What the server's program does with the record; None if it cannot be run here."""
-    if why_not(session):
-        return None
     return guard.ask(ScoresAsProgrammed.id, partial(run_again, session), None)
+
+
+def _passes_no_wire(session: ScoredSession) -> bool:
+    """Whether the program cannot be followed to the end of any such session."""
+    return any(one.server_again is None for one in session.backends)
 
 
 def _whole(session: ScoredSession, flow: Flow, stopped: bool, explained: bool) -> CheckResult:
@@ -153,9 +156,14 @@ def _whole(session: ScoredSession, flow: Flow, stopped: bool, explained: bool) -
     if said is not None and (seal is None or seal.link.hex() != said.last_link or seal.records != said.frames):
         differs.add(f"{session.recording.path.name} does not end as the record of the session says it did")
     if said is not None and not stopped:
-        for batch in session.record.batches:
-            if not any(batch.round + attempt in flow.by_round for attempt in range(ATTEMPTS)):
+        there = [
+            any(batch.round + attempt in flow.by_round for attempt in range(ATTEMPTS))
+            for batch in session.record.batches
+        ]
+        for batch, came in zip(session.record.batches, there, strict=True):
+            if not came:
                 missing.add(f"round {batch.round}, {batch.backend}: no message of this batch")
+        explained = explained and there == sorted(there, reverse=True)  # nobody comes back
     explained = explained and not differs
     if differs:
         found.append(

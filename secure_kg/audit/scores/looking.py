@@ -19,7 +19,7 @@ from secure_kg.audit.checks.secrets import Seeds
 from secure_kg.audit.checks.survivors import OneStory
 from secure_kg.audit.checks.uniformity import Uniformity, in_field
 from secure_kg.audit.guard import Guard
-from secure_kg.audit.scores.again import ScoresAgain, why_not
+from secure_kg.audit.scores.again import ScoresAgain, run_no_further
 from secure_kg.audit.scores.askings import Askings
 from secure_kg.audit.scores.declarations import ScoreLedger
 from secure_kg.audit.scores.extracting import Extracting
@@ -43,10 +43,12 @@ class ScoresAsProgrammed(AsProgrammed):
 
     def __init__(self, session: ScoredSession, again: ScoresAgain | None) -> None:
         super().__init__(session.config, len(session.record.parties), [again.session] if again is not None else [])
-        self._why_not = why_not(session) or "nothing: packages that a backend needs are not installed here"
+        self._no_further = run_no_further(session)
 
     def looked_at(self) -> str:
-        return super().looked_at() if self._again else self._why_not
+        if not self._again:
+            return "nothing: packages that a backend needs are not installed here"
+        return ", ".join(filter(None, (super().looked_at(), self._no_further)))
 
 
 class _Keys(Keys):

@@ -4,12 +4,13 @@ The server draws the seeds and sends them, so an auditor has them, too, and deal
 fresh for every batch and client: values that were opened under one seed in two batches give away their difference.
 """
 
+import math
 from typing import ClassVar
 
 from protocols.foundation.errors import PeerMisbehaved
 from protocols.foundation.identifiers import PartyId
 from protocols.scores.crypten.messages import AnswerShares, GroupAnswer, GroupFormed, JoinGroup
-from protocols.scores.topk.dealing import Dealer, Seed
+from protocols.scores.topk.dealing import Deal, Dealer, Seed
 from protocols.scores.topk.frames import most_dealt
 from protocols.scores.topk.hidden import dealt_product
 from protocols.scores.topk.messages import (
@@ -22,7 +23,7 @@ from protocols.scores.topk.messages import (
 )
 from protocols.transport.tap import frame_hash
 from secure_kg.audit.scores.checks import ScoreCheck
-from secure_kg.audit.scores.session import ScoredSession
+from secure_kg.audit.scores.session import AuditedBatch, ScoredSession
 from secure_kg.audit.view.findings import Evidence, Finding
 from secure_kg.audit.view.read import Observation
 from secure_kg.foundation.words import counted
@@ -153,11 +154,9 @@ class DealtRandomness(ScoreCheck):
         super().__init__(session)
         self._first: dict[bytes, tuple[int, int]] = {}
         self._seeds: dict[int, dict[PartyId, Seed]] = {}
-        self._of_tables: dict[PartyId, Seed] = {}
-        """Of the masks of tables, under which hidden queries are scored."""
+        self._of_tables: dict[tuple[int, PartyId], Seed] = {}
+        """By the round of their masking: of the masks of tables, under which hidden queries are scored."""
         self._deals: dict[tuple[int, int], list[int]] = {}
-        self._expected: tuple[tuple[int, int], PartyId, bytes] | None = None
-        """Round and step, and what was to be dealt in it to whom."""
         self._checked = 0
         self._reused, self._false = Evidence(), Evidence()
 
@@ -180,12 +179,15 @@ class DealtRandomness(ScoreCheck):
         if batch is None or batch.hidden is None:
             return  # the ledger names it
         self._checked += 1
-        asker = self._of_tables.get(batch.terms.asker)
-        scorer = self._of_tables.get(party)
+        asker = self._of_tables.get((batch.tables_round, batch.terms.asker))
+        scorer = self._of_tables.get((batch.tables_round, party))
         where = f"round {observation.round}: the product of masks for client {party}"
         if asker is None or scorer is None:
             self._false.add(f"{where} comes before their seeds")
-        elif dealt_product(scorer, asker, batch.hidden).tobytes() != message.product:
+        elif (
+            len(message.product) != 8 * batch.hidden.rows * batch.terms.positions
+            or dealt_product(scorer, asker, batch.hidden).tobytes() != message.product
+        ):
             self._false.add(f"{where} is not what the seeds give")
 
     def _take_seed(self, observation: Observation, message: DealtSeed) -> None:
@@ -201,31 +203,36 @@ class DealtRandomness(ScoreCheck):
         party = PartyId(observation.peer)
         seed = Seed(message.seed, self.session.number, batch.terms, party)
         if batch.masks_tables:
-            self._of_tables.setdefault(party, seed)
+            self._of_tables.setdefault((observation.round, party), seed)
         if self._seeds.setdefault(observation.round, {}).setdefault(party, seed).secret != message.seed:
             self._reused.add(f"round {where[0]}: client {where[1]} was dealt two seeds")
 
     def _compare(self, observation: Observation, message: SelectionRelay) -> None:
+        """Nothing is computed that is larger than what was sent: a record may ask for anything."""
         at = (observation.round, message.step)
-        if self._expected is None or self._expected[0] != at:
-            self._expected = self._deal_again(at)
-        if self._expected is None:
+        batch, deal = self.session.batches.get(at[0]), self._deals.get(at)
+        if batch is None or not deal:
             self._false.add(f"round {at[0]}, step {at[1]}: randomness that no client asked for")
             return
         self._checked += 1
-        _, receiver, dealt = self._expected
-        if message.dealt != (dealt if observation.peer == receiver else b""):
+        receiver = deal[1] if deal[0] == Deal.SHUFFLE and len(deal) > 1 else min(batch.terms.clients)
+        expected = b""
+        if observation.peer == receiver and message.dealt and math.prod(_sizes(deal)) <= len(message.dealt):
+            expected = self._deal_again(at, batch, deal)
+        elif observation.peer == receiver and deal[0] not in (Deal.NOTHING, Deal.ANSWER):
+            expected = b"anything else"
+        if message.dealt != expected:
             self._false.add(f"round {at[0]}, step {at[1]}: not what the seeds give, to client {observation.peer}")
 
-    def _deal_again(self, at: tuple[int, int]) -> tuple[tuple[int, int], PartyId, bytes] | None:
-        batch, seeds = self.session.batches.get(at[0]), self._seeds.get(at[0], {})
-        if batch is None or at not in self._deals or seeds.keys() != set(batch.terms.clients):
-            return None
+    def _deal_again(self, at: tuple[int, int], batch: AuditedBatch, deal: list[int]) -> bytes:
+        """What the seeds give; empty if there are none, or the deal is none."""
+        seeds = self._seeds.get(at[0], {})
+        if seeds.keys() != set(batch.terms.clients):
+            return b""
         try:
-            receiver, dealt = Dealer(seeds, most_dealt(batch.widest)).deal(at[1], self._deals[at])
+            return Dealer(seeds, most_dealt(batch.widest)).deal(at[1], deal)[1]
         except PeerMisbehaved:
-            return None
-        return at, receiver, dealt
+            return b""
 
     def findings(self) -> list[Finding]:
         found = []
@@ -271,3 +278,8 @@ class DealtRandomness(ScoreCheck):
 
     def looked_at(self) -> str:
         return f"{counted(len(self._first), 'seed')}, {counted(self._checked, 'share')} dealt again"
+
+
+def _sizes(deal: list[int]) -> list[int]:
+    """How many entries a deal has, in factors."""
+    return deal[2:] if deal[0] == Deal.SHUFFLE else deal[1:]

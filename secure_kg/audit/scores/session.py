@@ -33,6 +33,8 @@ class AuditedBatch:
     """Of queries that scorers do not see."""
     masks_tables: bool = False
     """Whether it is no batch, but the masking of tables before hidden ones."""
+    tables_round: int = 0
+    """Of a hidden batch: in which round its tables were masked."""
 
     @property
     def counts_holders(self) -> bool:
@@ -68,7 +70,9 @@ class ScoredSession:
             for attempt in range(ATTEMPTS):
                 hidden = batch.hidden_batch(attempt)
                 terms = batch.terms(attempt) if hidden is None else hidden.terms
-                found[batch.round + attempt] = AuditedBatch(terms, batch_kind(batch.backend), hidden)
+                tables_round = batch.hidden.tables_round if batch.hidden is not None else 0
+                kind = batch_kind(batch.backend)
+                found[batch.round + attempt] = AuditedBatch(terms, kind, hidden, tables_round=tables_round)
         return found
 
     @property

@@ -82,6 +82,9 @@ class ScoreTotals(ScoreCheck):
         self, observation: Observation, layout: ScoreLayout, contributors: list[int], vector: Vector
     ) -> None:
         given = self._clear.get(observation.round, {})
+        if len(vector) != layout.entries:  # nothing is computed that is larger than what was sent
+            self._judge(observation, set(given), set(contributors), same=False)
+            return
         total = layout.group.zeros(layout.entries)
         for one in given.values():
             if len(one) == layout.entries:

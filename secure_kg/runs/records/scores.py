@@ -91,6 +91,8 @@ class ScoreBatch(Record, kw_only=True, frozen=True):
         """What clients mask their tables for."""
         if self.hidden is None:
             return None
+        if self.hidden.tables_round < 1:
+            raise ValueError("tables of hidden queries that were masked during the set-up")
         return HiddenBatch.of(replace(self.terms(), round=RoundId(self.hidden.tables_round)), self.hidden.shape)
 
     def terms(self, attempt: int = 0) -> ScoreTerms:

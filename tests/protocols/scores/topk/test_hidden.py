@@ -232,3 +232,22 @@ def test_a_batch_needs_branches_for_every_query_and_an_asker_among_the_clients()
         HiddenBatch.of(terms_of(3, 5, queries=2), shape_of([1]))
     with pytest.raises(ValueError, match="asker outside"):
         HiddenBatch.of(terms_of(3, 5, asker=PartyId(9)), shape_of([1]))
+
+
+def test_a_batch_over_another_table_than_was_masked_is_refused() -> None:
+    shape = shape_of([1])
+    first, other = batch_of(3, 6, shape), batch_of(3, 6, shape, round=RoundId(2), table=b"another")
+    held = run_hidden(first, some_tables(first), [(other, within(np.random.default_rng(0), 1, shape))])
+    assert held.rankings == []
+    assert any("other terms" in str(problem) for problem in held.problems.values())
+
+
+@pytest.mark.parametrize(
+    ("positions", "dimensions", "queries", "problem"),
+    [(50, 4096, 64, "ask 32 at a time"), (1 << 20, 4096, 1, "MiB"), (1 << 20, 4, 1000, "MiB")],
+)
+def test_what_is_too_large_to_be_sent_is_refused_beforehand(
+    positions: int, dimensions: int, queries: int, problem: str
+) -> None:
+    with pytest.raises(ValueError, match=problem):
+        batch_of(3, positions, shape_of([1] * queries, dimensions=dimensions))

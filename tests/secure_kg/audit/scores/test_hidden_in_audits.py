@@ -106,7 +106,17 @@ def test_one_seed_for_all_tables_is_named(tmp_path: Path, monkeypatch: pytest.Mo
     assert "dealt-seed-reused" in high(audited(tmp_path))
 
 
-@pytest.mark.parametrize(("field", "value"), [("similarity", "l1"), ("dimensions", 0), ("branches", [])])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("similarity", "l1"),
+        ("dimensions", 0),
+        ("branches", []),
+        ("branches", [1 << 64]),
+        ("row_norm", 1e308),
+        ("tables_round", 0),
+    ],
+)
 def test_a_record_of_impossible_queries_is_refused_in_one_line(tmp_path: Path, field: str, value: object) -> None:
     in_threads(measured(tmp_path))
     (path,) = tmp_path.glob(RECORDS)
