@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import tracemalloc
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -14,15 +15,19 @@ from benchmarks.cheating.meddling import Cheat
 from benchmarks.cheating.score_stage import ACTIVE, SEMI_HONEST, VICTIM, Asked, ScoreStage, terms_of
 from launch.audit import main
 from protocols.foundation import wire
-from protocols.foundation.errors import PeerLost
+from protocols.foundation.errors import PeerLost, SumAbandoned
 from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import PURPOSE as HOLDERS
+from protocols.holders.secret import SecretHolderServer
 from protocols.registry import SCORES
 from protocols.scores.covering import Covering
 from protocols.scores.encrypted.messages import EncryptedTotal
 from protocols.scores.messages import AskScores, BatchServed, ScoresAsked, ScoresTotal
 from protocols.scores.plain import ClearScores
+from protocols.scores.terms import ScoreTerms
 from protocols.scores.topk.messages import DealtSeed, SelectionRelay
+from protocols.scores.topk.server import TopKServer
+from protocols.session.server_session import ServerSession
 from protocols.sums.totals import SumTotal
 from protocols.transport.tap import Tap, read_transcript
 from secure_kg.audit.records.report import ScoreReport
@@ -230,6 +235,74 @@ def test_a_server_whose_clients_are_all_gone_is_not_accused_of_what_is_missing(t
     told = audited(stage)
     assert high(told) == set()
     assert "batches-missing" in {finding.id for finding in told.findings if finding.severity == "medium"}
+
+
+class LosesTheTotal(Cheat):
+    """The asker is lost as its total is sent."""
+
+    def send(self, to: PartyId, message: wire.Message) -> Iterable[wire.Message]:
+        if isinstance(message, EncryptedTotal | ScoresTotal):
+            raise PeerLost(f"client {to} is gone", to)
+        return (message,)
+
+
+@pytest.mark.parametrize("backend", ["masked", "bfv", "paillier"])
+def test_a_total_that_did_not_get_through_accuses_nobody(tmp_path: Path, backend: str) -> None:
+    stage = staged(tmp_path, backend)
+    stage.perform(LosesTheTotal())
+    assert high(audited(stage)) == set()
+
+
+class AbandonsAtWill(TopKServer):
+    """Has every batch asked again, though everybody was there."""
+
+    def _select(self, session: ServerSession, terms: ScoreTerms, widest: ScoreTerms) -> None:
+        if terms.round in {terms_of(0).round, terms_of(1).round}:
+            raise SumAbandoned("1 dropped out")
+        super()._select(session, terms, widest)
+
+
+def test_a_batch_that_never_came_does_not_keep_the_program_from_the_others(tmp_path: Path) -> None:
+    """Of `crypten` parts pass no recorded wire; a server may claim such a batch in its own record."""
+    stage = staged(tmp_path, "topk")
+    stage.perform(Cheat(), lambda keys: AbandonsAtWill(SecretHolderServer(keys.vectors)))
+    assert high(audited(stage)) == {"not-as-programmed"}
+    (path,) = stage.run.glob(RECORDS)
+    record = read_json(path)
+    record["batches"].insert(0, record["batches"][0] | {"backend": "crypten", "round": 30})
+    write_json(path, record)
+    assert "not-as-programmed" in high(audited(stage))
+
+
+@pytest.mark.parametrize("backend", ["plain", "topk"])
+def test_sizes_in_a_record_are_not_made_room_for(tmp_path: Path, backend: str) -> None:
+    stage = staged(tmp_path, backend)
+    stage.perform(Cheat())
+    (path,) = stage.run.glob(RECORDS)
+    record = read_json(path)
+    for batch in record["batches"]:
+        batch["positions"], batch["queries"] = 1 << 20, 1000
+    write_json(path, record)
+    tracemalloc.start()
+    told = audited(stage)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert told.exit_code == 3
+    assert peak < 1 << 28
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("bound", 0), ("bound", 1e308), ("asker", 1 << 64), ("clients", []), ("parties", [])]
+)
+def test_a_record_of_an_impossible_session_gets_one_line(tmp_path: Path, field: str, value: object) -> None:
+    stage = staged(tmp_path, "masked")
+    stage.perform(Cheat())
+    (path,) = stage.run.glob(RECORDS)
+    record = read_json(path)
+    (record if field == "parties" else record["batches"][0])[field] = value
+    write_json(path, record)
+    with pytest.raises(UserError, match="not a record of score queries"):
+        open_session(stage.run)
 
 
 def test_a_transcript_that_was_cut_or_written_anew_is_named(tmp_path: Path) -> None:
