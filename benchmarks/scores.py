@@ -116,6 +116,14 @@ def _parser() -> argparse.ArgumentParser:
         help="open means of more queries per batch than the clients' budgets, by which half of --dimensions are opened",
     )
     parser.add_argument(
+        "--hide-query",
+        nargs="?",
+        const="inner",
+        metavar="SCORE",
+        help="measure topk-hidden, too: topk by which scorers do not see the queries; rows of --dimensions are scored "
+        "by inner products [inner] or squared distances (squared)",
+    )
+    parser.add_argument(
         "--record", type=Path, metavar="DIR", help="record what the server sees, for python -m launch.audit DIR"
     )
     parser.add_argument("--json", metavar="FILE", help="write the figures to FILE; - for standard output")
@@ -130,10 +138,11 @@ def _run(options: argparse.Namespace) -> int:
         require_writable(Path(options.json))
     quiet = options.json == "-" or not leads
     chosen = choosing.choose(options, lambda line: None if quiet else say(line))
-    bundles = choosing.bundles(choosing.with_peers(chosen, options), options.paillier_bits)
+    bundles = choosing.bundles(choosing.with_variants(chosen, options), options.paillier_bits)
     measured = Measured(
-        work, bundles, options.repeat, Teller(quiet), options.allow_extraction, options.record
+        work, bundles, options.repeat, Teller(quiet), options.allow_extraction, options.record, options.hide_query
     )
+    measured.hidden  # noqa: B018  refuses what cannot be hidden
     for bundle in measured.bundles.values():
         _refuse_what_does_not_fit(work, bundle)
         _refuse_extraction(work, bundle, options.allow_extraction)
@@ -235,6 +244,7 @@ def _carried(measured: Measured, options: argparse.Namespace) -> Carried | None:
                 new_session(),
                 measured.allow_extraction,
                 measured.record,
+                measured.similarity,
             )
             carried[PROCESSES] = in_processes(job)
     except (ProtocolError, CarrierFailed) as problem:

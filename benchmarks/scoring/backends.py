@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
+from benchmarks.scoring.hidden import NAME as HIDDEN
+from benchmarks.scoring.hidden import bundle as hidden_bundle
 from protocols.bundles import ScoreBackend
 from protocols.registry import SCORES, encrypted_scores
 from protocols.scores.crypten.crypten_import import INSTALL as CRYPTEN_INSTALL
@@ -53,15 +55,17 @@ def choose(options: argparse.Namespace, say: Callable[[str], None]) -> list[str]
     return chosen
 
 
-def with_peers(names: Sequence[str], options: argparse.Namespace) -> list[str]:
-    """With `PAILLIER_2048`, if that is to be measured beside `paillier`."""
+def with_variants(names: Sequence[str], options: argparse.Namespace) -> list[str]:
+    """With `PAILLIER_2048`, if that is to be measured beside `paillier`, and with hidden queries if asked for."""
     wanted = options.peers and PAILLIER in names and options.paillier_bits != 2048
-    return [*names, PAILLIER_2048] if wanted else list(names)
+    hides = options.hide_query is not None
+    return [*names, *([PAILLIER_2048] if wanted else []), *([HIDDEN] if hides else [])]
 
 
 def bundles(names: Sequence[str], paillier_bits: int) -> dict[str, ScoreBackend]:
     """By the names under which they are reported."""
-    made = {name: _paillier(name, 2048) if name == PAILLIER_2048 else SCORES[name] for name in names}
+    others = {PAILLIER_2048: lambda: _paillier(PAILLIER_2048, 2048), HIDDEN: hidden_bundle}
+    made = {name: others[name]() if name in others else SCORES[name] for name in names}
     if PAILLIER in made and paillier_bits != DEFAULT_BITS:
         made[PAILLIER] = _paillier(PAILLIER, paillier_bits)
     return made

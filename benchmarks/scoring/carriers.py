@@ -73,12 +73,18 @@ class ProcessJob:
     session: SessionId
     allow_extraction: bool = False
     record: Path | None = None
+    similarity: str | None = None
 
     @property
     def measured(self) -> Measured:
         chosen = bundles(self.names, self.paillier_bits)
         return Measured(
-            self.work, chosen, self.repeat, allow_extraction=self.allow_extraction, record=self.record
+            self.work,
+            chosen,
+            self.repeat,
+            allow_extraction=self.allow_extraction,
+            record=self.record,
+            similarity=self.similarity,
         )
 
 

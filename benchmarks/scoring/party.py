@@ -9,11 +9,14 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from benchmarks.scoring import hidden
+from benchmarks.scoring.hidden import HiddenWork
 from benchmarks.scoring.workload import Truth, Workload
 from protocols.bundles import ScoreBackend
 from protocols.foundation.deadline import Deadline
@@ -25,6 +28,7 @@ from protocols.scores.crypten.client import CryptenScoreClient
 from protocols.scores.crypten.server import CryptenScoreServer
 from protocols.scores.interface import ScoreClient
 from protocols.scores.terms import ScoreTerms
+from protocols.scores.topk.hidden_batches import as_bytes
 from protocols.session.client_session import ClientSession
 from protocols.session.conversation import Conversation
 from protocols.session.patience import Patience
@@ -84,7 +88,7 @@ class Batch:
 def schedule(backends: Collection[str], repeat: int) -> list[Batch]:
     """All batches in order, the same for all parties."""
     in_turn = [(repetition, backend) for repetition in range(repeat + 1) for backend in backends]
-    return [Batch(backend, repetition, number) for number, (repetition, backend) in enumerate(in_turn)]
+    return [Batch(backend, repetition, number) for number, (repetition, backend) in enumerate(in_turn, start=1)]
 
 
 class Meter:
@@ -132,10 +136,24 @@ class Measured:
     """Whether scorers open means without a limit; else each keeps a budget, as in a job."""
     record: Path | None = None
     """Where the server records what it sees."""
+    similarity: str | None = None
+    """How hidden queries are scored, if there are any."""
 
     @property
     def batches(self) -> list[Batch]:
+        """Number 0 belongs to the tables of hidden queries."""
         return schedule(self.bundles, self.repeat)
+
+    @cached_property
+    def hidden(self) -> HiddenWork | None:
+        if hidden.NAME not in self.bundles or self.similarity is None:
+            return None
+        return HiddenWork.named(self.work, self.similarity)
+
+    def terms(self, batch: Batch) -> ScoreTerms:
+        if batch.backend == hidden.NAME and self.hidden is not None:
+            return self.hidden.terms(batch.number)
+        return self.work.terms(self.bundles[batch.backend], batch.number)
 
     @property
     def needs_keys(self) -> bool:
@@ -166,10 +184,12 @@ class _Client:
                 name: bundle.client(keys, budget if bundle.has_budget else None)
                 for name, bundle in measured.bundles.items()
             }
+            if measured.hidden is not None and keys is not None:
+                clients[hidden.NAME] = measured.hidden.client(self._session(), keys)
             return [self._cost(clients[batch.backend], batch) for batch in measured.batches]
 
     def _cost(self, client: ScoreClient, batch: Batch) -> BatchCost:
-        terms = self._work.terms(self._measured.bundles[batch.backend], batch.number)
+        terms = self._measured.terms(batch)
         if self._conversation.transport.party == terms.asker:
             self._measured.tell(f"{batch.backend}: batch {batch.repetition} of {self._measured.repeat}")
             return self._ask(client, terms, batch)
@@ -177,14 +197,24 @@ class _Client:
 
     def _ask(self, client: ScoreClient, terms: ScoreTerms, batch: Batch) -> BatchCost:
         if batch.backend not in self._truths:
-            self._truths[batch.backend] = Truth.of(self._work, terms)
+            self._truths[batch.backend] = self._truth(batch, terms)
         truth, own = self._truths[batch.backend], self._work.scores[terms.asker]
-        queries = secrets.token_bytes(32)  # scores do not depend on them, but no two batches are the same
+        queries = self._queries(batch)
         self._meet()
         meter = Meter(self._conversation.transport.traffic)
         answer = batches.ask(client, self._session(), terms, queries, own)
         cost = _with_group(client, meter.cost(batch, terms.asker, self._meet))
         return msgspec.structs.replace(cost, same_ranking=truth.same_ranking(answer), max_abs_error=truth.error(answer))
+
+    def _truth(self, batch: Batch, terms: ScoreTerms) -> Truth:
+        if batch.backend == hidden.NAME and self._measured.hidden is not None:
+            return self._measured.hidden.truth(batch.number)
+        return Truth.of(self._work, terms)
+
+    def _queries(self, batch: Batch) -> bytes:
+        if batch.backend == hidden.NAME and self._measured.hidden is not None:
+            return as_bytes(self._measured.hidden.queries)
+        return secrets.token_bytes(32)  # scores do not depend on them, but no two batches are the same
 
     def _score(self, client: ScoreClient, terms: ScoreTerms, batch: Batch) -> BatchCost:
         me = self._conversation.transport.party
@@ -218,9 +248,12 @@ def _recorded_as(measured: Measured, session: SessionId) -> ScoreSession:
     """Under the names by which backends are registered, also if they are measured under another one."""
     registered = {one.disclosure.title: name for name, one in SCORES.items()}
     batches_ = [
-        ScoreBatch.of(registered[bundle.disclosure.title], measured.work.terms(bundle, batch.number))
+        ScoreBatch.of(
+            registered[measured.bundles[batch.backend].disclosure.title],
+            measured.terms(batch),
+            measured.hidden.record if measured.hidden is not None and batch.backend == hidden.NAME else None,
+        )
         for batch in measured.batches
-        for bundle in [measured.bundles[batch.backend]]
     ]
     return of_session(session, measured.work.parties, MODEL, batches_, allow_extraction=measured.allow_extraction)
 
@@ -230,9 +263,11 @@ def _served(measured: Measured, conversation: Conversation, meet: Meet) -> list[
     session = ServerSession(conversation, set(work.parties), Patience.fixed(_SECONDS), _nobody)
     keys = ServerKeys.agree(session, VectorServer(work.clients, MODEL)) if measured.needs_keys else None
     servers = {name: bundle.server(keys) for name, bundle in measured.bundles.items()}
+    if measured.hidden is not None and keys is not None:
+        servers[hidden.NAME] = measured.hidden.server(session, keys)
     costs = []
     for batch in measured.batches:
-        terms = work.terms(measured.bundles[batch.backend], batch.number)
+        terms = measured.terms(batch)
         server = servers[batch.backend]
         meet()
         meter, before = Meter(conversation.transport.traffic), server.spent.cpu_seconds

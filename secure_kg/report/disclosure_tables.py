@@ -12,6 +12,8 @@ from typing import Final
 from protocols.foundation.disclosure import NOTHING, SLOTS, Disclosure, Subject, learned
 from protocols.holders.disclosure import SECRET_COUNT
 from protocols.registry import AGGREGATIONS, ALIGNMENTS, SCORES
+from protocols.scores.disclosure import UNLIMITED_MEANS
+from protocols.scores.topk.disclosure import HIDDEN_QUERIES
 from protocols.session.disclosure import GROUP_KEY
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
@@ -62,6 +64,12 @@ def protocols_assume() -> str:
     return _table(head, body)
 
 
+_SCORE_NAMES: Final = {
+    HIDDEN_QUERIES.title: "`topk` with hidden queries",
+    UNLIMITED_MEANS.title: "`--allow-extraction` adds, where means open",
+}
+
+
 def scores_reveal() -> str:
     """For docs/scores.md: by score backend, the asker's column beside the others."""
     body: list[list[str]] = []
@@ -72,7 +80,8 @@ def scores_reveal() -> str:
             if (told := disclosure.learned.get(subject)) is not None
         ]
         words = [[cell.format_map(_IN_GENERAL) for cell in row] for row in rows]
-        body += [["" if number else f"`{disclosure.place}`", *row] for number, row in enumerate(words)]
+        name = _SCORE_NAMES.get(disclosure.title, f"`{disclosure.place.rpartition('/')[2]}`")
+        body += [["" if number else name, *row] for number, row in enumerate(words)]
     return _table(("backend", "about", "the server learns", "another client learns", "the asker learns"), body)
 
 
@@ -134,9 +143,11 @@ def _protocols() -> Iterator[Disclosure]:
 
 
 def _scores() -> Iterator[Disclosure]:
-    """Each once: score backends, and what opening means without a limit adds."""
-    both = [one for bundle in SCORES.values() for one in (bundle.disclosure, bundle.unlimited) if one]
-    yield from {one.place: one for one in both}.values()
+    """Each once: score backends, hidden queries, and what opening means without a limit adds."""
+    every = list(SCORES.values())
+    unlimited = [bundle.unlimited for bundle in every if bundle.unlimited is not None]
+    all_of_them = (*(bundle.disclosure for bundle in every), HIDDEN_QUERIES, *unlimited)
+    yield from {one.place: one for one in all_of_them}.values()
 
 
 def _subjects(

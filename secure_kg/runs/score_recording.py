@@ -96,6 +96,7 @@ def read_session(folder: Path) -> ScoreSession | None:
             raise ValueError("of another session than its name says")
         for batch in record.batches:
             batch.terms()
+            batch.hidden_batch()
     except ValueError as problem:
         raise UserError(f"{found[0]}: not a record of score queries ({problem})") from None
     return record

@@ -37,8 +37,8 @@ def measured(capsys: pytest.CaptureFixture[str], options: Sequence[str]) -> dict
 
 def test_every_backend_of_threads_gives_figures(capsys: pytest.CaptureFixture[str]) -> None:
     names = ["plain", "masked", "bfv", "topk"]
-    report = measured(capsys, ["--queries", "2", "--backends", *names])
-    assert list(report["backends"]) == names
+    report = measured(capsys, ["--queries", "2", "--backends", *names, "--hide-query", "--dimensions", "8"])
+    assert list(report["backends"]) == [*names, "topk-hidden"]
     for name, one in report["backends"].items():
         assert one.keys() >= FIELDS, name
         assert one["same_ranking"] is True
@@ -75,6 +75,7 @@ def test_the_table_and_the_file(capsys: pytest.CaptureFixture[str], tmp_path: Pa
         (["--repeat", "0"], "--repeat"),
         (["--json", "/proc/nowhere/x.json"], "cannot be written"),
         (["--bakends"], "see --help"),
+        (["--hide-query", "l1"], "--hide-query: a hidden query cannot be scored by 'l1': there are inner, squared"),
     ],
 )
 def test_a_mistake_gets_one_line(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

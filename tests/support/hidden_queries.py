@@ -10,11 +10,15 @@ import numpy.typing as npt
 from protocols.foundation.errors import Aborted, SumAbandoned
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId
 from protocols.holders.secret import SecretHolderClient, SecretHolderServer
+from protocols.scores import batches
+from protocols.scores.interface import no_scores
 from protocols.scores.ranking import Ranking
-from protocols.scores.topk import hidden_batches
+from protocols.scores.terms import ScoreTerms
 from protocols.scores.topk.hidden import HiddenBatch, HiddenTable
+from protocols.scores.topk.hidden_batches import HiddenScoreClient, HiddenScoreServer, as_bytes
 from protocols.scores.topk.hidden_parties import HiddenClient, HiddenServer
 from protocols.scores.topk.hidden_shape import HiddenShape, Similarity
+from protocols.session.client_session import ClientSession
 from protocols.session.conversation import MAX_REASON, Conversation, Failed
 from protocols.session.patience import Patience
 from protocols.session.server_session import ServerSession
@@ -71,9 +75,9 @@ def run_hidden(
     again: bool = False,
 ) -> Hidden:
     """One session. Whoever cannot go on says so, and the server ends it all. `again`: a batch has several attempts."""
-    asking = hidden_batches.ask if again else HiddenClient.ask
-    scoring = hidden_batches.score if again else HiddenClient.score
-    serving = hidden_batches.serve if again else HiddenServer.serve_hidden
+    asking = _ask if again else HiddenClient.ask
+    scoring = _score if again else HiddenClient.score
+    serving = _serve if again else HiddenServer.serve_hidden
     kind, parties, result, wraps = TRUSTING["semi-honest"], first.terms.clients, Hidden(), wrap or {}
 
     def client_part(straight: Conversation) -> None:
@@ -112,3 +116,22 @@ def run_hidden(
 
     converse({SERVER: server_part, **dict.fromkeys(parties, client_part)})
     return result
+
+
+def _unbound(batch: HiddenBatch) -> ScoreTerms:
+    """Terms as a batch is asked under, before they are bound to the shape."""
+    return replace(batch.terms, table=b"")
+
+
+def _ask(client: HiddenClient, session: ClientSession, batch: HiddenBatch, queries: Queries) -> Ranking:
+    terms, ours = _unbound(batch), HiddenScoreClient(client, batch.shape)
+    return batches.ask(ours, session, terms, as_bytes(queries), no_scores(terms)).ranking
+
+
+def _score(client: HiddenClient, session: ClientSession, batch: HiddenBatch) -> None:
+    terms, ours = _unbound(batch), HiddenScoreClient(client, batch.shape)
+    batches.score(ours, session, terms, lambda queries: no_scores(terms))
+
+
+def _serve(server: HiddenServer, session: ServerSession, batch: HiddenBatch) -> None:
+    batches.serve(HiddenScoreServer(server, batch.shape), session, _unbound(batch))

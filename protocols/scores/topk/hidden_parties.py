@@ -11,6 +11,7 @@ from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.holders.interface import HolderClient, HolderServer
 from protocols.primitives.aead import OVERHEAD_BYTES
 from protocols.scores import asking, counting
+from protocols.scores.interface import Recorded
 from protocols.scores.messages import PURPOSE as SCORES
 from protocols.scores.ranking import Ranking
 from protocols.scores.standing import require_apart, require_semi_honest
@@ -23,7 +24,7 @@ from protocols.scores.topk.frames import relay_bytes
 from protocols.scores.topk.hidden import PURPOSE, HiddenBatch, HiddenTable, PaddedTable
 from protocols.scores.topk.hidden_shape import HiddenShape
 from protocols.scores.topk.messages import DealtProduct, DealtSeed, MaskedTable
-from protocols.scores.topk.server import TopKServer
+from protocols.scores.topk.server import TopKServer, drawn_again
 from protocols.scores.topk.shares import SharedArithmetic
 from protocols.scores.topk.words import Words
 from protocols.session.client_session import ClientSession
@@ -216,6 +217,17 @@ class HiddenServer(TopKServer):
                     product = hidden.dealt_product(self._tables[party], asker, batch)
                 session.broadcast([party], DealtProduct(SCORES, product.tobytes()), terms.round, _PRODUCT)
         self._select(session, terms, batch.widest)
+
+
+class HiddenServerAgain(HiddenServer):
+    """The same program over a record, as `TopKServerAgain`."""
+
+    def __init__(self, holders: HolderServer, batch: HiddenBatch, recorded: Recorded) -> None:
+        super().__init__(holders, batch)
+        self._recorded = recorded
+
+    def _draw(self, terms: ScoreTerms, party: PartyId) -> bytes:
+        return drawn_again(self._recorded, terms, party) or super()._draw(terms, party)
 
 
 def largest_branches(arithmetic: SharedArithmetic, means: Words, branches: tuple[int, ...]) -> Words:

@@ -120,5 +120,10 @@ class TopKServerAgain(TopKServer):
         self._recorded = recorded
 
     def _draw(self, terms: ScoreTerms, party: PartyId) -> bytes:
-        dealt = self._recorded.sent(DealtSeed, terms.round, party)
-        return dealt.seed if dealt is not None else super()._draw(terms, party)
+        return drawn_again(self._recorded, terms, party) or super()._draw(terms, party)
+
+
+def drawn_again(recorded: Recorded, terms: ScoreTerms, party: PartyId) -> bytes:
+    """The seed that a server has dealt; empty if none got through."""
+    dealt = recorded.sent(DealtSeed, terms.round, party)
+    return dealt.seed if dealt is not None else b""

@@ -17,8 +17,6 @@ from secure_kg.runs.recording import session_name
 
 _GREETING = 1
 """`Hello` one way and `Welcome` the other."""
-
-
 _MOST_WITHOUT_MARK = 1
 """Requests that a client was at work on when it was killed: it makes a mark before it takes the next one."""
 
@@ -89,7 +87,7 @@ class AgainstReceipts:
         self.unread: set[int] = set()
         """Of the last session: clients that have sent more than the record has."""
         self.untold: set[int] = set()
-        """Of the last session: clients that have received more than the record has."""
+        """The same of clients that have received more."""
 
     def observe(self, observation: Observation) -> None:
         self._session.observe(observation)

@@ -38,10 +38,13 @@ class RecordedWire(Transport):
         record: Record,
         watch: Callable[[int], None],
         looks_in_vain: Mapping[int, int] | None = None,
+        *,
+        whole: bool = False,
     ) -> None:
-        """`looks_in_vain`: by number of an event: how often the server has looked for it before it had come."""
+        """`looks_in_vain`: by number of an event: how often the server has looked for it before it had come.
+        `whole`: by its own word the server came to its end, so that what the record lacks could not be sent."""
         super().__init__(SERVER, clients)
-        self._events, self._watch = record, watch
+        self._events, self._watch, self._whole = record, watch, whole
         self._too_early = dict(looks_in_vain or {})
         self.looked_for: list[int] = []
         """Numbers of events that were there when the program looked, without waiting for them, since it last sent."""
@@ -76,6 +79,9 @@ class RecordedWire(Transport):
 
     def _post(self, to: PartyId, frame: wire.Frame) -> None:
         event = self._next()
+        if event is None and self._whole:
+            self._not_next(f"sends {kind_name(frame)} to {party_names([to])}")
+            raise PeerLost(f"{party_names([to])} could not be reached", to)
         if event is None:
             raise RecordEnded
         if event.direction == "sent" and event.peer == to and same_message(event.frame, frame):

@@ -12,8 +12,11 @@ from typing import Final, TypeVar
 from protocols.foundation import wire
 from protocols.foundation.errors import DecodeError, PeerMisbehaved, ProtocolError, SumAbandoned, UnexpectedMessage
 from protocols.foundation.identifiers import SETUP, PartyId, RoundId
+from protocols.holders.secret import SecretHolderServer
 from protocols.scores import batches
 from protocols.scores.interface import ScoreServer
+from protocols.scores.topk.hidden_batches import HiddenScoreServer
+from protocols.scores.topk.hidden_parties import HiddenServer, HiddenServerAgain
 from protocols.session.conversation import Conversation
 from protocols.session.patience import Patience
 from protocols.session.server_session import ServerSession
@@ -76,7 +79,7 @@ def run_again(session: ScoredSession) -> ScoresAgain | None:
     """None if what a backend needs is not installed here."""
     record = Record(session.recording.path)
     parties = [PartyId(number) for number in session.record.parties]
-    wire_ = RecordedWire(parties, record, lambda position: None)
+    wire_ = RecordedWire(parties, record, lambda position: None, whole=session.record.transcript is not None)
     conversation = Conversation(wire_, session.number)
     refused: int | None = None
     ended = True
@@ -111,11 +114,30 @@ def _serve(session: ScoredSession, conversation: Conversation, sent: _Sent) -> N
         if backend.server_again is None:
             raise ValueError(why_not(session))
         servers[backend.name] = backend.server_again(keys, sent)
+    hidden = _hidden_servers(session, serving, keys, sent)
     for batch in record.batches:
+        server = servers[batch.backend]
+        if batch.hidden is not None:
+            server = HiddenScoreServer(hidden[batch.hidden.tables_round], batch.hidden.shape)
         try:
-            batches.serve(servers[batch.backend], serving, batch.terms())
+            batches.serve(server, serving, batch.terms())
         except SumAbandoned:
             continue
+
+
+def _hidden_servers(
+    session: ScoredSession, serving: ServerSession, keys: ServerKeys | None, sent: _Sent
+) -> dict[int, HiddenServer]:
+    """By the round in which tables are masked, which is done before the first batch."""
+    made: dict[int, HiddenServer] = {}
+    for batch in session.record.batches:
+        tables = batch.hidden_tables()
+        if tables is None or int(tables.terms.round) in made or keys is None:
+            continue
+        server = HiddenServerAgain(SecretHolderServer(keys.vectors), tables, sent)
+        server.begin(serving)
+        made[int(tables.terms.round)] = server
+    return made
 
 
 def _give_up(conversation: Conversation, parties: list[PartyId], problem: ProtocolError) -> None:

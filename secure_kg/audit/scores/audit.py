@@ -104,7 +104,8 @@ def audit_scores(
     known = again.session if again is not None else None
     looking, attending = Looking(session, directory, again, guard), Attending(ScorePlan(session), known)
     run = AuditedRun(session.path, session.config, (session.recording,), None)
-    integrity, stopped = Integrity(run, None), again is not None and again.ended
+    integrity, stopped = Integrity(run, None), False
+    explained = again is not None and again.ended and not again.session.difference
     for observation in session.recording:
         integrity.observe(observation)
         flow.observe(observation)
@@ -118,7 +119,7 @@ def audit_scores(
     looking.end()
     integrity.end_session(session.recording, True, known)
     integrity.end_run()
-    results = [integrity.result(), _whole(session, flow, stopped), *looking.results()]
+    results = [integrity.result(), _whole(session, flow, stopped, explained), *looking.results()]
     found = [*guard.ask("ledger", looking.ledger.findings, list[Finding]()), *guard.findings()]
     findings = [*found, *(finding for result in results for finding in result.findings)]
     attacks = guard.ask("attacks", looking.extracting.results, list[AttackResult]())
@@ -141,10 +142,11 @@ def _again(session: ScoredSession, guard: Guard) -> ScoresAgain | None:
     return guard.ask(ScoresAsProgrammed.id, partial(run_again, session), None)
 
 
-def _whole(session: ScoredSession, flow: Flow, stopped: bool) -> CheckResult:
+def _whole(session: ScoredSession, flow: Flow, stopped: bool, explained: bool) -> CheckResult:
     """Whether the transcript is the one that the session's own record speaks of, and holds its batches.
 
-    `stopped`: whether a party has ended the session before its end, so that batches never came.
+    `stopped`: whether a party has ended the session before its end, so that batches never came. `explained`: whether
+    the server's program leaves such a record if nobody is left.
     """
     said, seal, found = session.record.transcript, session.recording.seal, list[Finding]()
     differs, missing = Evidence(), Evidence()
@@ -154,6 +156,7 @@ def _whole(session: ScoredSession, flow: Flow, stopped: bool) -> CheckResult:
         for batch in session.record.batches:
             if not any(batch.round + attempt in flow.by_round for attempt in range(ATTEMPTS)):
                 missing.add(f"round {batch.round}, {batch.backend}: no message of this batch")
+    explained = explained and not differs
     if differs:
         found.append(
             Finding(
@@ -169,10 +172,15 @@ def _whole(session: ScoredSession, flow: Flow, stopped: bool) -> CheckResult:
         found.append(
             Finding(
                 "batches-missing",
-                "high",
+                "medium" if explained else "high",
                 "The transcript lacks batches that the session had",
                 missing.told(),
-                "The session came to its end by its own record. What the server saw in these batches is not known.",
+                "The session came to its end by its own record. "
+                + (
+                    "If everybody had dropped out by then, there was nothing to record. If not, the record was cut."
+                    if explained
+                    else "What the server saw in these batches is not known."
+                ),
             )
         )
     if said is None:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from protocols.bundles import ScoreBackend
 from protocols.foundation.disclosure import NOTHING, Disclosure, Field, Fields
 from protocols.foundation.identifiers import SETUP
 from protocols.registry import SCORES, SECRETLY_COUNTED
+from protocols.scores.topk.disclosure import HIDDEN_QUERIES
 from protocols.session import conversation as talk
 from protocols.session.disclosure import CHANNELS, GROUP_KEY
 from protocols.sums.secagg.disclosure import MASKED_SUMS
@@ -36,7 +36,8 @@ class ScoreLedger(Ledger):
 
     def _declared(self, observation: Observation, name: str) -> Field | None:
         kind = type(observation.message)
-        ours = [*_disclosures(self._session, observation.round), *(one.disclosure for one in SCORES.values())]
+        known = [*(one.disclosure for one in SCORES.values()), HIDDEN_QUERIES]
+        ours = [*_disclosures(self._session, observation.round), *known]
         for fields in _fields(ours):
             if name in fields.get(kind, {}):
                 return fields[kind][name]
@@ -59,9 +60,9 @@ def _disclosures(session: ScoredSession, round_id: int) -> list[Disclosure]:
     if batch is None:
         set_up = round_id == SETUP and any(one.needs_keys for one in session.backends)
         return [CHANNELS, GROUP_KEY] if set_up else []
-    counted = batch.terms.least > 1 and batch.backend.needs_keys
+    counted = batch.counts_holders and batch.backend.needs_keys
     return [
-        batch.backend.disclosure,
+        batch.backend.disclosure if batch.hidden is None else HIDDEN_QUERIES,
         *([SECRETLY_COUNTED.disclosure] if counted else []),
         *([MASKED_SUMS] if counted or batch.backend.masked_terms is not None else []),
     ]
@@ -76,15 +77,19 @@ def _fields(disclosures: list[Disclosure]) -> Iterator[Fields]:
 def may_learn(session: ScoredSession) -> list[str]:
     """In words: what the backends of a session mean the server to learn, and nothing else."""
     told = ["when each message comes"]
-    for backend in session.backends:
-        told += _told(backend, session.record.allow_extraction)
+    open_ones = dict.fromkeys(batch.backend for batch in session.record.batches if batch.hidden is None)
+    for name in open_ones:
+        backend = SCORES[name]
+        allowed = session.record.allow_extraction and backend.unlimited is not None
+        told += _told(name, backend.disclosures(allowed))
+    if any(batch.hidden is not None for batch in session.record.batches):
+        told += _told(HIDDEN_QUERIES.title, (HIDDEN_QUERIES,))
     return told
 
 
-def _told(backend: ScoreBackend, allow_extraction: bool) -> list[str]:
-    disclosures = backend.disclosures(allow_extraction and backend.unlimited is not None)
+def _told(name: str, disclosures: tuple[Disclosure, ...]) -> list[str]:
     return [
-        f"{backend.name}, {subject.value}: {learned.server}"
+        f"{name}, {subject.value}: {learned.server}"
         for one in disclosures
         for subject, learned in one.learned.items()
         if learned.server != NOTHING

@@ -43,7 +43,7 @@ class ScorePlan:
     def terms_of(self, round_id: int, purpose: str) -> SumTerms[Layout]:
         """`ProtocolError` if the session has no such sum."""
         batch = self.session.batches.get(round_id)
-        if batch is not None and purpose == HOLDERS and batch.terms.least > 1 and SECRETLY_COUNTED.masked_terms:
+        if batch is not None and purpose == HOLDERS and batch.counts_holders and SECRETLY_COUNTED.masked_terms:
             return SECRETLY_COUNTED.masked_terms(count_task(batch.terms))
         if batch is not None and purpose == PURPOSE and batch.backend.masked_terms is not None:
             return batch.backend.masked_terms(batch.terms)

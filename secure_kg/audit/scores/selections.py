@@ -11,7 +11,16 @@ from protocols.foundation.identifiers import PartyId
 from protocols.scores.crypten.messages import AnswerShares, GroupAnswer, GroupFormed, JoinGroup
 from protocols.scores.topk.dealing import Dealer, Seed
 from protocols.scores.topk.frames import most_dealt
-from protocols.scores.topk.messages import DealtSeed, SelectionRelay, SelectionStep, SharesForAsker
+from protocols.scores.topk.hidden import dealt_product
+from protocols.scores.topk.messages import (
+    DealtProduct,
+    DealtSeed,
+    MaskedTable,
+    SelectionRelay,
+    SelectionStep,
+    SharesForAsker,
+)
+from protocols.transport.tap import frame_hash
 from secure_kg.audit.scores.checks import ScoreCheck
 from secure_kg.audit.scores.session import ScoredSession
 from secure_kg.audit.view.findings import Evidence, Finding
@@ -29,6 +38,8 @@ class SelectionRelays(ScoreCheck):
         """By round and step: what each client said."""
         self._joined: dict[int, dict[int, JoinGroup]] = {}
         self._answers: dict[int, dict[int, bytes]] = {}
+        self._tables: dict[tuple[int, int], str] = {}
+        """By round and owner: the hash of a masked table."""
         self._relayed = self._groups = 0
         self._wrong = Evidence()
 
@@ -41,6 +52,8 @@ class SelectionRelays(ScoreCheck):
                 self._said.setdefault((number, message.step), {}).setdefault(peer, message)
             case SelectionRelay():
                 self._compare(observation, message)
+            case MaskedTable():
+                self._pass_table(observation, message)
             case SharesForAsker():
                 last = max((at[1] for at in self._said), default=0)
                 self._require(observation, self._for(number, last, peer), message.sealed)
@@ -57,6 +70,17 @@ class SelectionRelays(ScoreCheck):
         """What the others have handed to one party in a step."""
         said = self._said.get((number, step), {})
         return {peer: one.to_one[party] for peer, one in said.items() if party in one.to_one}
+
+    def _pass_table(self, observation: Observation, message: MaskedTable) -> None:
+        """Large ones: what is kept of them is a hash."""
+        where = (observation.round, message.owner)
+        if observation.direction == "received":
+            if message.owner == observation.peer:
+                self._tables.setdefault(where, frame_hash(message.sealed))
+            return
+        self._relayed += 1
+        if self._tables.get(where) != frame_hash(message.sealed):
+            self._wrong.add(f"round {where[0]}: the asker was sent a table that client {where[1]} has not sent")
 
     def _compare(self, observation: Observation, message: SelectionRelay) -> None:
         number, peer = observation.round, observation.peer
@@ -128,6 +152,8 @@ class DealtRandomness(ScoreCheck):
         super().__init__(session)
         self._first: dict[bytes, tuple[int, int]] = {}
         self._seeds: dict[int, dict[PartyId, Seed]] = {}
+        self._of_tables: dict[PartyId, Seed] = {}
+        """Of the masks of tables, under which hidden queries are scored."""
         self._deals: dict[tuple[int, int], list[int]] = {}
         self._expected: tuple[tuple[int, int], PartyId, bytes] | None = None
         """Round and step, and what was to be dealt in it to whom."""
@@ -144,6 +170,22 @@ class DealtRandomness(ScoreCheck):
                 self._deals.setdefault((number, message.step), message.deal)
             case SelectionRelay():
                 self._compare(observation, message)
+            case DealtProduct():
+                self._multiply(observation, message)
+
+    def _multiply(self, observation: Observation, message: DealtProduct) -> None:
+        """The product of two masks is what the seeds of the tables give."""
+        batch, party = self.session.batches.get(observation.round), PartyId(observation.peer)
+        if batch is None or batch.hidden is None:
+            return  # the ledger names it
+        self._checked += 1
+        asker = self._of_tables.get(batch.terms.asker)
+        scorer = self._of_tables.get(party)
+        where = f"round {observation.round}: the product of masks for client {party}"
+        if asker is None or scorer is None:
+            self._false.add(f"{where} comes before their seeds")
+        elif dealt_product(scorer, asker, batch.hidden).tobytes() != message.product:
+            self._false.add(f"{where} is not what the seeds give")
 
     def _take_seed(self, observation: Observation, message: DealtSeed) -> None:
         where, batch = (observation.round, observation.peer), self.session.batches.get(observation.round)
@@ -157,6 +199,8 @@ class DealtRandomness(ScoreCheck):
         self._seeds = {one: seeds for one, seeds in self._seeds.items() if one == observation.round}
         party = PartyId(observation.peer)
         seed = Seed(message.seed, self.session.number, batch.terms, party)
+        if batch.masks_tables:
+            self._of_tables.setdefault(party, seed)
         if self._seeds.setdefault(observation.round, {}).setdefault(party, seed).secret != message.seed:
             self._reused.add(f"round {where[0]}: client {where[1]} was dealt two seeds")
 
@@ -177,7 +221,7 @@ class DealtRandomness(ScoreCheck):
         if batch is None or at not in self._deals or seeds.keys() != set(batch.terms.clients):
             return None
         try:
-            receiver, dealt = Dealer(seeds, most_dealt(batch.terms)).deal(at[1], self._deals[at])
+            receiver, dealt = Dealer(seeds, most_dealt(batch.widest)).deal(at[1], self._deals[at])
         except PeerMisbehaved:
             return None
         return at, receiver, dealt

@@ -11,6 +11,7 @@ from protocols.foundation.identifiers import SessionId
 from protocols.registry import SCORES
 from protocols.scores.batches import ATTEMPTS
 from protocols.scores.terms import ScoreTerms
+from protocols.scores.topk.hidden import HiddenBatch
 from protocols.sums.secagg.params import Server, ThreatModel
 from secure_kg.audit.view.read import Recording
 from secure_kg.federation.plan.settings import RunConfig
@@ -28,6 +29,20 @@ class AuditedBatch:
 
     terms: ScoreTerms
     backend: ScoreBackend
+    hidden: HiddenBatch | None = None
+    """Of queries that scorers do not see."""
+    masks_tables: bool = False
+    """Whether it is no batch, but the masking of tables before hidden ones."""
+
+    @property
+    def counts_holders(self) -> bool:
+        """With hidden queries holders are counted once, before tables are masked."""
+        return self.terms.least > 1 and (self.hidden is None or self.masks_tables)
+
+    @property
+    def widest(self) -> ScoreTerms:
+        """For the sizes of messages."""
+        return self.terms if self.hidden is None else self.hidden.widest
 
 
 @dataclass(frozen=True)
@@ -44,12 +59,17 @@ class ScoredSession:
 
     @cached_property
     def batches(self) -> dict[int, AuditedBatch]:
-        """By round, every attempt that a batch may have."""
-        return {
-            batch.round + attempt: AuditedBatch(batch.terms(attempt), SCORES[batch.backend])
-            for batch in self.record.batches
-            for attempt in range(ATTEMPTS)
-        }
+        """By round, every attempt that a batch may have, and the masking of tables."""
+        found = dict[int, AuditedBatch]()
+        for batch in self.record.batches:
+            if (tables := batch.hidden_tables()) is not None:
+                masking = AuditedBatch(tables.terms, SCORES[batch.backend], tables, masks_tables=True)
+                found.setdefault(int(tables.terms.round), masking)
+            for attempt in range(ATTEMPTS):
+                hidden = batch.hidden_batch(attempt)
+                terms = batch.terms(attempt) if hidden is None else hidden.terms
+                found[batch.round + attempt] = AuditedBatch(terms, SCORES[batch.backend], hidden)
+        return found
 
     @property
     def backends(self) -> list[ScoreBackend]:

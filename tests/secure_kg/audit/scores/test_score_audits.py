@@ -14,6 +14,7 @@ from benchmarks.cheating.meddling import Cheat
 from benchmarks.cheating.score_stage import ACTIVE, SEMI_HONEST, VICTIM, Asked, ScoreStage, terms_of
 from launch.audit import main
 from protocols.foundation import wire
+from protocols.foundation.errors import PeerLost
 from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import PURPOSE as HOLDERS
 from protocols.registry import SCORES
@@ -209,6 +210,26 @@ def test_an_asking_of_a_party_that_is_not_the_asker_is_named(tmp_path: Path) -> 
     write_json(path, record)
     told = audited(stage)
     assert {"asking-forged", "false-score-totals"} <= high(told)
+
+
+class EverybodyGone(Cheat):
+    """Nothing comes or gets through after the first batch."""
+
+    def send(self, to: PartyId, message: wire.Message) -> Iterable[wire.Message]:
+        if isinstance(message, BatchServed):
+            self.unread |= set(terms_of(0).clients)
+        if self.round >= terms_of(1).round:
+            raise PeerLost(f"client {to} is gone", to)
+        return (message,)
+
+
+@pytest.mark.parametrize("backend", ["masked", "topk"])
+def test_a_server_whose_clients_are_all_gone_is_not_accused_of_what_is_missing(tmp_path: Path, backend: str) -> None:
+    stage = staged(tmp_path, backend)
+    stage.perform(EverybodyGone())
+    told = audited(stage)
+    assert high(told) == set()
+    assert "batches-missing" in {finding.id for finding in told.findings if finding.severity == "medium"}
 
 
 def test_a_transcript_that_was_cut_or_written_anew_is_named(tmp_path: Path) -> None:
