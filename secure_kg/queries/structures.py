@@ -142,4 +142,3 @@ def as_row(query: IdQuery) -> tuple[Structure, list[int]]:
 
     structure = build(query)
     return structure, row
-
