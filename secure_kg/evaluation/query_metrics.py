@@ -58,6 +58,7 @@ class QueryMetrics(Metrics):
     """Sums by type, in the order of `KINDS`, and the loss over the last round."""
 
     headline_name: ClassVar[str] = "MRR"
+    figure_names: ClassVar[tuple[str, ...]] = (*FIGURES, "types", "queries")
 
     types: tuple[TypeSums, ...]
     loss_sum: float = 0.0
@@ -121,5 +122,5 @@ class QueryMetrics(Metrics):
 
     @classmethod
     def described(cls, figures: dict[str, Any]) -> dict[str, Any]:
-        known = {name: figures.get(name) for name in (*FIGURES, "types", "queries")}
+        known = {name: figures.get(name) for name in cls.figure_names}
         return {"hard": known, **_CONVENTIONS}

@@ -97,7 +97,8 @@ def test_sums_over_clients_weight_every_query_of_a_type_alike() -> None:
     ]
     given = [one.contribution() for one in parts]
     layout = QueryMetrics.layout(2)
-    assert (layout.real_entries, layout.entries - layout.real_entries) == (len(KINDS) * len(FIGURES) + 1, len(KINDS) + 1)
+    assert layout.real_entries == len(KINDS) * len(FIGURES) + 1
+    assert layout.entries - layout.real_entries == len(KINDS) + 1
     total = QueryMetrics.of(Total(given[0].real + given[1].real, given[0].counts + given[1].counts))
     assert total == parts[0] + parts[1]
     assert total.headline == pytest.approx((0.5 + 1 + 0.25) / 3)
