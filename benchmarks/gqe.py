@@ -30,7 +30,7 @@ from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.seeds import generator, seed_sequence, torch_seed
 from secure_kg.learning.adam import Adam
 from secure_kg.learning.query_config import QueryConfig
-from secure_kg.learning.query_steps import QuerySteps, draw_negatives
+from secure_kg.learning.query_steps import QuerySteps, draw_negatives, drawn_from
 from secure_kg.models.queries.model import QueryModel, QueryModelSize
 from secure_kg.models.queries.shapes import ENCODERS
 from secure_kg.queries.answers import Judged, answer_rows
@@ -66,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--dim", help="dimensions, with commas between them; of --published one [64,128; 128]")
     parser.add_argument("--score", default=usual.score, help="usual, l2, squared or dot [usual]")
     parser.add_argument("--particles", type=int, default=usual.particles, help=f"of q2p [{usual.particles}]")
+    parser.add_argument("--answers", default=usual.answers, help="drawn by edges, or all entities alike [edges]")
     parser.add_argument("--as-published", action="store_true", help="encode as the public code of FedCQA does")
     parser.add_argument("--batch-size", type=int, default=usual.batch_size, metavar="B", help="of each type [512]")
     parser.add_argument("--negatives", type=int, default=usual.negatives, metavar="N", help="of a step [512]")
@@ -104,7 +105,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _config(options: argparse.Namespace, encoder: str, dim: int) -> QueryConfig:
-    given = {name: getattr(options, name) for name in ("score", "particles", "batch_size", "negatives", "lr")}
+    names = ("score", "particles", "answers", "batch_size", "negatives", "lr")
+    given = {name: getattr(options, name) for name in names}
     published = options.as_published and encoder in ENCODERS and ENCODERS[encoder].varies
     return QueryConfig(encoder=encoder, dim=dim, published=published, **given)
 
@@ -119,7 +121,8 @@ class Training:
         self.model = QueryModel(size, *seeds)
         self.optimiser = Adam(self.model.parameters(), config.lr)
         self._steps = QuerySteps(self.model, self.optimiser)
-        self._sampler, self._draws = Sampler(graph, seed_sequence(seed, "queries")), generator(seed, "negatives")
+        self._sampler = Sampler(drawn_from(graph, config.answers), seed_sequence(seed, "queries"))
+        self._draws = generator(seed, "negatives")
 
     def step(self) -> float:
         drawn = [self._sampler.draw(kind, self.config.batch_size) for kind in self.config.trained]

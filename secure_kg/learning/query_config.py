@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Final, get_args
+from typing import Final, Literal, get_args
 
 from secure_kg.foundation.errors import UserError
 from secure_kg.models.queries.shapes import EncoderShape, Score, encoder_kind, operator_width
@@ -13,6 +13,10 @@ MAX_DIM: Final = 4096
 MAX_PARTICLES: Final = 64
 TRAINED: Final = ("1p", "2p", "2i", "3i", "ip", "pi")
 """Types with a union are left out: a union is the best of its parts, which are trained as types of their own."""
+
+
+Answers = Literal["edges", "entities"]
+"""An entity is drawn as the answer of a training query as often as it has edges, or as often as any other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,7 @@ class QueryConfig:
     published: bool = False
     train_types: str = ",".join(TRAINED)
     test_types: str = ",".join(EIGHT)
+    answers: Answers = "edges"  # how those of training queries are drawn
     batch_size: int = 512  # queries of each type in a step
     local_steps: int = 50  # in a round
     negatives: int = 512  # entities that all queries of a step share
@@ -38,8 +43,9 @@ class QueryConfig:
 
     def __post_init__(self) -> None:
         kind = encoder_kind(self.encoder)
-        if self.score not in get_args(Score):
-            raise UserError(f"--score must be one of {', '.join(get_args(Score))}")
+        for name, choices in (("score", get_args(Score)), ("answers", get_args(Answers))):
+            if getattr(self, name) not in choices:
+                raise UserError(f"{_flag(name)} must be one of {', '.join(choices)}")
         if self.published and not kind.varies:
             raise UserError(f"--published: the public code has no other {kind.title}")
         for name in (

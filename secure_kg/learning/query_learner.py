@@ -24,7 +24,7 @@ from secure_kg.learning.learner import Learner, Rows, Settings, TrainStats
 from secure_kg.learning.parameters import copied, digest_of, load_copied, load_state_of, state_of
 from secure_kg.learning.query_config import QueryConfig
 from secure_kg.learning.query_evaluations import QueryEvaluations
-from secure_kg.learning.query_steps import QuerySteps, draw_negatives
+from secure_kg.learning.query_steps import QuerySteps, draw_negatives, drawn_from
 from secure_kg.models.queries.model import QueryModel, QueryModelSize
 from secure_kg.queries.edges import QueryGraph
 from secure_kg.queries.sampling import Sampler
@@ -49,7 +49,8 @@ class QueryLearner(Learner):
         self._optimiser = Adam(self.model.parameters(), config.lr, config.weight_decay)
         self._steps = QuerySteps(self.model, self._optimiser)
         self.evaluations = QueryEvaluations(graph, config, seed, client)
-        self._kinds = _drawable(self.evaluations.stages.train, config)
+        self._drawn_from = drawn_from(self.evaluations.stages.train, config.answers)
+        self._kinds = _drawable(self._drawn_from, config)
         self._began: Rows | None = None
         """All rows as the round's training has found them, until other rows are loaded."""
 
@@ -57,7 +58,7 @@ class QueryLearner(Learner):
         """`local_steps` steps on fresh queries; raises `TrainingDiverged` if anything stops being finite."""
         config, model = self.config, self.model
         self._optimiser.rate = config.lr * config.lr_decay ** max(0, round - 1)
-        sampler = Sampler(self.evaluations.stages.train, seed_sequence(self._seed, "queries", self._client, round))
+        sampler = Sampler(self._drawn_from, seed_sequence(self._seed, "queries", self._client, round))
         draws = generator(self._seed, "negatives of queries", self._client, round)
         self._began = self._all_rows()
         loss = 0.0

@@ -14,6 +14,7 @@ from secure_kg.models.queries.shapes import operator_width
     [
         ({"encoder": "box"}, "--encoder must be one of gqe, q2p, tree-lstm"),
         ({"score": "l1"}, "--score must be one of"),
+        ({"answers": "degree"}, "--answers must be one of edges, entities"),
         ({"encoder": "tree-lstm", "published": True}, "no other tree-LSTM"),
         ({"train_types": "1p,1p"}, "different types"),
         ({"train_types": ""}, "different types"),

@@ -1,17 +1,21 @@
 """Steps on queries: the loss is a softmax over all entities, or an unbiased estimate of it, and training lowers it."""
 
 import itertools
+from typing import get_args
 
 import numpy as np
 import pytest
 import torch
 
+from secure_kg.foundation.seeds import seed_sequence
 from secure_kg.learning.adam import Adam
+from secure_kg.learning.query_config import Answers
 from secure_kg.learning.query_loss import sampled_softmax
-from secure_kg.learning.query_steps import QuerySteps, draw_negatives
+from secure_kg.learning.query_steps import QuerySteps, draw_negatives, drawn_from
 from secure_kg.models.queries.model import QueryModel, QueryModelSize
 from secure_kg.models.queries.shapes import ENCODERS, EncoderShape
-from secure_kg.queries.sampling import Drawn
+from secure_kg.queries.edges import QueryGraph
+from secure_kg.queries.sampling import Drawn, Sampler
 from secure_kg.queries.structures import STRUCTURES, columns
 
 ENTITIES, RELATIONS = 6, 2
@@ -83,6 +87,16 @@ def test_negatives_are_different_entities() -> None:
     found = draw_negatives(np.random.default_rng(0), 50, 20)
     assert len(set(found.tolist())) == 20
     assert sorted(draw_negatives(np.random.default_rng(0), 5, 20).tolist()) == [0, 1, 2, 3, 4]
+
+
+def test_answers_are_drawn_as_often_as_they_have_edges() -> None:
+    star = np.array([[0, 0, tail] for tail in range(1, 10)])
+    graph = QueryGraph.of(star, 10, 1)
+    shares = [
+        float(np.mean(Sampler(drawn_from(graph, how), seed_sequence(0, "draws")).draw("1p", 4000).answers == 0))
+        for how in get_args(Answers)
+    ]
+    assert shares == pytest.approx([9 / 18, 1 / 10], abs=0.03)
 
 
 def test_weight_decay_is_that_of_adamw() -> None:
