@@ -49,9 +49,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     what = parser.add_mutually_exclusive_group()
-    what.add_argument(
-        "--dataset", default="umls", help="a PyKEEN data set, a folder, a triple file or a federated .npz [umls]"
-    )
+    what.add_argument("--dataset", help="a PyKEEN data set, a folder, a triple file or a federated .npz [umls]")
     what.add_argument(
         "--published", metavar="FOLDER", help="compare the answers of FOLDER/queries-valid.npz and -test.npz"
     )
@@ -92,7 +90,8 @@ def _run(options: argparse.Namespace) -> int:
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Queries per processor second, by type, in-graph and cross-graph."""
-    clients = QueryClients.of(partition(load_source(options.dataset), options.clients, "relations", options.seed))
+    dataset = options.dataset or "umls"
+    clients = QueryClients.of(partition(load_source(dataset), options.clients, "relations", options.seed))
     kinds: dict[str, Any] = {}
     for kind in STRUCTURES:
         inside = Sampler(clients.own[0].test, seed_sequence(options.seed, "in", kind))
@@ -103,7 +102,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             if not clients.holders.cross_graph(STRUCTURES[kind], rows).all():
                 raise AssertionError("a query that was drawn as cross-graph lies in one graph")
     return {
-        "dataset": Path(options.dataset).name,
+        "dataset": Path(dataset).name,
         "clients": len(clients.own),
         "entities": len(clients.entities),
         "relations": len(clients.relations),

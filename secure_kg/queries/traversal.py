@@ -75,17 +75,18 @@ def _run(edges: Edges, program: SetProgram, row: Ids, stack: Ids, place: Offsets
     """
     sizes = np.zeros(len(place), np.int64)
     top, spare = -1, len(place) - 1
-    for number in range(len(program.steps)):
-        step, first, second = program.steps[number]
+    for turn in range(len(program.steps)):
+        step, first, second = program.steps[turn]
         marks[-1] += 1
         if step == _FETCH:
             top += 1
             slot = slot_of(edges, row[first], row[second])
             sizes[top] = 0
             if slot >= 0:
-                begin, end = edges.starts[slot], edges.starts[slot + 1]
-                stack[place[top], : end - begin] = edges.targets[begin:end]
-                sizes[top] = end - begin
+                begin = edges.starts[slot]
+                sizes[top] = edges.starts[slot + 1] - begin
+                for number in range(sizes[top]):
+                    stack[place[top], number] = edges.targets[begin + number]
         elif step == _ANCHOR:
             top += 1
             stack[place[top], 0] = row[first]
@@ -102,7 +103,8 @@ def _run(edges: Edges, program: SetProgram, row: Ids, stack: Ids, place: Offsets
         else:
             top += 1
             sizes[top] = len(marks) - 1
-            stack[place[top]] = np.arange(len(marks) - 1).astype(np.int32)
+            for entity in range(len(marks) - 1):
+                stack[place[top], entity] = entity
     return int(sizes[0])
 
 
@@ -123,9 +125,11 @@ def traverse(edges: Edges, program: SetProgram, rows: Ids) -> tuple[Offsets, Ids
         begin = starts[number]
         if begin + size > len(found):
             larger = np.empty(max(2 * len(found), begin + size), np.int32)
-            larger[:begin] = found[:begin]
+            for copied in range(begin):
+                larger[copied] = found[copied]
             found = larger
-        found[begin : begin + size] = stack[place[0], :size]
+        for answer in range(size):
+            found[begin + answer] = stack[place[0], answer]
         starts[number + 1] = begin + size
     return starts, found[: starts[-1]]
 

@@ -12,7 +12,7 @@ MOST_NESTING: Final = 64
 """Parentheses and negations inside each other. Deeper formulas have no query either: see `form.MOST_DEPTH`."""
 
 
-MOST_ATOMS: Final = 1000
+MOST_ATOMS: Final = 500
 """Of one question, comparisons included."""
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 

@@ -15,8 +15,8 @@ from secure_kg.queries.language.formula import And, Atom, Constant, Formula, Not
 from secure_kg.queries.language.places import LanguageError, Place
 from secure_kg.queries.language.scopes import separated
 
-MOST_WORK: Final = 200_000
-"""Parts and variables looked at in one translation: about a second. A chain of `MOST_ATOMS` needs less."""
+MOST_WORK: Final = 100_000
+"""Parts and variables looked at in one translation: less than a second. A chain of `MOST_ATOMS` needs less."""
 
 
 def to_query(answer: str, formula: Formula, place: Place) -> NamedQuery:

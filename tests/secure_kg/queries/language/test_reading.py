@@ -172,10 +172,10 @@ def chain(length: int) -> str:
         ("?x : " + "(" * 10_000 + "r(a, ?x)" + ")" * 10_000, "more than 64 parentheses"),
         ("?x : " + "!" * 10_000 + "r(a, ?x)", "more than 64 parentheses or negations"),
         ("?x : " + "not " * 10_000 + "r(a, ?x)", "more than 64 parentheses or negations"),
-        (chain(10_000), "more than 1,000 atoms"),
-        (chain(999), "64 steps deep here"),
+        (chain(10_000), "more than 500 atoms"),
+        (chain(499), "64 steps deep here"),
         ("?x : " + "r(a, ?x) & " * 100_000, "more than 1,048,576 characters"),
-        ("?x : " + " | ".join(["r(a, ?x)"] * 50_000), "more than 1,000 atoms"),
+        ("?x : " + " | ".join(["r(a, ?x)"] * 50_000), "more than 500 atoms"),
         ("?x : r(" + "a" * 2_000_000, "more than 1,048,576 characters"),
         (
             "?x : " + " & ".join(f"(r(?x, ?y{n}) | s(?x, ?y{n})) & t(?y{n}, ?z)" for n in range(40)) + " & q(?z, a)",
@@ -186,7 +186,7 @@ def chain(length: int) -> str:
             "closes a circle",
         ),
         (
-            "?x : (" + " | ".join(["r(?x, ?y)"] * 500) + ") & (" + " | ".join(f"s(?y, a{n})" for n in range(500)) + ")",
+            "?x : (" + " | ".join(["r(?x, ?y)"] * 250) + ") & (" + " | ".join(f"s(?y, a{n})" for n in range(250)) + ")",
             "multiply to too many",
         ),
     ],
