@@ -1,4 +1,4 @@
-"""The benchmark of queries on a small graph, its comparison with published answers, and mistakes. No time is compared."""
+"""The benchmark of queries on a small graph, its comparison with published answers, and mistakes. Times do not count."""
 
 import json
 from pathlib import Path
