@@ -1,4 +1,4 @@
-"""The benchmark of queries on a small graph, its comparison with published answers, and mistakes. Times do not count."""
+"""The benchmark of queries on a small graph, its comparison with published answers, and its mistakes."""
 
 import json
 from pathlib import Path
