@@ -44,11 +44,21 @@ def published(folder: Path, answers: int) -> list[str]:
 
 def test_compares_published_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert queries.main(published(tmp_path, 1)) == 0
-    assert "2 of 2 answer sets are as published" in capsys.readouterr().out
+    assert "2 of 2 answer sets are as published; 0 of 2 queries have no hard answer" in capsys.readouterr().out
     assert queries.main([*published(tmp_path, 2), "--json", "-"]) == 1
     shown = capsys.readouterr()
     assert json.loads(shown.out)["different"] == 2
     assert shown.err == "error: 2 of 2 answer sets are not as published\n"
+
+
+def test_queries_whose_answers_were_not_published_are_answered_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = published(tmp_path, 1)
+    np.savez(tmp_path / "betae-queries-test.npz", **{"1p_q": np.array([[2, 0], [0, 0]])})  # c to a, a to b
+    assert queries.main([*options, "--json", "-"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["queries"], report["compared"], report["without_hard_answer"]) == (4, 2, 1)
 
 
 @pytest.mark.parametrize(

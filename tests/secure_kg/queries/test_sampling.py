@@ -136,6 +136,8 @@ def test_what_cannot_be_drawn_is_refused_in_one_line(clients: QueryClients) -> N
     one_edge = QueryGraph.of(np.array([[0, 0, 1]]), 3, 2)
     stream = seed_sequence(0, "none")
     assert len(Sampler(one_edge, stream).draw("1p", 5).rows) == 5
+    with pytest.raises(QueryError, match="there are 1p, 2p"):
+        Sampler(one_edge, stream).draw("4p", 1)
     with pytest.raises(DataError, match="no query of type 3i was found in a graph of 1 edges"):
         Sampler(one_edge, stream).draw("3i", 1)
     with pytest.raises(DataError, match="no query of type 1p"):

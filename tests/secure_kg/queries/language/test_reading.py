@@ -1,6 +1,7 @@
 """The toolkit's own language: what a text means, what is refused and where, and that every query survives writing."""
 
 import contextlib
+import re
 import time
 from pathlib import Path
 
@@ -92,6 +93,17 @@ def test_a_file_holds_several_questions_with_and_without_names(tmp_path: Path) -
     found = read_question_file(path)
     assert [(one.name, one.place.line) for one in found] == [("repurposing", 2), ("a name", 4), (None, 5)]
     assert type_of(found[0].query) == "2p"
+
+
+def test_the_examples_of_the_document_are_questions() -> None:
+    document = (Path(__file__).parents[4] / "docs" / "queries.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```\n(.*?)^```$", document, re.DOTALL | re.MULTILINE)
+    inline, several, error, _ = blocks
+    assert type_of(read_question(inline)) == "2p"
+    assert [one.name for one in read_questions(several)] == ["repurposing", "old and new"]
+    with pytest.raises(LanguageError) as caught:
+        read_question('?x : r(?y, ?x) & s(?y, ?x) & t("a", ?y)')
+    assert f"{caught.value}\n" == error
 
 
 @pytest.mark.parametrize(

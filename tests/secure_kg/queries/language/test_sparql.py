@@ -1,5 +1,6 @@
 """SPARQL: every part of the subset means what the same question in the toolkit's own language means."""
 
+import re
 import sys
 import time
 from pathlib import Path
@@ -105,6 +106,13 @@ def test_hostile_texts_are_refused_soon(hostile: str, why: str) -> None:
     with pytest.raises(LanguageError, match=why):
         read_sparql(hostile)
     assert time.process_time() - started < 10
+
+
+def test_the_example_of_the_document_is_understood() -> None:
+    document = (Path(__file__).parents[4] / "docs" / "queries.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```\n(SELECT.*?)^```$", document, re.DOTALL | re.MULTILINE)
+    own = '?x : treats(?x, ?d) & associated(?d, "BRCA1") & !interacts(?x, "warfarin")'
+    assert text(read_sparql(example)) == text(read_question(own))
 
 
 def test_a_file_is_known_by_its_ending(tmp_path: Path) -> None:
