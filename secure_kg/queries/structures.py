@@ -59,16 +59,16 @@ STRUCTURES: Final = MappingProxyType[str, Structure](
 """By name: p projection, i intersection, u union, n negation, in the order in which they are computed."""
 
 
+EIGHT: Final = ("1p", "2p", "2i", "3i", "ip", "pi", "2u", "up")
+"""The types of FedCQA."""
+WITH_NEGATION: Final = ("2in", "3in", "inp", "pin", "pni")
+
+
 def structure_of(kind: str) -> Structure:
     """The structure of a named type; refuses other names."""
     if kind not in STRUCTURES:
         raise QueryError(f"no such type of query; there are {', '.join(STRUCTURES)}")
     return STRUCTURES[kind]
-
-
-EIGHT: Final = ("1p", "2p", "2i", "3i", "ip", "pi", "2u", "up")
-"""The types of FedCQA."""
-WITH_NEGATION: Final = ("2in", "3in", "inp", "pin", "pni")
 
 
 def _shape(query: Query[E, R]) -> str:
