@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from secure_kg.queries.edges import Ids, Offsets, QueryGraph, Stages
+from secure_kg.queries.edges import TEST, TRAIN, VALID, Ids, Offsets, QueryGraph, Stages
 from secure_kg.queries.form import IdQuery, QueryError
 from secure_kg.queries.set_programs import set_program
 from secure_kg.queries.structures import Structure, anchor_columns, as_row, columns, relation_columns
@@ -86,7 +86,8 @@ class StagedAnswers:
 def answer_rows(graph: QueryGraph, structure: Structure, rows: Ids) -> AnswerSets:
     """The answers of every row of a table [n, columns] of entities and labels."""
     checked = check_rows(graph, structure, rows)
-    return AnswerSets(*traverse(graph.edges, set_program(structure), checked))
+    starts, found, _ = traverse(graph.edges, set_program(structure), checked)
+    return AnswerSets(starts, found)
 
 
 def answers(graph: QueryGraph, query: IdQuery) -> Ids:
@@ -99,8 +100,18 @@ def answers(graph: QueryGraph, query: IdQuery) -> Ids:
 
 def staged_answers(stages: Stages, structure: Structure, rows: Ids) -> StagedAnswers:
     """The answers on train, on train and valid, and on all triples, with their easy and hard parts."""
-    train, valid, test = (answer_rows(graph, structure, rows) for graph in (stages.train, stages.valid, stages.test))
-    return StagedAnswers(train, Judged.between(train, valid), Judged.between(valid, test))
+    checked = check_rows(stages.layered, structure, rows)
+    starts, found, masks = traverse(stages.layered.edges, set_program(structure), checked)
+
+    def where(given_by: int, but_not_by: int = 0) -> AnswerSets:
+        kept = (masks & np.uint8(given_by | but_not_by)) == given_by
+        return AnswerSets(np.concatenate(([0], np.cumsum(kept)))[starts], found[kept])
+
+    return StagedAnswers(
+        where(TRAIN),
+        Judged(where(TRAIN | VALID), where(VALID, but_not_by=TRAIN)),
+        Judged(where(VALID | TEST), where(TEST, but_not_by=VALID)),
+    )
 
 
 def check_rows(graph: QueryGraph, structure: Structure, rows: Ids) -> Ids:

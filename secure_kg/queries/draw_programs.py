@@ -13,6 +13,7 @@ from secure_kg.queries.form import Anchor, Intersection, Negation, Projection, Q
 from secure_kg.queries.set_programs import Table
 from secure_kg.queries.structures import Structure
 
+Step = tuple[int, int, int, int, int]
 Last = tuple[int, int]
 """The last edge of a branch: the register of its source, and the column of its label."""
 
@@ -27,12 +28,14 @@ class DrawStep(IntEnum):
     FRESH = 2
     """A random entity goes to register a."""
     SIBLING = 3
-    """A random target of register a under the label in column b goes to register c."""
+    """A random target of register a under the label in column b goes to register c; start over if it is register d."""
     DIFFER = 4
     """Start over if registers a and c are equal and columns b and d are: two branches would be one."""
     TURN = 5
     """Start over if the label in column b is the way back of that in column a: the step would undo the other."""
-    ABSENT = 6
+    ACROSS = 6
+    """Start over if the condition on the holders of the relations is not met; all labels are drawn."""
+    ABSENT = 7
     """Start over if, from the entity in column a, the labels in columns b and c lead to register d; c −1: b alone."""
 
 
@@ -40,14 +43,17 @@ def draw_program(structure: Structure) -> Table:
     """Steps [n, 5]: step, a, b, c, d. Refuses structures that cannot be drawn."""
     drawing = _Drawing()
     drawing.branch(structure, 0)
-    return np.array(drawing.steps, dtype=np.int64)
+    steps = [*drawing.steps, (int(DrawStep.ACROSS), 0, 0, 0, 0), *drawing.last_steps]
+    return np.array(steps, dtype=np.int64)
 
 
 class _Drawing:
     """The steps so far."""
 
     def __init__(self) -> None:
-        self.steps: list[tuple[int, int, int, int, int]] = []
+        self.steps: list[Step] = []
+        self.last_steps: list[Step] = []
+        """Those that cost most, for rows that pass everything else."""
         self._registers = 1
 
     def _register(self) -> int:
@@ -56,7 +62,8 @@ class _Drawing:
 
     def _emit(self, step: DrawStep, *operands: int) -> None:
         first, second, third, fourth = (*operands, 0, 0, 0, 0)[:4]
-        self.steps.append((step, first, second, third, fourth))
+        steps = self.last_steps if step == DrawStep.ABSENT else self.steps
+        steps.append((int(step), first, second, third, fourth))
 
     def branch(self, node: Structure, at: int) -> list[Last]:
         """Draw a node whose set holds the entity in register `at`; returns the last edges into it."""
@@ -92,7 +99,7 @@ class _Drawing:
         for part in parts:
             if isinstance(part, Negation):
                 sibling = self._register()
-                self._emit(DrawStep.SIBLING, *lasts[0], sibling)
+                self._emit(DrawStep.SIBLING, *lasts[0], sibling, at)
                 self.branch(part.of, sibling)
                 self._emit(DrawStep.ABSENT, *_short_chain(part.of), at)
         return lasts

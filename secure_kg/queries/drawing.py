@@ -22,7 +22,7 @@ from secure_kg.queries.traversal import slot_of
 Words = npt.NDArray[np.uint64]
 
 _STEP, _FIX, _FRESH, _SIBLING = int(DrawStep.STEP), int(DrawStep.FIX), int(DrawStep.FRESH), int(DrawStep.SIBLING)
-_DIFFER, _TURN = int(DrawStep.DIFFER), int(DrawStep.TURN)
+_DIFFER, _TURN, _ACROSS = int(DrawStep.DIFFER), int(DrawStep.TURN), int(DrawStep.ACROSS)
 _GOLDEN, _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _MOST_TRIES = 100_000
 """Tries for one row before a graph counts as one that has no such query."""
@@ -100,7 +100,7 @@ def _in_one_graph(condition: Condition, row: Ids) -> bool:
 
 
 @compiled
-def _try(edges: Edges, program: Table, state: Words, registers: Ids, row: Ids) -> bool:
+def _try(edges: Edges, program: Table, condition: Condition, state: Words, registers: Ids, row: Ids) -> bool:
     """One try at a row, from the answer in register 0; False: start over."""
     for number in range(len(program)):
         step, a, b, c, d = program[number]
@@ -118,11 +118,16 @@ def _try(edges: Edges, program: Table, state: Words, registers: Ids, row: Ids) -
             slot = slot_of(edges, registers[a], row[b])
             place = edges.starts[slot] + _below(state, edges.starts[slot + 1] - edges.starts[slot])
             registers[c] = edges.targets[place]
+            if registers[c] == registers[d]:
+                return False
         elif step == _DIFFER:
             if registers[a] == registers[c] and row[b] == row[d]:
                 return False
         elif step == _TURN:
             if row[b] == row[a] ^ 1:
+                return False
+        elif step == _ACROSS:
+            if _in_one_graph(condition, row):
                 return False
         elif _leads(edges, row[a], row[b], row[c] if c >= 0 else -1, registers[d]):
             return False
@@ -140,7 +145,7 @@ def draw_rows(edges: Edges, program: Table, condition: Condition, state: Words, 
                 return number
             tries += 1
             registers[0] = edges.nodes[_below(state, len(edges.nodes))]
-            if _try(edges, program, state, registers, rows[number]) and not _in_one_graph(condition, rows[number]):
+            if _try(edges, program, condition, state, registers, rows[number]):
                 break
         answers[number] = registers[0]
     return len(rows)

@@ -17,6 +17,13 @@ from secure_kg.foundation.errors import DataError
 
 Ids = npt.NDArray[np.int32]
 Offsets = npt.NDArray[np.int64]
+Masks = npt.NDArray[np.uint8]
+"""Of the graphs that have an edge or give an answer, one bit for each."""
+
+TRAIN, VALID, TEST = 1, 2, 4
+"""The bits of the stages of a graph, each of which has the edges of the one before."""
+_OF_PART = (TRAIN | VALID | TEST, VALID | TEST, TEST)
+"""Where the triples of train, valid and test lie."""
 
 
 class Edges(NamedTuple):
@@ -30,8 +37,12 @@ class Edges(NamedTuple):
     labels: Ids
     starts: Offsets
     targets: Ids
+    masks: Masks
+    """In which graphs an edge lies, in the order of `targets`; all ones for a graph by itself."""
     nodes: Ids
     """Entities that have an edge."""
+    every: int
+    """The mask of all graphs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,10 +54,11 @@ class QueryGraph:
     relations: int
 
     @classmethod
-    def of(cls, triples: TripleArray, entities: int, relations: int) -> "QueryGraph":
-        """From triples [n, 3] in ids; repeated triples count once."""
+    def of(cls, triples: TripleArray, entities: int, relations: int, masks: Masks | None = None) -> "QueryGraph":
+        """From triples [n, 3] in ids and, if they are of several graphs, their masks [n]; repetitions count once."""
         triples = np.asarray(triples, dtype=np.int64).reshape(-1, 3)
         _check(triples, entities, relations)
+        masks = np.ones(len(triples), dtype=np.uint8) if masks is None else masks
         heads, tails = triples[:, 0], triples[:, 2]
         both = np.concatenate(
             (
@@ -54,7 +66,9 @@ class QueryGraph:
                 np.column_stack((tails, 2 * triples[:, 1] + 1, heads)),
             )
         )
-        keys = np.unique(triple_keys(both, entities, 2 * relations))
+        every_key = triple_keys(both, entities, 2 * relations)
+        order = np.argsort(every_key, kind="stable")
+        keys, repeated = np.unique(every_key[order], return_index=True)
         slot_of_edge, targets = np.divmod(keys, max(entities, 1))
         slot, first = np.unique(slot_of_edge, return_index=True)
         owner, labels = np.divmod(slot, max(2 * relations, 1))
@@ -63,7 +77,9 @@ class QueryGraph:
             labels=labels.astype(np.int32),
             starts=np.append(first, len(targets)).astype(np.int64),
             targets=targets.astype(np.int32),
+            masks=np.bitwise_or.reduceat(np.tile(masks, 2)[order], repeated) if len(keys) else masks,
             nodes=np.unique(owner).astype(np.int32),
+            every=int(np.bitwise_or.reduce(masks, initial=1)),
         )
         return cls(edges, entities, relations)
 
@@ -81,18 +97,25 @@ def _check(triples: TripleArray, entities: int, relations: int) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stages:
-    """One graph as it grows: train, then with valid, then with test as well, all over the same ids."""
+    """One graph as it grows: train, then with valid, then with test as well, all over the same ids.
+
+    `layered` has the edges of all of them with their masks (`TRAIN`, `VALID`, `TEST`), to answer on all three at once.
+    """
 
     train: QueryGraph
     valid: QueryGraph
     test: QueryGraph
+    layered: QueryGraph
 
     @classmethod
     def of(cls, parts: Sequence[TripleArray], entities: int, relations: int) -> "Stages":
         """From the triples of train, valid and test."""
         train, valid, test = parts
+        every = np.concatenate((train, valid, test))
+        masks = np.repeat(np.array(_OF_PART, dtype=np.uint8), [len(part) for part in parts])
         return cls(
             QueryGraph.of(train, entities, relations),
             QueryGraph.of(np.concatenate((train, valid)), entities, relations),
-            QueryGraph.of(np.concatenate((train, valid, test)), entities, relations),
+            QueryGraph.of(every, entities, relations),
+            QueryGraph.of(every, entities, relations, masks),
         )

@@ -15,7 +15,7 @@ from secure_kg.queries.draw_programs import draw_program
 from secure_kg.queries.drawing import Condition, Words, draw_rows
 from secure_kg.queries.edges import Ids, QueryGraph
 from secure_kg.queries.holders import Holders
-from secure_kg.queries.structures import STRUCTURES, columns, relation_columns
+from secure_kg.queries.structures import columns, relation_columns, structure_of
 
 Stream = np.random.SeedSequence
 """Of one purpose, from `secure_kg.foundation.seeds.seed_sequence`."""
@@ -54,7 +54,7 @@ class Sampler:
 
     def draw(self, kind: str, number: int) -> Drawn:
         """The next `number` queries of a named type. The same query may come twice."""
-        structure = STRUCTURES[kind]
+        structure = structure_of(kind)
         chosen = np.array(relation_columns(structure), dtype=np.int64)
         if self._holders is None:
             holders = np.zeros((max(self._graph.relations, 1), 0), dtype=np.uint64)
@@ -79,7 +79,7 @@ def hard_queries(sampler: Sampler, kind: str, number: int, smaller: QueryGraph, 
 
     The sampler draws from the larger graph, or from anything else over the same ids.
     """
-    structure = STRUCTURES[kind]
+    structure = structure_of(kind)
     kept: dict[bytes, Ids] = {}
     fruitless = 0
     while len(kept) < number:

@@ -19,6 +19,7 @@ from secure_kg.queries.form import (
     Negation,
     Projection,
     Query,
+    QueryError,
     R,
     Union,
     walk,
@@ -57,9 +58,17 @@ STRUCTURES: Final = MappingProxyType[str, Structure](
 )
 """By name: p projection, i intersection, u union, n negation, in the order in which they are computed."""
 
+
 EIGHT: Final = ("1p", "2p", "2i", "3i", "ip", "pi", "2u", "up")
 """The types of FedCQA."""
 WITH_NEGATION: Final = ("2in", "3in", "inp", "pin", "pni")
+
+
+def structure_of(kind: str) -> Structure:
+    """The structure of a named type; refuses other names."""
+    if kind not in STRUCTURES:
+        raise QueryError(f"no such type of query; there are {', '.join(STRUCTURES)}")
+    return STRUCTURES[kind]
 
 
 def _shape(query: Query[E, R]) -> str:
