@@ -135,7 +135,8 @@ def _check_launcher(strategy: str, usual: str) -> None:
         own = "launch.fedcqa" if STRATEGIES[strategy].learner.of_queries else "launch.fedr_secagg"
         raise UserError(f"--strategy {strategy} is for {command(own)}")
     if STRATEGIES[strategy].pools and not STRATEGIES[usual].pools:
-        raise UserError(f"--strategy {strategy} pools all triples in one process: {command(f'launch.{strategy}')}")
+        own = "launch.fedcqa" if STRATEGIES[strategy].learner.of_queries else f"launch.{strategy}"
+        raise UserError(f"--strategy {strategy} pools all triples in one process: {command(own)}")
     if STRATEGIES[usual].pools and not STRATEGIES[strategy].pools:
         own = f"launch.{strategy}"
         launcher = command(own) if own in script_names() else f"{command('launch.fedr_secagg')} --strategy {strategy}"

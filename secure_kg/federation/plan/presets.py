@@ -33,7 +33,7 @@ QUERY_PRESETS: Final[dict[str, dict[str, Any]]] = {
         **{"encoder": "gqe", "score": "dot", "published": True, "dim": 400, "batch_size": 64, "lr": 0.002},
         **{"local_steps": 1, "rounds": 300_000, "eval_every": 50_000, "client_fraction": 0.5},
     },
-    "small": {"rounds": 60, "dim": 32, "batch_size": 64, "local_steps": 20, "eval_queries": 50},
+    "small": {"rounds": 40, "dim": 32, "batch_size": 128, "local_steps": 10, "lr": 0.03, "eval_queries": 50},
 }
 SMALL_DATASETS: Final = frozenset({"umls", "kinship", "kinships", "nations"})
 

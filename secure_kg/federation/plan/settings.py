@@ -251,6 +251,11 @@ class RunConfig:
         """What is trained, in a word."""
         return self.training.model if self.queries is None else self.queries.encoder
 
+    @property
+    def dim(self) -> int:
+        """The dimension of what is trained."""
+        return self.training.dim if self.queries is None else self.queries.dim
+
     @classmethod
     def from_toml(cls, text: str, where: str) -> "RunConfig":
         """Strict: an unknown or mistyped key is an error, for a silently ignored setting changes a result."""

@@ -30,6 +30,11 @@ class Strategy:
     learner: LearnerKind = field(default=KGE, repr=False)
 
     @property
+    def family(self) -> str:
+        """A name for all strategies whose clients have nearly the same inputs."""
+        return "fedcqa" if self.learner.of_queries else self.name
+
+    @property
     def union_bound(self) -> int:
         """How large a union the private set union expects at first; a larger one takes another attempt."""
         return 1024 if self.shared in (None, "relation") else 16384

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 import torch
 
+import launch.audit
 from launch.results import show_results
 from secure_kg.audit.audit import audit
 from secure_kg.audit.view.read import open_run
 from secure_kg.data.pooling import pool
+from secure_kg.federation.client.lineage import lineage
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.plan.strategies import STRATEGIES
@@ -139,6 +141,17 @@ def test_an_audit_computes_its_sums_again(tmp_path: Path) -> None:
     run_queries(query_config(transcript=True), tmp_path / "run")
     found = audit(open_run(tmp_path / "run"))
     assert [finding.id for finding in found.findings if finding.severity == "high"] == []
+    clients, out = tmp_path / "run" / "clients", tmp_path / "audit"
+    assert launch.audit.main([str(tmp_path / "run"), "--truth", str(clients), "--out", str(out)]) == 0
+    assert "this run trained on queries" in (out / "audit.html").read_text()
+
+
+def test_strategies_for_queries_are_one_lineage() -> None:
+    """Rows under the same names begin alike, so sums of two such runs over other clients would tell a client's."""
+    plans = [RunPlan(query_config(strategy=strategy), CLIENTS) for strategy in ("fedcqa", "fedcqa-fede")]
+    for number in (1, 2):
+        assert len({lineage(plan, "rows", number, 0) for plan in plans}) == 1
+    assert lineage(RunPlan(query_config(queries={"dim": 5}), CLIENTS), "rows", 2, 0) != lineage(plans[0], "rows", 2, 0)
 
 
 def test_settings_of_queries_are_part_of_a_runs_settings() -> None:
