@@ -229,7 +229,9 @@ def _some(rows: Ids, options: argparse.Namespace, kind: str) -> Ids:
 
 def _evaluation(stages: Stages, kind: str, rows: Ids) -> Evaluation:
     smaller, larger = (answer_rows(graph, STRUCTURES[kind], rows) for graph in (stages.valid, stages.test))
-    return Evaluation(kind, rows, Judged.between(smaller, larger))
+    judged = Judged.between(smaller, larger)
+    kept = judged.hard.counts > 0
+    return Evaluation(kind, rows[kept], Judged(judged.easy.chosen(kept), judged.hard.chosen(kept)))
 
 
 def show_judged(report: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ def show_results(summary: Summary, folder: Path) -> None:
         say(warning)
     settings, names = summary.settings, summary.scores
     ranked, examples = "mrr" in names, summary.examples
-    tested = {"triples": " tails, filtered", "queries": ", hard answers, filtered"}.get(examples, "")
+    tested = {"triples": " tails, filtered", "queries": ", hard answers"}.get(examples, "")
     title = (
         f"{STRATEGIES[settings.strategy].title} on {_data(settings)}, {settings.model}, "
         f"{summary.tested} clients, {settings.aggregation}: test{tested}"
