@@ -89,12 +89,14 @@ KGE: Final = LearnerKind(
 
 
 def _query_blocks(settings: "RunConfig", strategy: "Strategy") -> tuple[Block, ...]:
-    """Rows by the run's own aggregation. Operators by sums that the server reads, if the run's are masked at all:
-    everybody needs them, and a mean of networks is no mean of anybody's rows."""
+    """Rows by the run's own aggregation; operators too, but by masked sums where the server cannot read the run's own.
+
+    Everybody who encodes a query needs the operators, the server included.
+    """
     queries = settings.queries
     if strategy.shared is None or queries is None:
         return ()
-    readable = "plain" if settings.aggregation == "plain" else "secagg"
+    readable = "secagg" if settings.sum_protocol.sealed else settings.aggregation
     return (
         Block(strategy.shared, queries.dim, settings.aggregation, aligned=True, span=initial_span(queries.dim)),
         Block("operators", queries.operators, readable, aligned=False),
