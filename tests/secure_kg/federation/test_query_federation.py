@@ -27,6 +27,8 @@ from secure_kg.runs.run_folder import RunFolder
 from secure_kg.runs.summary import comparable, summarise
 from tests.support.federation_in_threads import Run, nations, run_federation, small_config
 
+pytestmark = pytest.mark.long
+
 CLIENTS = 3
 SMALL = QueryConfig(dim=4, batch_size=8, local_steps=2, negatives=8, eval_queries=3, test_types="1p,2i,up")
 BLOCKS = "entity and relation", "operators"
