@@ -21,6 +21,7 @@ STRAY = {"benchmarks", "examples", "test"}
 USED = ["launch.hosts.mpi", "secure_kg.federation.server.serve", "secure_kg.federation.client.take_part"]
 USED += ["launch.audit", "pykeen.datasets", "benchmarks.kge", "benchmarks.pykeen_peer"]
 USED += ["phe", "gmpy2", "tenseal"]  # for the score backends, which import them only when they are chosen
+USED += ["rdflib.plugins.sparql"]  # the parser of SPARQL, likewise
 
 
 def required(name: str, extras: tuple[str, ...] = ("",)) -> list[Requirement]:

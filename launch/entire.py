@@ -32,18 +32,23 @@ run folder has the files of every run: config.toml, metrics.jsonl, summary.json,
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: done. 2: one line on standard error says what to mend."""
+    return run_pooled(LAUNCHER, list(sys.argv[1:] if argv is None else argv))
+
+
+def run_pooled(launcher: Launcher, arguments: list[str]) -> int:
+    """The way of a job that pools everybody's triples, for any launcher."""
     rank = environment.rank()
     if rank not in (None, 0):
         return 0  # one process does it all
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    return run_command(lambda: _run(list(sys.argv[1:] if argv is None else argv), rank))
+    return run_command(lambda: _run(launcher, arguments, rank))
 
 
-def _run(arguments: list[str], rank: int | None) -> int:
+def _run(launcher: Launcher, arguments: list[str], rank: int | None) -> int:
     from launch.options import parse
     from secure_kg.foundation.errors import UserError
 
-    plan = parse(arguments, LAUNCHER.prog, LAUNCHER.description, LAUNCHER.epilog, LAUNCHER.defaults)
+    plan = parse(arguments, launcher.prog, launcher.description, launcher.epilog, launcher.defaults)
     started = environment.size() if rank is not None else None
     ranks = plan.ranks if plan.ranks is not None else started if started != 1 else None
     if started not in (None, 1, ranks):

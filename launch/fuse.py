@@ -127,6 +127,8 @@ def _check_fit_together(options: argparse.Namespace, federated: RunConfig, singl
     """The two models must stand for the same entities, and none may have trained on what tests the other."""
     if STRATEGIES[federated.strategy].shared is None:
         raise UserError(f"{options.federated}: a run of strategy {federated.strategy}, which shares nothing")
+    if federated.queries is not None:
+        raise UserError(f"{options.federated}: a run of strategy {federated.strategy}; only models of triples fuse")
     if single.strategy != "local":
         raise UserError(f"{options.single}: a run of strategy {single.strategy}, not local")
     for name in _SAME:

@@ -12,14 +12,17 @@ from launch.commands import script_names
 from launch.hosts.interface import Host
 from launch.hosts.job import DEFAULT_RANKS, Plan
 from launch.hosts.registry import DEFAULT_HOST, HOSTS, chosen_host
+from launch.query_options import QUERY_OPTIONS, TITLE
 from protocols.registry import AGGREGATIONS, ALIGNMENTS
 from secure_kg.data.partition import RULES
-from secure_kg.federation.plan.presets import PRESETS, preset_for
+from secure_kg.federation.plan.presets import PRESETS, QUERY_PRESETS, preset_for
 from secure_kg.federation.plan.settings import RunConfig, flag, scalar_type
-from secure_kg.federation.plan.strategies import STRATEGIES
+from secure_kg.federation.plan.strategies import STRATEGIES, Strategy
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.invocation import command
 from secure_kg.learning.config import TrainingConfig
+from secure_kg.learning.query_config import QueryConfig
+from secure_kg.models.queries.shapes import ENCODERS
 from secure_kg.models.shapes import MODELS
 from secure_kg.runs.run_folder import read_config
 
@@ -85,7 +88,12 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "do (30 times in a first answer), but never before so many seconds",
     },
 }
-_HELP: Final = {name: text for group in GROUPS.values() for name, text in group.items()}
+_TRAINING: Final = "local training"
+QUERY_GROUPS: Final = {
+    TITLE if title == _TRAINING else title: QUERY_OPTIONS if title == _TRAINING else names
+    for title, names in GROUPS.items()
+}
+"""Of launchers whose strategies train on queries."""
 
 
 def parse(
@@ -96,7 +104,7 @@ def parse(
     `defaults`: the launcher's own, over those of `RunConfig`; presets and options win over them.
     """
     usual = str(defaults.get("strategy", RunConfig().strategy))
-    host = chosen_host(argv)
+    host, of_queries = chosen_host(argv), STRATEGIES[usual].learner.of_queries
     parser = _parser(prog, description, epilog, defaults, host)
     options, unknown = parser.parse_known_args(argv)
     if unknown:
@@ -111,19 +119,24 @@ def parse(
     if resume is not None:
         if out is not None:
             raise UserError("--resume continues in its own folder: leave out --out")
+        _check_launcher(read_config(Path(resume)).strategy, usual)
         resumed = _resumed(Path(resume), given)
-        _check_launcher(resumed.strategy, usual)
         return Plan(resumed, Path(resume), True, ranks, of_host)
     _check_launcher(given.get("strategy", usual), usual)
-    name = preset_for(given.get("dataset", RunConfig().dataset)) if preset == "auto" else preset
-    config = _config({**defaults, **PRESETS[name], **given})
+    presets = QUERY_PRESETS if of_queries else PRESETS
+    name = preset_for(given.get("dataset", RunConfig().dataset), presets) if preset == "auto" else preset
+    config = _config({**defaults, **presets[name], **given}, of_queries)
     return Plan(config, Path(out) if out else None, False, ranks, of_host)
 
 
 def _check_launcher(strategy: str, usual: str) -> None:
-    """Pooled training is one process, every other strategy a job of several: no launcher does both."""
+    """Pooled training is one process, every other strategy a job of several, and queries have options of their own."""
+    if STRATEGIES[strategy].learner.of_queries != STRATEGIES[usual].learner.of_queries:
+        own = "launch.fedcqa" if STRATEGIES[strategy].learner.of_queries else "launch.fedr_secagg"
+        raise UserError(f"--strategy {strategy} is for {command(own)}")
     if STRATEGIES[strategy].pools and not STRATEGIES[usual].pools:
-        raise UserError(f"--strategy {strategy} pools all triples in one process: {command(f'launch.{strategy}')}")
+        own = "launch.fedcqa" if STRATEGIES[strategy].learner.of_queries else f"launch.{strategy}"
+        raise UserError(f"--strategy {strategy} pools all triples in one process: {command(own)}")
     if STRATEGIES[usual].pools and not STRATEGIES[strategy].pools:
         own = f"launch.{strategy}"
         launcher = command(own) if own in script_names() else f"{command('launch.fedr_secagg')} --strategy {strategy}"
@@ -133,7 +146,8 @@ def _check_launcher(strategy: str, usual: str) -> None:
 def _parser(
     prog: str, description: str, epilog: str, defaults: Mapping[str, Any], host: Host
 ) -> argparse.ArgumentParser:
-    pools = STRATEGIES[str(defaults.get("strategy", RunConfig().strategy))].pools
+    usual = STRATEGIES[str(defaults.get("strategy", RunConfig().strategy))]
+    pools, of_queries = usual.pools, usual.learner.of_queries
     parser = OneLineParser(
         prog=prog,
         usage=f"{prog} [options]" if pools or is_console_script(prog) else f"mpirun -n N {prog} [options]",
@@ -143,24 +157,35 @@ def _parser(
         argument_default=argparse.SUPPRESS,  # what was not said must be known as not said: presets fill it in
         allow_abbrev=False,
     )
-    fields = {entry.name: entry for owner in (RunConfig, TrainingConfig) for entry in dataclasses.fields(owner)}
-    for title, names in GROUPS.items():
+    owners = RunConfig, (QueryConfig if of_queries else TrainingConfig)
+    fields = {entry.name: entry for owner in owners for entry in dataclasses.fields(owner)}
+    for title, names in (QUERY_GROUPS if of_queries else GROUPS).items():
         group = parser.add_argument_group(title)
-        for name in names:
-            _add_option(group, fields[name], defaults)
-        if title == "local training":
-            group.add_argument(
-                "--preset",
-                choices=["auto", *PRESETS],
-                help="what the options default to: paper is FedR's appendix B, shown here; fede is FedE's section 3.2 "
-                f"({_preset_text('fede')}); small suits graphs of a few hundred entities ({_preset_text('small')}); "
-                "auto is small for the included data sets, else paper [auto]",
-            )
+        for name, text in names.items():
+            _add_option(group, fields[name], defaults, _explained(name, text, of_queries))
+        if title in (_TRAINING, TITLE):
+            _add_preset(group, of_queries)
         if title == "run":
             _add_run_options(group, pools)
             if not pools:
                 _add_host_options(group, host)
     return parser
+
+
+def _add_preset(group: argparse._ArgumentGroup, of_queries: bool) -> None:
+    if of_queries:
+        text = (
+            "what the options default to: usual is shown here; fedcqa is what its authors' code takes, and takes days "
+            f"({_preset_text(QUERY_PRESETS['fedcqa'])}); small suits graphs of a few hundred entities "
+            f"({_preset_text(QUERY_PRESETS['small'])}); auto is small for the included data sets, else usual [auto]"
+        )
+    else:
+        text = (
+            "what the options default to: paper is FedR's appendix B, shown here; fede is FedE's section 3.2 "
+            f"({_preset_text(PRESETS['fede'])}); small suits graphs of a few hundred entities "
+            f"({_preset_text(PRESETS['small'])}); auto is small for the included data sets, else paper [auto]"
+        )
+    group.add_argument("--preset", choices=["auto", *(QUERY_PRESETS if of_queries else PRESETS)], help=text)
 
 
 def _add_run_options(group: argparse._ArgumentGroup, pools: bool) -> None:
@@ -185,15 +210,19 @@ def _add_host_options(group: argparse._ArgumentGroup, host: Host) -> None:
         group.add_argument(flag(name), metavar="TEXT", help=text)
 
 
-def _add_option(group: argparse._ArgumentGroup, entry: "dataclasses.Field[Any]", defaults: Mapping[str, Any]) -> None:
+def _add_option(
+    group: argparse._ArgumentGroup, entry: "dataclasses.Field[Any]", defaults: Mapping[str, Any], text: str
+) -> None:
     name, default = entry.name, defaults.get(entry.name, entry.default)
-    text = _explained(name).replace("%", "%%")
+    text = text.replace("%", "%%")
     if entry.type is bool:
         group.add_argument(flag(name), action="store_true", help=text)
         return
     kind = scalar_type(entry.type)
     convert = kind if isinstance(kind, type) else kind[0]
-    named = {"by": RULES, "strategy": STRATEGIES, "aggregation": AGGREGATIONS, "alignment": ALIGNMENTS}
+    strategies = _alike(STRATEGIES[str(default)].learner.of_queries) if name == "strategy" else {}
+    named = {"by": RULES, "strategy": strategies, "aggregation": AGGREGATIONS, "alignment": ALIGNMENTS}
+    named["encoder"] = ENCODERS
     choices = tuple(named.get(name, ())) or tuple(
         option for option in get_args(entry.type) if not isinstance(option, type)
     )
@@ -203,11 +232,16 @@ def _add_option(group: argparse._ArgumentGroup, entry: "dataclasses.Field[Any]",
     group.add_argument(flag(name), type=convert, choices=choices or None, metavar=metavar, help=text + suffix)
 
 
-def _explained(name: str) -> str:
+def _alike(of_queries: bool) -> dict[str, Strategy]:
+    """The strategies that a launcher can choose between."""
+    return {name: one for name, one in STRATEGIES.items() if one.learner.of_queries == of_queries}
+
+
+def _explained(name: str, text: str, of_queries: bool) -> str:
     """The help of an option; of a choice among protocols in the words of their disclosures."""
     match name:
         case "strategy":
-            told = [f"{one.name}: {one.choice}" for one in STRATEGIES.values()]
+            told = [f"{one.name}: {one.choice}" for one in _alike(of_queries).values()]
         case "aggregation":
             told = [f"{one.name}: {one.disclosure.choice}" for one in AGGREGATIONS.values()]
         case "alignment":
@@ -215,12 +249,12 @@ def _explained(name: str) -> str:
         case "reveal_names":
             told = [f"{one.name}: {one.revealing.choice}" for one in ALIGNMENTS.values() if one.revealing is not None]
         case _:
-            return _HELP[name]
-    return f"{_HELP[name]}: {'; '.join(told)}"
+            return text
+    return f"{text}: {'; '.join(told)}"
 
 
-def _preset_text(name: str) -> str:
-    return " ".join(f"{flag(key)} {value}" for key, value in PRESETS[name].items())
+def _preset_text(preset: Mapping[str, Any]) -> str:
+    return " ".join(f"{flag(key)} {value}" for key, value in preset.items())
 
 
 def _model_name(text: str) -> str:
@@ -230,24 +264,28 @@ def _model_name(text: str) -> str:
     raise UserError(f"--model {text}: not one of {', '.join(MODELS).lower()}")
 
 
-def _config(values: dict[str, Any]) -> RunConfig:
-    names = {entry.name for entry in dataclasses.fields(TrainingConfig)}
-    training = TrainingConfig(**{name: value for name, value in values.items() if name in names})
-    return RunConfig(**{name: value for name, value in values.items() if name not in names}, training=training)
+def _config(values: dict[str, Any], of_queries: bool) -> RunConfig:
+    names = {entry.name for entry in dataclasses.fields(QueryConfig if of_queries else TrainingConfig)}
+    inner = {name: value for name, value in values.items() if name in names}
+    outer = {name: value for name, value in values.items() if name not in names}
+    if of_queries:
+        return RunConfig(**outer, queries=QueryConfig(**inner))
+    return RunConfig(**outer, training=TrainingConfig(**inner))
 
 
 def _resumed(folder: Path, given: dict[str, Any]) -> RunConfig:
     """The settings of the run in `folder`. Only those may change that leave every finished round as it was."""
     saved = read_config(folder)
     flat = dataclasses.asdict(saved)
-    flat |= flat.pop("training")
+    training, queries = flat.pop("training"), flat.pop("queries")
+    flat |= training if queries is None else queries
     local = {"checkpoint_every", "transcript", "device", "deadline", "grace", "client_data", "keys"}
     changeable = {"rounds", "patience", *local}
     for name, value in given.items():
         started_with = saved.least_holders if name == "min_holders" else flat[name]
         if name not in changeable and started_with != value:
             raise UserError(f"{flag(name)} {value}: the run in {folder} was started with {started_with}")
-    return _config({**flat, **given})
+    return _config({**flat, **given}, saved.queries is not None)
 
 
 def _unknown(argument: str, parser: argparse.ArgumentParser) -> str:

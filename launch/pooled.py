@@ -5,12 +5,12 @@ from launch.results import show_results
 from protocols.foundation.errors import ProtocolError
 from secure_kg.data.client_data import load_graphs
 from secure_kg.data.pooling import pool
+from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.federation.pooled import run_pooled
 from secure_kg.federation.server.serve import run_in_folder
 from secure_kg.foundation.console import say
 from secure_kg.foundation.errors import InternalError, UserError
 from secure_kg.learning.device import pick_device
-from secure_kg.learning.pooled import PooledTrainer
 from secure_kg.runs.outcome import ServerOutcome
 from secure_kg.runs.run_folder import RunFolder
 
@@ -25,7 +25,7 @@ def run_job(plan: Plan, clients: int | None) -> int:
     everything = pool(graphs)
     if everything.trained_elsewhere and len(graphs) > 1:
         say(f"{everything.trained_elsewhere} of the clients' test triples stand in the pooled train part")
-    trainer = PooledTrainer(everything, config.training, device, config.seed)
+    trainer = STRATEGIES[config.strategy].learner.make_pooled(config, everything, device)
 
     def work(folder: RunFolder) -> ServerOutcome:
         try:

@@ -19,34 +19,27 @@ def show_results(summary: Summary, folder: Path) -> None:
     if warning := leak_warning(summary.leaks):  # before any figure
         say(warning)
     settings, names = summary.settings, summary.scores
-    ranked = "mrr" in names
+    ranked, examples = "mrr" in names, summary.examples
+    tested = {"triples": " tails, filtered", "queries": ", hard answers"}.get(examples, "")
     title = (
-        f"{STRATEGIES[settings.strategy].title} on {_data(settings)}, {settings.training.model}, "
-        f"{summary.tested} clients, {settings.aggregation}: test{' tails, filtered' if ranked else ''}"
+        f"{STRATEGIES[settings.strategy].title} on {_data(settings)}, {settings.model}, "
+        f"{summary.tested} clients, {settings.aggregation}: test{tested}"
     )
     rows = [
-        [f"client {one.client}", one.test_triples, *_row(one.figures, names, one.bytes_up, one.bytes_down)]
+        [f"client {one.client}", one.examples, *_row(one.figures, names, one.bytes_up, one.bytes_down)]
         for one in summary.clients
     ]
     if summary.told:
         sizes = summary.bytes_up, summary.bytes_down
         rows.append(["all", summary.test_triples or 0, *_row(summary.figures, names, *sizes)])
     scores = [TITLES.get(name, name) for name in names]
-    table(title, ("", "triples" if ranked else "examples", *scores, "kB up", "kB down"), rows)
-    if summary.told and not ranked:
-        say(f"rounds {summary.rounds}, best {summary.best_round}")
-    elif summary.told:
-        both = summary.figures["both_sides"]
-        say(
-            f"rounds {summary.rounds}, best {summary.best_round} by validation MRR {summary.valid_mrr:.4f}; "
-            f"both sides: MRR {both['mrr']:.4f}, Hits@10 {both['hits@10']:.4f}"
-        )
-        more = [name for name in summary.all_scores if name not in names]  # the table has no room for them
-        if more:
-            told = ", ".join(f"{TITLES[name]} {written(name, summary.figures[name])}" for name in more)
-            say(f"tail side, all clients: {told}")
-    else:
+    table(title, ("", examples, *scores, "kB up", "kB down"), rows)
+    if not summary.told:
         say(f"rounds {summary.rounds}, best {summary.best_round}; the results are in the clients' own folders")
+    elif ranked:
+        _say_ranks(summary)
+    else:
+        say(f"rounds {summary.rounds}, best {summary.best_round}")
     phases = ", ".join(f"{phase} {seconds:.2f}" for phase, seconds in summary.seconds.items())
     say(f"seconds per client: {phases}; with start-up {summary.seconds_total:.1f} in all")
     if note := blemish_note(summary.split_blemishes):
@@ -55,6 +48,20 @@ def show_results(summary: Summary, folder: Path) -> None:
     _say_privacy(summary)
     _compare(summary, folder)
     say(f"run folder: {folder}  (report: {folder / 'report.html'})")
+
+
+def _say_ranks(summary: Summary) -> None:
+    """What the table has no room for."""
+    best = f"rounds {summary.rounds}, best {summary.best_round} by validation MRR {summary.valid_mrr:.4f}"
+    if (types := summary.figures.get("types")) is not None:
+        told = ", ".join(f"{kind} {one['mrr']:.4f}" for kind, one in types.items())
+        say(f"{best}; MRR by type: {told}")
+        return
+    both = summary.figures["both_sides"]
+    say(f"{best}; both sides: MRR {both['mrr']:.4f}, Hits@10 {both['hits@10']:.4f}")
+    if more := [name for name in summary.all_scores if name not in summary.scores]:
+        told = ", ".join(f"{TITLES[name]} {written(name, summary.figures[name])}" for name in more)
+        say(f"tail side, all clients: {told}")
 
 
 def _say_dropouts(summary: Summary) -> None:
@@ -118,12 +125,18 @@ def _compare(summary: Summary, folder: Path) -> None:
     if not others and summary.number_of_clients == 1:
         return
     if not others:
-        beside = "launch.local" if summary.settings.strategy != "local" else "launch.fedr_secagg"
-        say(f"to compare: {command(beside)} with the same options and another --out beside this one")
+        say(f"to compare: {_beside(summary.settings)} with the same options and another --out beside this one")
         return
     scores = [TITLES.get(name, name) for name in _compared(summary)]
     columns = ("run", "strategy", "sums", "clients", "rounds", *scores, "kB up")
     table("the same data, seed and model", columns, [*others, _comparison("this run", summary)])
+
+
+def _beside(settings: RecordedSettings) -> str:
+    """A command whose run compares with this one."""
+    if settings.queries is not None:
+        return f"{command('launch.fedcqa')} --strategy {'fedcqa' if settings.strategy != 'fedcqa' else 'fedcqa-local'}"
+    return command("launch.local" if settings.strategy != "local" else "launch.fedr_secagg")
 
 
 def _comparison(name: str, run: Summary) -> list[str | int]:

@@ -68,5 +68,5 @@ def require_divided(plan: Plan) -> None:
 
 def new_run_path(config: RunConfig) -> Path:
     """A folder whose name sorts by time. Only the server calls this: clients are told the name."""
-    what = f"{config.strategy}-{config.aggregation}-{config.training.model.lower()}"
+    what = f"{config.strategy}-{config.aggregation}-{config.model.lower()}"
     return RUNS / f"{datetime.now():%Y%m%d-%H%M%S}-{what}"

@@ -6,6 +6,7 @@ Modules in dependency order; imports only point up this list, and none of them i
     triples.py     one triple file <-> names
     vocabulary.py  names <-> ids; repeated triples
     soundness.py   what is wrong with a split: damage, which is refused, and blemishes, which are told
+    archives.py    arrays of ids (.npz), and the lists of their names
     federated.py   published federated splits (.npz)
     catalogue.py   data sets that PyKEEN knows
     sources.py     a name, a folder or a file -> the triples to divide

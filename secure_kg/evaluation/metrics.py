@@ -16,6 +16,8 @@ class Metrics(ABC):
     __slots__ = ()
     headline_name: ClassVar[str]
     """What `headline` is, in a word."""
+    figure_names: ClassVar[tuple[str, ...]] = ()
+    """Names of all figures at the top level, for results that only clients can read."""
 
     @classmethod
     @abstractmethod

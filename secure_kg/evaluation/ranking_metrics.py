@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 
 from protocols.sums.interface import Contribution, SumLayout, Total
-from secure_kg.evaluation.metric_names import named_metrics
+from secure_kg.evaluation.metric_names import METRICS, named_metrics
 from secure_kg.evaluation.metrics import Metrics
 from secure_kg.evaluation.sums import RankingSums
 
@@ -21,6 +21,7 @@ class RankingMetrics(Metrics):
     """Ranks on one part, tail side and both sides, and the loss over the last round."""
 
     headline_name: ClassVar[str] = "MRR"
+    figure_names: ClassVar[tuple[str, ...]] = (*METRICS, "both_sides")
 
     tail: RankingSums
     both: RankingSums

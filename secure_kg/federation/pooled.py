@@ -11,14 +11,13 @@ from protocols.foundation.errors import Aborted, PeerLost
 from protocols.foundation.identifiers import PartyId
 from protocols.transport.base import Transport
 from secure_kg.data.soundness import faults
-from secure_kg.evaluation.metric_names import named_metrics
 from secure_kg.federation.client.site import Equipment, PreparedSite
 from secure_kg.federation.client.take_part import Participation, take_part
 from secure_kg.federation.in_process import run_in_process
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.server.server import FederationServer, Report
 from secure_kg.foundation.errors import InternalError
-from secure_kg.learning.pooled import PooledTrainer
+from secure_kg.learning.pooled import PooledLearner
 from secure_kg.runs import checkpoint
 from secure_kg.runs.outcome import ServerOutcome
 from secure_kg.runs.records.client_result import ClientResult
@@ -27,7 +26,7 @@ from secure_kg.runs.run_folder import RunFolder, read_record, write_json
 _NEVER: Final = 1e9  # seconds
 
 
-def run_pooled(config: RunConfig, trainer: PooledTrainer, folder: RunFolder, report: Report) -> ServerOutcome:
+def run_pooled(config: RunConfig, trainer: PooledLearner, folder: RunFolder, report: Report) -> ServerOutcome:
     """The whole run. What fails in the client's thread is raised here."""
     # The two are one process: no answer means a long step, so nobody is ever a dropout.
     patient = dataclasses.replace(config, deadline=_NEVER, grace=_NEVER)
@@ -51,7 +50,7 @@ def run_pooled(config: RunConfig, trainer: PooledTrainer, folder: RunFolder, rep
     return _of_members(outcome, len(trainer.pool.members))
 
 
-def _write_members(trainer: PooledTrainer, folder: RunFolder) -> None:
+def _write_members(trainer: PooledLearner, folder: RunFolder) -> None:
     """For each client of the pool what it would have had in a federation: its result, and its rows of the model."""
     pool = read_record(folder.pool / "result.json", ClientResult)
     held, pooled = sum(len(member.graph.train) for member in trainer.pool.members), trainer.graph
@@ -59,12 +58,11 @@ def _write_members(trainer: PooledTrainer, folder: RunFolder) -> None:
     repeated = {"repeated_train_triples": held - len(pooled.train)}
     elsewhere = {"test_triples_trained_elsewhere": trainer.pool.trained_elsewhere}
     write_json(folder.pool / "pool.json", sizes | repeated | elsewhere)
-    tails, heads = trainer.last("test", "tail"), trainer.last("test", "head")
-    for number, (member, tail, head) in enumerate(zip(trainer.pool.members, tails, heads, strict=True), start=1):
+    results = trainer.member_results("test")
+    for number, (member, found) in enumerate(zip(trainer.pool.members, results, strict=True), start=1):
         own, graph = folder.client(number), member.graph
-        rows = {name: p.detach().cpu().numpy() for name, p in trainer.view(member).named_parameters()}
-        checkpoint.save_arrays(own / "model.safetensors", rows, {})
-        figures = {**tail.metrics(), "both_sides": (tail + head).metrics()}
+        checkpoint.save_arrays(own / "model.safetensors", trainer.member_tables(member), {})
+        figures = found.figures()
         about = {
             "split_faults": faults(graph).counts(),
             "entities": len(graph.entities),
@@ -76,7 +74,7 @@ def _write_members(trainer: PooledTrainer, folder: RunFolder) -> None:
         result = ClientResult(
             client=number,
             figures=figures,
-            metrics=named_metrics(figures),
+            metrics=found.described(figures),
             about=about,
             seconds=pool.seconds,  # times and memory of single clients cannot be told apart
             cpu_seconds=pool.cpu_seconds,

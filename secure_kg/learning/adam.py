@@ -1,4 +1,4 @@
-"""Adam (Kingma and Ba, ICLR 2015) over fixed parameters that keep their gradients.
+"""Adam (Kingma and Ba, ICLR 2015) over fixed parameters that keep their gradients; with `decay` AdamW.
 
 `torch.optim.Adam` imports torch's compiler and sympy when it is made: a second of processor time in every client's
 process, for nothing that eager code uses. This calls the function that its `step` ends in, so that the bits are the
@@ -17,15 +17,18 @@ _BETA1, _BETA2, _EPS = 0.9, 0.999, 1e-8  # torch's defaults, and the paper's
 class Adam:
     """One optimiser. `rate` may change between steps; `state` has step, exp_avg and exp_avg_sq by parameter."""
 
-    def __init__(self, parameters: Iterable[torch.nn.Parameter], rate: float) -> None:
+    def __init__(self, parameters: Iterable[torch.nn.Parameter], rate: float, decay: float = 0.0) -> None:
         self.parameters = list(parameters)
-        self.rate = rate
+        self.rate, self.decay = rate, decay
         self.state: dict[torch.nn.Parameter, dict[str, Tensor]] = {}
 
     @torch.no_grad()
     def step(self) -> None:
         """One step along the gradients that are there."""
         states = [self._state_of(parameter) for parameter in self.parameters]
+        if self.decay:  # apart from the gradient (Loshchilov and Hutter, ICLR 2019)
+            for parameter in self.parameters:
+                parameter.mul_(1 - self.rate * self.decay)
         adam(
             list(self.parameters),
             [gradient_of(parameter) for parameter in self.parameters],

@@ -1,6 +1,5 @@
 """The learner of knowledge-graph embeddings: its model, its optimiser, and the rows it exchanges."""
 
-import hashlib
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +19,7 @@ from secure_kg.learning.device import to_device
 from secure_kg.learning.learner import Learner, Rows, Settings, TrainStats
 from secure_kg.learning.loss import chained, loss_and_gradients
 from secure_kg.learning.negatives import NegativeSampler
+from secure_kg.learning.parameters import copied, digest_of, load_copied, load_state_of, state_of
 from secure_kg.models.base import ModelSize
 from secure_kg.models.registry import build_model
 
@@ -142,41 +142,23 @@ class KgeLearner(Learner):
 
     def parameters_state(self) -> dict[str, Tensor]:
         """Copies of both tables, on the CPU: enough to evaluate, and to go back to the best round."""
-        return {name: p.detach().cpu().clone() for name, p in self.model.named_parameters()}
+        return copied(self.model)
 
     def digest(self) -> bytes:
         """SHA-256 of both tables: the same if and only if the parameters are."""
-        state = hashlib.sha256()
-        for name, parameter in self.model.named_parameters():
-            values = parameter.detach().cpu().numpy()
-            state.update(f"{name}/{values.shape}/".encode())
-            state.update(np.ascontiguousarray(values, dtype="<f4").tobytes())
-        return state.digest()
+        return digest_of(self.model)
 
     def load_parameters(self, state: dict[str, Tensor]) -> None:
         """Take both tables back from `parameters_state`."""
-        with torch.no_grad():
-            for name, parameter in self.model.named_parameters():
-                parameter.copy_(state[name])
+        load_copied(self.model, state)
 
     def state(self) -> dict[str, Tensor]:
         """Both tables and Adam's state, flat, contiguous and on the CPU: training goes on from it bit for bit."""
-        moments = {
-            f"{name}.{key}": value.detach().cpu().clone()
-            for name, parameter in self.model.named_parameters()
-            for key, value in self._optimiser.state.get(parameter, {}).items()
-        }
-        return self.parameters_state() | moments
+        return state_of(self.model, self._optimiser)
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Continue where `state` was taken."""
-        self.load_parameters(state)
-        self._optimiser.state.clear()
-        for name, parameter in self.model.named_parameters():
-            prefix = f"{name}."
-            saved = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
-            if saved:  # nothing before the first step
-                self._optimiser.state[parameter] = {k: v.to(self._device, copy=True) for k, v in saved.items()}
+        load_state_of(self.model, self._optimiser, state)
 
     def _parameter(self, block: str) -> torch.nn.Parameter:
         if block not in _BLOCKS:

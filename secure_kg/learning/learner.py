@@ -16,6 +16,7 @@ from torch import Tensor
 from secure_kg.data.graph import ClientGraph, Part
 from secure_kg.evaluation.metrics import Metrics
 from secure_kg.learning.config import TrainingConfig
+from secure_kg.learning.query_config import QueryConfig
 
 Rows = npt.NDArray[np.float32]
 """Rows of a block [n, width]."""
@@ -46,6 +47,10 @@ class Learner(ABC):
     @abstractmethod
     def export_block(self, block: str) -> Rows:
         """A copy of a block [n, width]; n is 1 for a block that is not aligned."""
+
+    def contributed_block(self, block: str) -> Rows:
+        """What this client adds to the sum of a block: its rows as they are, unless a learner says otherwise."""
+        return self.export_block(block)
 
     @abstractmethod
     def load_block(self, block: str, rows: Rows) -> None:
@@ -85,6 +90,9 @@ class Settings(Protocol):
 
     @property
     def training(self) -> TrainingConfig: ...
+
+    @property
+    def queries(self) -> QueryConfig | None: ...
 
     @property
     def seed(self) -> int: ...

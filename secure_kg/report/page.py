@@ -32,6 +32,7 @@ def run_report(summary: Summary, evaluations: Sequence[Evaluation], config: str)
         *bytes_per_round(summary, evaluations),
         tag("h2", "Results"),
         _results(summary),
+        *_types(summary),
         *_source(settings),
         *_line("quiet", blemish_note(summary.split_blemishes)),
         *_absences(summary),
@@ -60,6 +61,12 @@ def _scores(summary: Summary) -> list[tuple[str, str]]:
     figures = summary.figures
     if "mrr" not in figures:
         return [(f"{figures[name]:.4f}", f"test, {name}") for name in summary.scores[:3]]
+    if "types" in figures:
+        return [
+            (f"{figures['mrr']:.4f}", "test MRR, hard answers"),
+            (f"{figures['hits@3']:.4f}", "Hits@3, hard answers"),
+            (f"{figures['hits@10']:.4f}", "Hits@10, hard answers"),
+        ]
     return [
         (f"{figures['mrr']:.4f}", "test MRR, tail side"),
         (f"{figures['both_sides']['mrr']:.4f}", "test MRR, both sides"),
@@ -72,7 +79,7 @@ def _subtitle(summary: Summary) -> str:
     strategy = STRATEGIES[settings.strategy]
     alignment = f"{settings.alignment} alignment, " if Disclosed.of_summary(settings).aligned else ""
     how = "all triples in one place, " if strategy.pools else f"{settings.aggregation} sums, {alignment}"
-    return f"{settings.training.model}, {summary.tested} clients, {how}seed {settings.seed}"
+    return f"{settings.model}, {summary.tested} clients, {how}seed {settings.seed}"
 
 
 def _data_name(settings: RecordedSettings) -> str:
@@ -96,14 +103,15 @@ def _convergence(summary: Summary, evaluations: Sequence[Evaluation]) -> list[Ht
 
 def _results(summary: Summary) -> Html:
     scores = [TITLES.get(name, name) for name in summary.all_scores]
-    head = ("", "test triples" if "mrr" in summary.scores else "examples", *scores, "kB up", "kB down")
+    examples = summary.examples
+    head = ("", examples if examples == "examples" else f"test {examples}", *scores, "kB up", "kB down")
     entries: list[tuple[str, ClientLine | Summary]] = [(f"client {one.client}", one) for one in summary.clients]
     if summary.told:
         entries.append(("all", summary))
     body = [
         [
             whose,
-            f"{entry.test_triples:,}",
+            f"{entry.examples if isinstance(entry, ClientLine) else entry.test_triples:,}",
             *(written(name, entry.figures[name]) if name in entry.figures else "" for name in summary.all_scores),
             f"{entry.bytes_up / 1000:,.0f}",
             f"{entry.bytes_down / 1000:,.0f}",
@@ -111,6 +119,20 @@ def _results(summary: Summary) -> Html:
         for whose, entry in entries
     ]
     return table(head, body)
+
+
+def _types(summary: Summary) -> list[Html]:
+    """Results by type of query, if the run is one of queries."""
+    types = summary.figures.get("types")
+    if types is None:
+        return []
+    scores = summary.scores
+    body = [
+        [kind, f"{summary.figures['queries'][kind]:,}", *(written(name, found[name]) for name in scores)]
+        for kind, found in types.items()
+    ]
+    head = ("type of query, all clients", "test queries", *(TITLES[name] for name in scores))
+    return [table(head, body), quiet("Means over a query's hard answers, over queries and over types.")]
 
 
 def _line(style: str, text: str | None) -> list[Html]:

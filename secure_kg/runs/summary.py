@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import msgspec
 
-from secure_kg.evaluation.metric_names import METRICS
 from secure_kg.evaluation.metrics import Metrics
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
@@ -47,7 +46,7 @@ def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> S
         for result in folder.client_results()
         if result.client in outcome.bytes_up
     ]
-    found = _federation(outcome, folder)
+    found = _federation(config, outcome, folder)
     return Summary(
         leaky_split=leaky_split(clients, len(outcome.bytes_up), allowed=config.allow_leaky_split),
         metrics=_metrics_of(config).described(found.figures),
@@ -84,10 +83,9 @@ def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> S
 
 
 def _settings(config: RunConfig) -> dict[str, Any]:
-    told = {name: value for name, value in dataclasses.asdict(config).items() if value is not None}
     shared = RunPlan(config, config.clients or 1).blocks
     blocks = [{"name": one.name, "aligned": one.aligned, "aggregation": one.aggregation} for one in shared]
-    return told | {"min_holders": config.least_holders, "blocks": blocks}
+    return config.told() | {"min_holders": config.least_holders, "blocks": blocks}
 
 
 def _metrics_of(config: RunConfig) -> type[Metrics]:
@@ -103,13 +101,13 @@ def _memory(clients: Sequence[ClientLine]) -> PeakMemory:
     )
 
 
-def _federation(outcome: ServerOutcome, folder: RunFolder) -> _Federation:
+def _federation(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> _Federation:
     if (test := outcome.test) is not None:
         kept = outcome.rows_kept_local
         return _Federation(test.figures(), test.examples, outcome.test_clients, outcome.valid_mrr, kept)
     read = folder.read_by_clients() if outcome.test_clients else None  # no test sum: theirs are of an earlier session
     if read is None:
-        return _Federation(dict.fromkeys((*METRICS, "both_sides")), None, outcome.test_clients, None, None)
+        return _Federation(dict.fromkeys(_metrics_of(config).figure_names), None, outcome.test_clients, None, None)
     kept = outcome.union_size - read.rows_averaged
     return _Federation(read.figures, read.test_triples, read.test_clients, read.valid_mrr, kept)
 
@@ -122,7 +120,7 @@ def comparable(summary: Summary, other: Summary) -> bool:
     if known and bool(summary.leaks) != bool(other.leaks):
         return False  # the folders have other triples by now
     mine, theirs = summary.config, other.config
-    keys = ("dataset", "by", "client_data", "seed", "rounds", "training")
+    keys = ("dataset", "by", "client_data", "seed", "rounds", "training", "queries")
     same_count = summary.number_of_clients == other.number_of_clients
     return same_count and all(mine.get(key) == theirs.get(key) for key in keys)
 

@@ -5,7 +5,7 @@ from types import ModuleType
 
 import pytest
 
-from launch import entire, fede, fedr_secagg, fuse, local, pooled
+from launch import entire, fedcqa, fede, fedr_secagg, fuse, local
 from launch.hosts.job import Plan
 from launch.main import Launcher
 from launch.options import parse
@@ -15,10 +15,11 @@ from secure_kg.data.partition import partition
 from secure_kg.data.sources import load_source
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
+from secure_kg.learning.pooled import PooledTrainer
 from secure_kg.runs.run_folder import RunFolder
 
 JOBS = {"fedr": fedr_secagg.LAUNCHER, "fede": fede.LAUNCHER, "local": local.LAUNCHER, "entire": entire.LAUNCHER}
-COMMANDS = [fedr_secagg, fede, local, entire, fuse]
+COMMANDS = [fedr_secagg, fede, fedcqa, local, entire, fuse]
 
 
 @pytest.fixture(autouse=True)
@@ -122,7 +123,7 @@ def test_a_pool_that_fails_ends_in_one_line(
     assert entire.main([*options, "--model", "distmult", "--lr", "1e30"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "not finite in round 1" in line
-    monkeypatch.setattr(pooled.PooledTrainer, "evaluate", lambda *_: 1 / 0)
+    monkeypatch.setattr(PooledTrainer, "evaluate", lambda *_: 1 / 0)
     assert entire.main(options) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "internal error (ZeroDivisionError)" in line

@@ -5,23 +5,67 @@ from pathlib import Path
 
 import pytest
 
-from launch import fedr_secagg
+from launch import fedcqa, fedr_secagg
 from launch.hosts.job import Plan
-from launch.options import GROUPS, parse
-from secure_kg.federation.plan.presets import PRESETS
+from launch.options import GROUPS, QUERY_GROUPS, parse
+from secure_kg.federation.plan.presets import PRESETS, QUERY_PRESETS
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.learning.config import TrainingConfig
+from secure_kg.learning.query_config import QueryConfig
 from secure_kg.runs.run_folder import RunFolder
+
+UNSAID = {"training", "queries", "clients", "format"}
 
 
 def plan(*arguments: str) -> Plan:
     return parse(arguments, "job", "what it does", "examples")
 
 
+def query_plan(*arguments: str) -> Plan:
+    return parse(arguments, "job", "what it does", "examples", fedcqa.LAUNCHER.defaults)
+
+
 def test_every_setting_is_an_option_with_help() -> None:
     fields = {entry.name for owner in (RunConfig, TrainingConfig) for entry in dataclasses.fields(owner)}
-    assert {name for names in GROUPS.values() for name in names} == fields - {"training", "clients", "format"}
+    assert {name for names in GROUPS.values() for name in names} == fields - UNSAID
+
+
+def test_settings_of_queries_are_options_of_their_launcher() -> None:
+    fields = {entry.name for owner in (RunConfig, QueryConfig) for entry in dataclasses.fields(owner)}
+    assert {name for names in QUERY_GROUPS.values() for name in names} == fields - UNSAID
+    small = query_plan().config
+    assert small.queries is not None
+    for name, value in QUERY_PRESETS["small"].items():
+        assert getattr(small.queries, name, getattr(small, name, None)) == value
+    said = query_plan("--dataset", "fb15k237", "--step", "2", "--encoder", "q2p", "--rounds", "7").config
+    assert said.queries == QueryConfig(step=2.0, encoder="q2p")
+    assert (said.strategy, said.aggregation, said.by, said.rounds) == ("fedcqa", "secret", "relations", 7)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--strategy", "fedr"], "--strategy"),
+        (["--margin", "3"], "unknown option --margin"),
+        (["--encoder", "box"], "--encoder"),
+        (["--test-types", "2in"], "no definition of a negation"),
+        (["--strategy", "fedcqa-central"], "launch.fedcqa"),
+    ],
+)
+def test_mistakes_in_queries_name_the_option(arguments: list[str], problem: str) -> None:
+    with pytest.raises(UserError, match=problem):
+        query_plan(*arguments)
+
+
+def test_a_run_on_queries_is_resumed_by_its_own_launcher(tmp_path: Path) -> None:
+    saved = query_plan("--dim", "8", "--step", "1.5").config
+    RunFolder.create(tmp_path / "run", saved)
+    assert query_plan("--resume", str(tmp_path / "run")).config == saved
+    with pytest.raises(UserError, match=r"--step 2.0: the run in .* was started with 1.5"):
+        query_plan("--resume", str(tmp_path / "run"), "--step", "2")
+    with pytest.raises(UserError, match=r"python -m launch\.fedcqa"):
+        plan("--resume", str(tmp_path / "run"))
 
 
 def test_defaults_are_the_papers_and_presets_fill_in() -> None:

@@ -4,7 +4,8 @@ Training begins at rows that follow from the graph and the seed, and takes its d
 runs of one seed whose learning rates differ in the last digit, or whose tables a server has moved by as little, have
 nearly the same inputs in every round, under states that have nothing in common. A lineage has what changes inputs
 altogether: strategy, model, dimension, seed, kind of sum and round. It does not have what may change them by little:
-learning rate, epochs, batches, data, or the other clients.
+learning rate, epochs, batches, data, or the other clients. Strategies for queries are one family: rows under the same
+names begin alike in all of them, and are trained nearly alike.
 """
 
 from secure_kg.federation.plan.run_plan import AGREEING_ROUND, RESULTS, RunPlan
@@ -21,8 +22,8 @@ def lineage(plan: RunPlan, purpose: str, round_id: int, trained: int) -> str:
             number = round_id
         case _:
             return ""
-    settings, training = plan.settings, plan.settings.training
+    settings, family = plan.settings, plan.strategy.family
     if number == AGREEING_ROUND and purpose not in RESULTS:
         # First rows follow from graph, seed and name: another width gives more or fewer numbers of the same rows.
-        return f"{settings.strategy}/{settings.seed}/{purpose}/{number}"
-    return f"{settings.strategy}/{training.model}/{training.dim}/{settings.seed}/{purpose}/{number}"
+        return f"{family}/{settings.seed}/{purpose}/{number}"
+    return f"{family}/{settings.model}/{settings.dim}/{settings.seed}/{purpose}/{number}"

@@ -65,7 +65,7 @@ class OwnRows:
 
     def contribution(self, holders: Holders | None) -> Contribution:
         """The rows that enough clients hold; all if nobody has counted."""
-        rows, own = self._learner.export_block(self._block.name), self.positions.own
+        rows, own = self._learner.contributed_block(self._block.name), self.positions.own
         if holders is not None:
             rows, own = rows[holders.enough], own[holders.enough]
         self._given = own

@@ -11,14 +11,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from secure_kg.evaluation.metrics import Metrics
+from secure_kg.evaluation.query_metrics import QueryMetrics
 from secure_kg.evaluation.ranking_metrics import FirstRankingMetrics, RankingMetrics
 from secure_kg.federation.plan.blocks import Block
+from secure_kg.models.queries.shapes import initial_span
 from secure_kg.models.shapes import entity_width, initial_range, relation_width
 
 if TYPE_CHECKING:
     from secure_kg.federation.plan.settings import RunConfig
     from secure_kg.federation.plan.strategies import Strategy
     from secure_kg.learning.learner import Learner
+    from secure_kg.learning.pooled import PooledLearner
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,10 @@ class LearnerKind:
     metrics: type[Metrics]
     older_metrics: Mapping[int, type[Metrics]] = field(default_factory=dict)
     """By the format of runs that summed their results otherwise."""
+    pooled: str | None = None
+    """`module:function` that makes the learner of all clients' triples in one place; None: there is none."""
+    of_queries: bool = False
+    """Whether it trains on logical queries: `RunConfig.queries` has its settings then, and `training` no meaning."""
 
     def metrics_of(self, settings: "RunConfig") -> type[Metrics]:
         """How results of a run are summed."""
@@ -43,9 +50,21 @@ class LearnerKind:
 
     def make(self, *arguments: Any) -> "Learner":
         """A client's learner. See `secure_kg.learning.learner.Factory` for the arguments."""
-        module, _, name = self.factory.partition(":")
-        learner: Learner = getattr(import_module(module), name)(*arguments)
+        learner: Learner = _named(self.factory)(*arguments)
         return learner
+
+    def make_pooled(self, *arguments: Any) -> "PooledLearner":
+        """The learner of a pool. See `secure_kg.learning.pooled.PooledFactory` for the arguments."""
+        if self.pooled is None:
+            raise ValueError(f"{self.factory}: no learner of a pool")
+        learner: PooledLearner = _named(self.pooled)(*arguments)
+        return learner
+
+
+def _named(path: str) -> Callable[..., Any]:
+    module, _, name = path.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), name)
+    return found
 
 
 def _embedding_blocks(settings: "RunConfig", strategy: "Strategy") -> tuple[Block, ...]:
@@ -64,5 +83,31 @@ KGE: Final = LearnerKind(
     _embedding_blocks,
     RankingMetrics,
     older_metrics={1: FirstRankingMetrics},
+    pooled="secure_kg.learning.pooled:make_pooled",
 )
 """The learner of embeddings."""
+
+
+def _query_blocks(settings: "RunConfig", strategy: "Strategy") -> tuple[Block, ...]:
+    """Rows by the run's own aggregation; operators too, but by masked sums where the server cannot read the run's own.
+
+    Everybody who encodes a query needs the operators, the server included.
+    """
+    queries = settings.queries
+    if strategy.shared is None or queries is None:
+        return ()
+    readable = "secagg" if settings.sum_protocol.sealed else settings.aggregation
+    return (
+        Block(strategy.shared, queries.dim, settings.aggregation, aligned=True, span=initial_span(queries.dim)),
+        Block("operators", queries.operators, readable, aligned=False),
+    )
+
+
+QUERIES: Final = LearnerKind(
+    "secure_kg.learning.query_learner:make_learner",
+    _query_blocks,
+    QueryMetrics,
+    pooled="secure_kg.learning.pooled_queries:make_pooled",
+    of_queries=True,
+)
+"""The learner of logical queries."""

@@ -14,6 +14,12 @@ class RecordedTraining(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
 
 
+class RecordedQueries(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of training on queries."""
+
+    encoder: str = ""
+
+
 class RecordedBlock(msgspec.Struct, frozen=True, kw_only=True):
     """A block that clients shared."""
 
@@ -40,8 +46,15 @@ class RecordedSettings(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     transcript: bool = False
     training: RecordedTraining = RecordedTraining()
+    queries: RecordedQueries | None = None
+    """None for runs that trained on triples."""
     blocks: list[RecordedBlock] | None = None
     """None in summaries of earlier versions: what the strategy says."""
+
+    @property
+    def model(self) -> str:
+        """What was trained, in a word."""
+        return self.training.model if self.queries is None else self.queries.encoder
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Self:

@@ -21,6 +21,7 @@ from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.invocation import command
 from secure_kg.learning.config import TrainingConfig
+from secure_kg.learning.query_config import QueryConfig
 
 Adversary = Literal["semi-honest", "active"]
 Device = Literal["auto", "cpu", "cuda"]
@@ -28,6 +29,7 @@ Device = Literal["auto", "cpu", "cuda"]
 SETUP_SECONDS: Final = 600.0
 """For starting up: a client imports torch and reads or downloads its data, which is no sign of trouble."""
 
+_PARTS: Final = ("training", "queries")  # tables of their own in a file
 # These concern one party only; parties of one job may differ in them, and they do not change the result.
 _LOCAL_FIELDS: Final = frozenset(
     {"client_data", "device", "deadline", "grace", "transcript", "checkpoint_every", "keys"}
@@ -81,6 +83,8 @@ class RunConfig:
     deadline: float = 600.0
     grace: float = 10.0
     training: TrainingConfig = field(default_factory=TrainingConfig)
+    queries: QueryConfig | None = None
+    """Of strategies that train on logical queries; `training` has no meaning for them. None for all others."""
 
     def __post_init__(self) -> None:
         choices: dict[str, tuple[object, ...]] = {
@@ -95,6 +99,11 @@ class RunConfig:
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise UserError(f"{flag(name)} must be one of {', '.join(map(str, allowed))}")
+        if STRATEGIES[self.strategy].learner.of_queries:
+            if self.queries is None:
+                object.__setattr__(self, "queries", QueryConfig())
+        elif self.queries is not None:
+            raise UserError(f"settings of queries: --strategy {self.strategy} trains on triples")
         if not 1 <= self.format <= FORMAT:
             raise UserError(f"a run of format {self.format}; this version knows 1 to {FORMAT}")
         pools = STRATEGIES[self.strategy].pools
@@ -221,11 +230,31 @@ class RunConfig:
         agreed["min_holders"] = self.least_holders  # said aloud or not
         if self.format == 1:  # which did not say so
             del agreed["format"]
+        del agreed[self._unused]  # so runs on triples agree as they did before there were any on queries
         return hashlib.sha256(json.dumps(agreed, sort_keys=True).encode()).digest()
 
+    def told(self) -> dict[str, Any]:
+        """Every setting, the resolved ones too. What was not given and has no value, or no meaning, is left out."""
+        settings = dataclasses.asdict(self).items()
+        return {name: value for name, value in settings if value is not None and name != self._unused}
+
     def to_toml(self) -> str:
-        """Every setting, the resolved ones too. An option that was not given and has no value is left out."""
-        return tomli_w.dumps({name: value for name, value in dataclasses.asdict(self).items() if value is not None})
+        return tomli_w.dumps(self.told())
+
+    @property
+    def _unused(self) -> str:
+        """Settings of the kind of training that the run does not do."""
+        return "training" if self.queries is not None else "queries"
+
+    @property
+    def model(self) -> str:
+        """What is trained, in a word."""
+        return self.training.model if self.queries is None else self.queries.encoder
+
+    @property
+    def dim(self) -> int:
+        """The dimension of what is trained."""
+        return self.training.dim if self.queries is None else self.queries.dim
 
     @classmethod
     def from_toml(cls, text: str, where: str) -> "RunConfig":
@@ -235,12 +264,15 @@ class RunConfig:
         except tomllib.TOMLDecodeError:
             raise UserError(f"{where}: not a TOML file") from None
         values.setdefault("format", 1)
-        training = values.pop("training", {})
-        if not isinstance(training, dict):
-            raise UserError(f"{where}: 'training' must be a table")
+        training, queries = values.pop("training", {}), values.pop("queries", None)
+        for name, part in (("training", training), ("queries", queries or {})):
+            if not isinstance(part, dict):
+                raise UserError(f"{where}: '{name}' must be a table")
         check_types(cls, values, where)
         check_types(TrainingConfig, training, where)
-        return cls(**values, training=TrainingConfig(**training))
+        check_types(QueryConfig, queries or {}, where)
+        of_queries = None if queries is None else QueryConfig(**queries)
+        return cls(**values, training=TrainingConfig(**training), queries=of_queries)
 
 
 def flag(name: str) -> str:
@@ -250,7 +282,7 @@ def flag(name: str) -> str:
 
 def check_types(owner: type, values: dict[str, Any], where: str) -> None:
     """Raise `UserError` unless every key is a field of `owner` and has its default's type."""
-    known = {entry.name: entry.type for entry in dataclasses.fields(owner) if entry.name != "training"}
+    known = {entry.name: entry.type for entry in dataclasses.fields(owner) if entry.name not in _PARTS}
     for key, value in values.items():
         if key not in known:
             raise UserError(f"{where}: unknown setting '{key}'")

@@ -1,16 +1,17 @@
 """Strategies: what clients share. A strategy is data; the round loop is the same for all of them.
 
 `local` and `entire` are the bounds of a federation, FedE's settings Single and Entire (Chen et al. 2021, section 3.2):
-every client by itself, and all triples in one place, which gives up all privacy.
+every client by itself, and all triples in one place, which gives up all privacy. Those of `fedcqa` train on logical
+queries (Hu et al. 2024) and are compared with each other: Local, Central, and FedE and FedR as that paper adapts them.
 """
 
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from secure_kg.federation.plan.learners import KGE, LearnerKind
+from secure_kg.federation.plan.learners import KGE, QUERIES, LearnerKind
 
-Shared = Literal["relation", "entity"]
-"""A table of the model whose rows clients share, each row under the name of what it stands for."""
+Shared = Literal["relation", "entity", "entity and relation"]
+"""Tables of the model whose rows clients share, each row under the name of what it stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +30,14 @@ class Strategy:
     learner: LearnerKind = field(default=KGE, repr=False)
 
     @property
+    def family(self) -> str:
+        """A name for all strategies whose clients have nearly the same inputs."""
+        return "fedcqa" if self.learner.of_queries else self.name
+
+    @property
     def union_bound(self) -> int:
         """How large a union the private set union expects at first; a larger one takes another attempt."""
-        return 16384 if self.shared == "entity" else 1024
+        return 1024 if self.shared in (None, "relation") else 16384
 
 
 STRATEGIES: Final[dict[str, Strategy]] = {
@@ -41,5 +47,10 @@ STRATEGIES: Final[dict[str, Strategy]] = {
         Strategy("fede", "FedE", "entity rows", "entity"),
         Strategy("local", "Local", "nothing", None),
         Strategy("entire", "Entire", "all triples in one place (python -m launch.entire)", None, pools=True),
+        Strategy("fedcqa", "FedCQA", "all rows, and operators", "entity and relation", False, QUERIES),
+        Strategy("fedcqa-fede", "FedE for queries", "rows of entities, and operators", "entity", False, QUERIES),
+        Strategy("fedcqa-fedr", "FedR for queries", "rows of relations, and operators", "relation", False, QUERIES),
+        Strategy("fedcqa-local", "Local for queries", "nothing", None, False, QUERIES),
+        Strategy("fedcqa-central", "Central for queries", "all triples in one place", None, True, QUERIES),
     )
 }

@@ -39,6 +39,12 @@ class ClientResult(Record, kw_only=True, frozen=True):
         return found
 
     @property
+    def examples(self) -> int:
+        """Of what its figures are: test queries, or else test triples."""
+        found: int = self._told("test_queries") or self.test_triples
+        return found
+
+    @property
     def split_faults(self) -> dict[str, int] | None:
         """Counts of the faults of its split (`secure_kg.data.soundness`); None if the learner does not tell."""
         faults: dict[str, int] | None = self._told("split_faults")

@@ -95,6 +95,13 @@ class Summary(Record, kw_only=True, frozen=True):
         return tuple(name for name in METRICS if name in self.figures)
 
     @property
+    def examples(self) -> str:
+        """What the figures are means over, in a word."""
+        if "types" in self.figures:
+            return "queries"
+        return "triples" if not self.figures or _RANKING[0] in self.figures else "examples"
+
+    @property
     def told(self) -> bool:
         """Whether the results of the federation are known here."""
         return None not in self.figures.values()
