@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from benchmarks.cheating.zoo import ZOO
 from launch.command_line import OneLineParser, require_writable, run_command
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.words import counted
 from secure_kg.runs.run_folder import write_json
 
 _DESCRIPTION = """\
@@ -91,13 +93,21 @@ def _run(options: argparse.Namespace) -> int:
         return 0 if ok else 1
     rows = [_row(record) for record in records]
     table("Cheating servers", ("", "expected", "outcome", "", "refused by", "audit"), rows)
+    right = sum(record["ok"] for record in records)
+    say(_all_right(records) if ok else f"{right} of {len(records)} came out as expected")
     if options.json is not None:
         write_json(options.json, report)
     return 0 if ok else 1
 
 
+def _all_right(records: list[dict[str, Any]]) -> str:
+    outcomes = Counter(record["expected"] for record in records)
+    told = ", ".join(f"{count} {name}" for name, count in sorted(outcomes.items()))
+    return f"all {len(records)} came out as expected: {told}"
+
+
 def _row(record: dict[str, Any]) -> list[str]:
-    refused = f"{len(record['refused_by'])} clients" if record["refused_by"] else "nobody"
+    refused = counted(len(record["refused_by"]), "client") if record["refused_by"] else "nobody"
     audit = ", ".join(record["audit_high"]) or "nothing"
     return [record["name"], record["expected"], record["outcome"], "ok" if record["ok"] else "NOT OK", refused, audit]
 

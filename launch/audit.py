@@ -27,6 +27,7 @@ from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.invocation import command
 from secure_kg.report.audit_page import audit_page
 from secure_kg.report.audit_view import Upload, Words
+from secure_kg.runs.key_files import DIRECTORY
 from secure_kg.runs.run_folder import write_json, write_whole
 
 _DESCRIPTION = """\
@@ -79,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
         "--receipts", type=Path, metavar="DIR", help="the clients' folders with their receipts [RUN/clients, if there]"
     )
     parser.add_argument(
-        "--keys", type=Path, metavar="FILE", help="directory.toml with the clients' identities, to verify signatures"
+        "--keys", type=Path, metavar="FILE", help="the clients' identities, to verify signatures"
     )
     parser.add_argument(
         "--colluder", type=int, default=1, metavar="K", help="the client that tells the attacker what it knows [1]"
@@ -154,6 +155,7 @@ def _told(told: Audit | ScoreAudit, audited: Path, page: str, options: argparse.
 def _identities(path: Path | None) -> Mapping[PartyId, bytes] | None:
     if path is None:
         return None
+    path = path / DIRECTORY if path.is_dir() else path
     try:
         clients = parse_directory(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):

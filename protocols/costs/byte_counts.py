@@ -24,7 +24,7 @@ from protocols.primitives.prg import KEY_BYTES
 from protocols.primitives.shamir import SHARE_BYTES
 from protocols.session.messages import COMMITMENT_BYTES
 from protocols.sums.plain import clear_input_bytes
-from protocols.sums.secagg.messages import SEALED_SHARES_BYTES, STATE_BYTES, masked_input_bytes
+from protocols.sums.secagg.messages import ANNOUNCED_BYTES, SEALED_SHARES_BYTES, STATE_BYTES, masked_input_bytes
 
 COUNT_BYTES: Final = 4
 """Of an entry of a plain count of holders."""
@@ -52,15 +52,16 @@ class MaskedSum:
     """Against an active server."""
     guarded: bool = False
     """Whether clients commit to the state of their input."""
+    announced: bool = False
+    """Whether this client has helped to open a sum of the same inputs before, and says so behind its state."""
 
     def bytes_up(self) -> dict[str, int]:
         """Per step. A dropout changes nothing but whose share travels: one for each neighbour, and the own one."""
         purpose, signature = text_bytes(self.purpose), binary_bytes(SIGNATURE_BYTES if self.signed else 0)
         survivors = (self.neighbours - self.dropped) | {self.party}
+        state = (STATE_BYTES if self.guarded else 0) + (ANNOUNCED_BYTES if self.announced else 0)
         steps = {
-            "advertise keys": frame_bytes(
-                purpose, binary_bytes(PUBLIC_KEY_BYTES), binary_bytes(STATE_BYTES if self.guarded else 0), signature
-            ),
+            "advertise keys": frame_bytes(purpose, binary_bytes(PUBLIC_KEY_BYTES), binary_bytes(state), signature),
             "share keys": frame_bytes(
                 purpose, map_bytes(self.neighbours, SEALED_SHARES_BYTES), binary_bytes(COMMITMENT_BYTES)
             ),

@@ -45,6 +45,8 @@ class ScoreBatch:
     """Of all queries together."""
     signed: bool = False
     """Against an active server."""
+    announced: bool = False
+    """Whether means of this table were opened before, so that scorers announce over whom."""
 
     def neighbours(self, party: PartyId) -> frozenset[PartyId]:
         """The other scorers."""
@@ -176,7 +178,10 @@ def group_answer(terms: ScoreTerms) -> int:
 def _summed(batch: ScoreBatch, party: PartyId, entries: int) -> dict[str, int]:
     neighbours = batch.neighbours(party)
     size = RING.element_bytes
-    return MaskedSum(PURPOSE, entries, size, party, neighbours, signed=batch.signed, guarded=True).bytes_up()
+    sums = MaskedSum(
+        PURPOSE, entries, size, party, neighbours, signed=batch.signed, guarded=True, announced=batch.announced
+    )
+    return sums.bytes_up()
 
 
 def _binaries(lengths: Sequence[int]) -> int:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ from protocols.costs.score_bytes import ScoreBatch, Sizes
 from protocols.foundation import wire
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId, SessionId
 from protocols.primitives.aead import OVERHEAD_BYTES
+from protocols.scores.batches import ATTEMPTS
 from protocols.scores.crypten import messages as crypten
 from protocols.scores.encrypted.messages import AskerKey, EncryptedScores, EncryptedTotal
 from protocols.scores.terms import ScoreTerms
@@ -107,6 +108,16 @@ def test_added_scores(backend: str, shape: dict[str, Any], kind: str) -> None:
     for party in parties_of(terms):
         assert ends.up(party) == up(batch, party)
         assert ends.down(party) == down(batch, party)
+
+
+def test_a_later_batch_of_the_same_table_says_over_whom_the_first_was_opened() -> None:
+    terms, ends = of_shape(SHAPES[1]), Ends()
+    later = replace(terms, round=RoundId(terms.round + ATTEMPTS))
+    wrap = dict.fromkeys((SERVER, *terms.clients, terms.asker), ends.take)
+    run_batches("masked", [(one, some_scores(one)) for one in (terms, later)], MODELS["semi-honest"], wrap=wrap)
+    for party in parties_of(terms):
+        both = [score_bytes.masked_up(ScoreBatch(terms, QUERY_BYTES, announced=told), party) for told in (False, True)]
+        assert ends.up(party) == {step: both[0][step] + both[1][step] for step in both[0]}
 
 
 @pytest.fixture(scope="module", autouse=True)
