@@ -181,6 +181,16 @@ def require_budget(session: ClientSession, budget: Budget | None, terms: ScoreTe
         raise
 
 
+def announced(session: ClientSession, covering: Covering, terms: ScoreTerms) -> bytes:
+    """What a scorer announces with the keys of its sum; if it cannot take part now, it tells the server."""
+    try:
+        return covering.announced(terms)
+    except SumAbandoned as problem:
+        for purpose in (HOLDERS, PURPOSE):
+            session.send(Abandon(purpose, str(problem)[:MAX_REASON]), terms.round)
+        raise
+
+
 def charge(budget: Budget | None, terms: ScoreTerms, queries: bytes) -> None:
     """A scorer's last step before its input leaves. None: nothing is counted."""
     if budget is not None:

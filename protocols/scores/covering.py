@@ -13,15 +13,13 @@ this up, e.g. because a scorer is gone for good: the asker then reads what that 
 The first set stays the first. A table that was trained further is another one.
 """
 
-from collections.abc import Callable
 from typing import Protocol
 
 from protocols.foundation.errors import SumAbandoned
 from protocols.foundation.identifiers import PartyId
 from protocols.scores.terms import ScoreTerms
+from protocols.sums.interface import MayOpen, NotedOpening
 from protocols.sums.secagg.openings import announcement
-
-MayOpen = Callable[[frozenset[PartyId]], None]
 
 
 class OtherScorers(SumAbandoned):
@@ -64,20 +62,25 @@ class Covering:
         first = self._record.covered(terms.table)
         return b"" if not first or self._others else announcement(first - {terms.asker})
 
-    def guard(self, terms: ScoreTerms, may_open: MayOpen | None) -> MayOpen:
+    def guard(self, terms: ScoreTerms, may_open: MayOpen | None) -> NotedOpening:
         """To be asked with the missing scorers before this client helps to open a sum; `may_open` is asked first."""
 
         def ask(missing: frozenset[PartyId]) -> None:
             if may_open is not None:
                 may_open(missing)
             clients = frozenset(terms.clients) - missing
-            first = self._record.cover(terms.table, clients)
-            if first != clients and not self._others:
-                raise OtherScorers(
-                    f"means of this table were opened over {len(first)} clients, and now {len(first - clients)} of "
-                    f"them are missing and {len(clients - first)} are new: the difference would show what these hold; "
-                    "ask when all are back, use a backend that opens positions only, or have every scorer allow "
-                    "other_scorers"
-                )
+            self._require(self._record.covered(terms.table) or clients, clients)
 
-        return ask
+        def note(missing: frozenset[PartyId]) -> None:
+            clients = frozenset(terms.clients) - missing
+            self._require(self._record.cover(terms.table, clients), clients)
+
+        return NotedOpening(ask, note)
+
+    def _require(self, first: frozenset[PartyId], clients: frozenset[PartyId]) -> None:
+        if first != clients and not self._others:
+            raise OtherScorers(
+                f"means of this table were opened over {len(first)} clients, and now {len(first - clients)} of them "
+                f"are missing and {len(clients - first)} are new: the difference would show what these hold; ask when "
+                "all are back, use a backend that opens positions only, or have every scorer allow other_scorers"
+            )

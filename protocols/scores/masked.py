@@ -35,7 +35,7 @@ from protocols.foundation.spent import Spent
 from protocols.holders.interface import HolderClient, HolderServer
 from protocols.primitives.prg import KEY_BYTES, combine_keystreams
 from protocols.scores import asking, counting
-from protocols.scores.budget import Budget, charge, require_budget
+from protocols.scores.budget import Budget, announced, charge, require_budget
 from protocols.scores.covering import Covering, MemoryCovers
 from protocols.scores.interface import (
     Answer,
@@ -130,7 +130,7 @@ class MaskedScoreClient(ScoreClient):
         depends_on = length_prefixed(terms.table, encode_parties([terms.asker]), asked.queries)
         alike = asking.agreed(asked.secrets, session, terms)
         state = commit(self._state_key, PURPOSE, depends_on)
-        of_sum = replace(sum_terms(terms, alike, state), announced=self._covering.announced(terms))
+        of_sum = replace(sum_terms(terms, alike, state), announced=announced(session, self._covering, terms))
         counting.prepare(session, self._holders, terms)
         self._vectors.prepare(session, of_sum)
         scores = scoring(asked.queries)

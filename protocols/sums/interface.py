@@ -152,6 +152,18 @@ MayOpen: TypeAlias = Callable[[frozenset[PartyId]], None]
 of its neighbours. Raises `SumAbandoned` if the client must not."""
 
 
+@dataclass(frozen=True, slots=True)
+class NotedOpening:
+    """A `MayOpen` with something to be written down, once nobody else's word speaks against the opening either."""
+
+    may: MayOpen
+    note: MayOpen
+    """May refuse as well: another session may have written something in between."""
+
+    def __call__(self, missing: frozenset[PartyId]) -> None:
+        self.may(missing)
+
+
 class SumClient(ABC):
     """A client's part in the sums of one session."""
 

@@ -4,14 +4,17 @@ pid                 number of the process that works on it
 run.id              a random name for the run, by which this client tells its runs apart
 openings.jsonl      one line per sum: run, round, purpose, survivors, their states, lineage (`secagg.openings`)
 state.key           256 random bits under which this client commits to its states; they open nothing else
+session.lock        held while a session uses this record
 
-The last two may lie elsewhere, for several runs together.
+The last three may lie elsewhere, for several runs together.
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 
 from protocols.foundation.identifiers import PartyId, RoundId
@@ -23,7 +26,8 @@ _STATE_KEY = "state.key"
 _KEY_BYTES = 32
 _RUN_ID = "run.id"
 _ID_BYTES = 16
-BEFORE_ANYTHING = ("pid", _STATE_KEY, _RUN_ID)
+_LOCK = "session.lock"
+BEFORE_ANYTHING = ("pid", _STATE_KEY, _RUN_ID, _LOCK)
 """Files of a client that has not done anything yet."""
 
 
@@ -65,6 +69,29 @@ def _drawn(path: Path, size: int) -> bytes:
         return path.read_bytes()
     except OSError as problem:
         raise UserError(f"{path}: cannot be used ({problem.strerror})") from None
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Use the record in `folder` for one session at a time: each reads at its beginning what was opened before, and two
+    at once would each open what the other one has."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as problem:
+        raise UserError(f"{folder / _LOCK}: cannot be used ({problem.strerror})") from None
+    try:
+        _lock(descriptor, folder)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, folder: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise UserError(f"{folder}: this client takes part in another session; start this one after it") from None
 
 
 def append_opening(folder: Path, opening: Opening) -> None:

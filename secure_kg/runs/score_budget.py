@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from protocols.foundation.errors import SumAbandoned
 from protocols.foundation.identifiers import PartyId
 from protocols.scores.budget import Budget, Charge, Helpers, default_limit
 from secure_kg.foundation.errors import UserError
@@ -26,6 +27,8 @@ class MeansRecord:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / _MEANS
+        self._alone: BinaryIO | None = None
+        """Held from what is announced before a sum until over whom it is opened is written down."""
 
     def spent(self, table: bytes) -> int:
         with self._locked() as file:
@@ -41,15 +44,35 @@ class MeansRecord:
 
     def cover(self, table: bytes, clients: frozenset[PartyId]) -> frozenset[PartyId]:
         with self._locked() as file:
-            for of_table, over in self._covers(file):
-                if of_table == table:
-                    return over
-            self._write(file, {"table": table.hex(), "over": sorted(int(client) for client in clients)})
-            return clients
+            known = next((over for of_table, over in self._covers(file) if of_table == table), None)
+            if known is None:
+                self._write(file, {"table": table.hex(), "over": sorted(int(client) for client in clients)})
+        if self._alone is not None:
+            self._alone.close()
+            self._alone = None
+        return clients if known is None else known
 
     def covered(self, table: bytes) -> frozenset[PartyId]:
+        """`SumAbandoned` while another session of this client has announced something and not yet opened it: what it
+        opens then would be missing here."""
+        if self._alone is None:
+            self._alone = self._hold()
         with self._locked() as file:
             return next((over for of_table, over in self._covers(file) if of_table == table), frozenset())
+
+    def _hold(self) -> BinaryIO:
+        path = self._path.with_suffix(".lock")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            held = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "rb+")
+        except OSError as problem:
+            raise UserError(f"{path}: cannot be used ({problem.strerror})") from None
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            held.close()
+            raise SumAbandoned("a scorer has means of a table under way in another session: ask again later") from None
+        return held
 
     @staticmethod
     def _write(file: BinaryIO, record: dict[str, Any]) -> None:

@@ -23,6 +23,7 @@ a client does here depends on its names, but for the vector it adds.
 
 import hashlib
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -61,10 +62,12 @@ def reveal(
     clients: tuple[PartyId, ...],
     positions: Positions,
     names: Sequence[str],
+    state: bytes = b"",
 ) -> None:
-    """The client's side. `names`: those the `positions` were asked for, in the same order, without an `objection`."""
+    """The client's side. `names`: those the `positions` were asked for, in the same order, without an `objection`.
+    `state`: its commitment to them, so that they are revealed over one set of clients."""
     vector = written(positions, names)
-    terms = names_terms(clients, positions.union_size, positions.digest)
+    terms = replace(names_terms(clients, positions.union_size, positions.digest), state=state)
     vectors.prepare(session, terms)
     vectors.contribute(session, terms, vector)
 

@@ -21,7 +21,7 @@ from protocols.primitives.group import Ring
 from protocols.primitives.prg import KEY_BYTES
 from protocols.primitives.residues import Residues
 from protocols.scores import asking, counting
-from protocols.scores.budget import Budget, charge, require_budget
+from protocols.scores.budget import Budget, announced, charge, require_budget
 from protocols.scores.covering import Covering, MemoryCovers
 from protocols.scores.encrypted.layout import EncryptedLayout
 from protocols.scores.encrypted.messages import (
@@ -134,7 +134,7 @@ class EncryptedScoreClient(ScoreClient):
         # Clients that were told different keys, or asked different things, cannot add up.
         told = asking.agreed(asked.secrets, session, terms)
         of_sum = SumTerms(
-            terms.round, PURPOSE, terms.scorers, layout, told, state, self._covering.announced(terms)
+            terms.round, PURPOSE, terms.scorers, layout, told, state, announced(session, self._covering, terms)
         )
         counting.prepare(session, self._holders, terms)
         self._vectors.prepare(session, of_sum)

@@ -193,6 +193,10 @@ class SecAggClient:
         held = self.state.held.keys() if isinstance(self.state, Masked) else frozenset[PartyId]()
         return self._neighbours - (held - {PartyId(party) for party in message.dropped})
 
+    def require_announced(self, message: Survivors) -> None:
+        """`SumAbandoned` if others have announced an opening that this one would not fit."""
+        self._openings.require_announced(self._opening(frozenset(self._states) - self.missing_with(message)))
+
     def set_input(self, vector: GroupVector, more_masks: Sequence[bytes] = ()) -> MaskedInput:
         """y_u = x_u + PRG(b_u) + sum over v > u of PRG(s_uv) - sum over v < u of PRG(s_uv), in place on `vector`.
 
@@ -306,8 +310,7 @@ class SecAggClient:
         terms = self._terms.sum
         if not terms.state or not self._terms.parameters.complete:  # neighbours of a sparse graph see different sets
             return terms.state
-        announced = terms.announced or self._openings.announced(terms.round, terms.purpose, self.party, terms.state)
-        return terms.state + announced
+        return terms.state + (terms.announced or self._openings.announced(*terms.key, self.party, terms.state))
 
     def _opening(self, survivors: frozenset[PartyId]) -> Opening:
         """The sum as it is about to be opened, for the client's own record."""

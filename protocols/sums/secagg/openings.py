@@ -22,7 +22,9 @@ whom a server asks. Let it have sums X1, X2, ... of the same inputs opened, over
 t - c honest clients have helped to open each, t the threshold and c the corrupt clients. Those that helped with Xj are
 in Xj and in no later sum, since there they would have named Xj. Take any combination of these sums, and the first Xj in
 it whose factor is not zero: the inputs of all who helped with Xj are in it with that one factor. So it holds the sum of
-t - c honest inputs or more, which is two at least, as every single sum does.
+t - c honest inputs or more, which is two at least, as every single sum does. Where a client's own input has changed and
+others' have not, it has nothing to announce beforehand. It then gives no input to a sum that holds a state which it has
+opened, unless those who have agreed on keys are those of before (`may_come`): it is in no later sum again.
 
 A client guards the states of the others too, because a threshold of clients opens a sum, whether or not the one whose
 secret comes twice is among them. If those who shared keys already rule a sum out, it gives no input either. A refusal
@@ -51,6 +53,8 @@ from protocols.foundation.identifiers import PartyId, RoundId
 
 _DOMAIN = b"secure-kg/state/1/"
 _ANNOUNCED: Final = b"secure-kg/opened over/1"
+_NOBODY: Final = digest(_ANNOUNCED)
+"""An announcement that fits no sum."""
 _OVER_OTHERS: Final = "opened before over other clients"
 _BESIDE_OTHERS: Final = "opened before, beside other states or rows"
 _IN_ANOTHER_RUN: Final = " in another run"
@@ -94,9 +98,17 @@ def commit(key: bytes, kind: str, depends_on: bytes) -> bytes:
     return hmac.new(key, _DOMAIN + kind.encode() + b"/" + depends_on, hashlib.sha256).digest()
 
 
-def announcement(survivors: Collection[PartyId]) -> bytes:
-    """What a client that has helped to open a sum over `survivors` tells those of the next sum of the same inputs."""
-    return digest(_ANNOUNCED, encode_parties(survivors))
+def announcement(
+    survivors: Collection[PartyId], states: Mapping[PartyId, bytes] | None = None, model: bytes = b""
+) -> bytes:
+    """What a client that has helped to open a sum over `survivors` tells those of the next sum of the same inputs.
+
+    `states`: if these must be as before, too, and what was applied.
+    """
+    if states is None:
+        return digest(_ANNOUNCED, encode_parties(survivors))
+    by_party = b"".join(digest(encode_parties([party]), state) for party, state in sorted(states.items()))
+    return digest(_ANNOUNCED, encode_parties(survivors), by_party, model)
 
 
 def opened_before(reason: str) -> tuple[int, str] | None:
@@ -141,17 +153,45 @@ class Openings:
         """What this client announces before a sum to which it commits `state`; empty if it has opened nothing alike."""
         coming = self._mine(Opening(round_id, purpose, frozenset(), {party: state}))
         before = [*self._same_inputs(coming), *self._nearly_same_inputs(coming)]
-        return announcement(before[0].survivors) if before else b""
+        if not before:
+            return b""
+        if len({one.survivors for one in before}) > 1:
+            return _NOBODY  # whatever it is opened over, one of them was over others
+        named = self._by_name.get(coming.name)
+        if named is not None:
+            return announcement(named.survivors, named.states, named.model)
+        if purpose not in self._moving and self._same_inputs(coming):
+            return announcement(before[0].survivors, before[0].states)
+        return announcement(before[0].survivors)
 
     def may_come(self, opening: Opening) -> None:
-        """`SumAbandoned` if no part of these `survivors`, of whom some may still drop out, can be opened."""
+        """`SumAbandoned` if no part of these `survivors`, of whom some may still drop out, can be opened; or if one of
+        them has the state of a sum over others, whoever of these may still drop out."""
         opening = self._mine(opening)
         for before in (*self._same_inputs(opening), *self._nearly_same_inputs(opening)):
             if not before.survivors <= opening.survivors:
                 raise SumAbandoned(self._over_others(opening, before))
+        for state in opening.states.values():
+            if state in self._by_state and self._by_state[state].survivors != opening.survivors:
+                raise SumAbandoned(self._over_others(opening, self._by_state[state]))
+
+    def require_announced(self, opening: Opening) -> None:
+        """`SumAbandoned` if any client has announced that it has helped to open another sum of the same inputs."""
+        survivors, states = opening.survivors, opening.states
+        here = {
+            announcement(survivors),
+            announcement(survivors, states),
+            announcement(survivors, states, opening.model),
+        }
+        if odd := [party for party, announced in sorted(opening.told.items()) if announced not in here]:
+            raise SumAbandoned(
+                f"the sum of {opening.purpose} of round {opening.round} has inputs that client {odd[0]} has helped to "
+                "open otherwise; the difference would be the input of those missing, or what has changed"
+            )
 
     def open(self, opening: Opening) -> None:
         """Called right before a client answers for the survivors; `SumAbandoned` if it must not."""
+        self.require_announced(opening)
         opening = self._mine(opening)
         same = self._same_inputs(opening)
         for before in (*same, *self._nearly_same_inputs(opening)):
@@ -160,12 +200,6 @@ class Openings:
         named = self._by_name.get(opening.name)
         if named is not None and named.model != opening.model:
             raise SumAbandoned(self._beside_others(opening, named))
-        here = announcement(opening.survivors)
-        if odd := [party for party, announced in sorted(opening.told.items()) if announced != here]:
-            raise SumAbandoned(
-                f"the sum of {opening.purpose} of round {opening.round} has inputs that client {odd[0]} has helped to "
-                "open over others; the difference would be the input of those missing"
-            )
         bound = [one for one in same if one is named] if opening.purpose in self._moving else same
         for before in bound:
             if dict(before.states) != dict(opening.states):

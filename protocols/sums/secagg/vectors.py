@@ -27,7 +27,7 @@ from protocols.session.conversation import MAX_REASON, Abandon
 from protocols.session.credentials import Credentials
 from protocols.session.messages import AdvertiseChannel, ChannelDirectory
 from protocols.session.server_session import ServerSession
-from protocols.sums.interface import MayOpen
+from protocols.sums.interface import MayOpen, NotedOpening
 from protocols.sums.secagg.client import SecAggClient
 from protocols.sums.secagg.messages import (
     EncryptedShares,
@@ -196,7 +196,11 @@ class _Steps:
     def answer(self, step: str, message: wire.Message, may_open: MayOpen | None = None) -> None:
         with self._refusing(), self._spent.measure():
             if may_open is not None and isinstance(message, Survivors):
-                may_open(self._running.missing_with(message))
+                missing = self._running.missing_with(message)
+                may_open(missing)
+                if isinstance(may_open, NotedOpening):
+                    self._running.require_announced(message)
+                    may_open.note(missing)
             answer = self._running.receive(message)
         if answer is not None:
             with self.phase(step):

@@ -52,7 +52,7 @@ from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.learning.learner import Learner
-from secure_kg.runs.client_folder import append_opening, read_openings, run_id, state_key
+from secure_kg.runs.client_folder import alone, append_opening, read_openings, run_id, state_key
 from secure_kg.runs.recording import ReceiptKeeper
 
 _SECONDS_TO_SAY_SO: Final = 10.0
@@ -118,12 +118,18 @@ class FederationClient:
         if self._welcome is None:
             raise RuntimeError("greet() comes first")
         record = record if record is not None else folder
+        with alone(record):
+            return self._with_receipt(learner, folder, credentials, record, self._welcome)
+
+    def _with_receipt(
+        self, learner: Learner, folder: Path, credentials: Credentials | None, record: Path, welcome: Welcome
+    ) -> bool:
         if self._receipt is None:
-            return self._take_part(learner, folder, credentials, record, self._welcome)
+            return self._take_part(learner, folder, credentials, record, welcome)
         head = Head(self._conversation.session, self._transport.party, self._plan.settings.digest())
         self._receipt.open(folder, head, credentials.sign if credentials is not None else None)
         try:
-            return self._take_part(learner, folder, credentials, record, self._welcome)
+            return self._take_part(learner, folder, credentials, record, welcome)
         finally:
             self._receipt.stop(self._done)
 

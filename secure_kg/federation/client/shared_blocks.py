@@ -53,7 +53,8 @@ def _align(context: ClientContext, names: tuple[str, ...], run: str) -> Position
     try:
         positions = twins.align_as_client(config, session, keys, clients, names, state)
         if config.reveal_names and keys is not None:
-            union_names.reveal(context.step(), keys.vectors, clients, positions, names)
+            revealed = context.states.of_names(names, f"{run}/names")
+            union_names.reveal(context.step(), keys.vectors, clients, positions, names, revealed)
     except AlignmentRefused as problem:
         keep_objection(context.folder, problem.objection)
         raise

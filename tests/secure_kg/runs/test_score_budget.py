@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from protocols.foundation.errors import SumAbandoned
 from protocols.foundation.identifiers import PartyId
 from protocols.scores.budget import BudgetSpent, Charge, Helpers
 from secure_kg.foundation.errors import UserError
@@ -91,3 +92,13 @@ def test_the_first_set_of_clients_of_a_table_stays(tmp_path: Path) -> None:
     assert MeansRecord(tmp_path).cover(b"another", other) == other
     assert MeansRecord(tmp_path).spent(ONE.table) == 2
     assert (tmp_path / "means.jsonl").read_text().count("over") == 2
+
+
+def test_two_sessions_do_not_announce_at_the_same_time(tmp_path: Path) -> None:
+    """The second would not know over whom the first one opens."""
+    first, second = MeansRecord(tmp_path), MeansRecord(tmp_path)
+    assert first.covered(b"table") == frozenset()
+    with pytest.raises(SumAbandoned, match="another session"):
+        second.covered(b"table")
+    assert first.cover(b"table", frozenset({PartyId(1)})) == {PartyId(1)}
+    assert second.covered(b"table") == {PartyId(1)}

@@ -1,6 +1,7 @@
 """What clients announce of sums that they have opened: no choice of whom a server asks gives it a single input."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pytest
@@ -111,4 +112,42 @@ def test_a_client_that_has_opened_nothing_alike_announces_nothing() -> None:
     assert record.announced(ROUND, PURPOSE, PartyId(1), state_of(1)) == b""
     record.open(Opening(ROUND, PURPOSE, frozenset({PartyId(1)}), {PartyId(1): state_of(1)}))
     assert record.announced(RoundId(9), "another", PartyId(1), b"x" * 32) == b""
-    assert record.announced(RoundId(9), "another", PartyId(1), state_of(1)) == announcement([PartyId(1)])
+    states = {PartyId(1): state_of(1)}
+    assert record.announced(RoundId(9), "another", PartyId(1), state_of(1)) == announcement([PartyId(1)], states)
+
+
+def test_a_client_whose_name_and_state_were_opened_over_different_clients_lets_neither_be_opened() -> None:
+    record, mine = Openings(), PartyId(1)
+    record.open(Opening(ROUND, PURPOSE, frozenset({mine, PartyId(2)}), {mine: state_of(1), PartyId(2): state_of(2)}))
+    record.open(Opening(RoundId(7), PURPOSE, frozenset({mine}), {mine: state_of(3)}))
+    told = {mine: record.announced(RoundId(7), PURPOSE, mine, state_of(1))}
+    for survivors in ({mine}, {mine, PartyId(2)}):
+        states = {party: state_of(int(party)) for party in survivors}
+        with pytest.raises(SumAbandoned, match="client 1 has helped to open otherwise"):
+            Openings().open(Opening(RoundId(7), PURPOSE, frozenset(survivors), states, told=told))
+
+
+def test_the_same_sum_from_another_state_is_opened_by_nobody_who_was_not_asked_before_either() -> None:
+    everybody = frozenset({PartyId(1), PartyId(2)})
+    states = {PartyId(1): state_of(1), PartyId(2): state_of(2)}
+    record = Openings()
+    record.open(Opening(ROUND, PURPOSE, everybody, states, b"rows"))
+    told = {PartyId(1): record.announced(ROUND, PURPOSE, PartyId(1), state_of(1))}
+    Openings().open(Opening(ROUND, PURPOSE, everybody, states, b"rows", told=told))
+    for other in ({"states": states | {PartyId(2): state_of(5)}}, {"model": b"other rows"}):
+        given_: dict[str, Any] = {"states": states, "model": b"rows"} | other
+        with pytest.raises(SumAbandoned, match="otherwise"):
+            Openings().open(Opening(ROUND, PURPOSE, everybody, told=told, **given_))
+
+
+def test_a_client_that_has_moved_gives_no_input_beside_a_state_that_it_has_opened() -> None:
+    """It has nothing to announce, since its own input is new; so it is in no later sum with the old one over others."""
+    record = Openings(moving=[PURPOSE])
+    mine, other, third = PartyId(1), PartyId(2), PartyId(3)
+    record.open(Opening(ROUND, PURPOSE, frozenset({mine, other}), {mine: state_of(1), other: state_of(2)}))
+    assert record.announced(RoundId(9), PURPOSE, mine, state_of(7)) == b""
+    now = {mine: state_of(7), other: state_of(2)}
+    record.may_come(Opening(RoundId(9), PURPOSE, frozenset(now), now))
+    more = now | {third: state_of(3)}
+    with pytest.raises(SumAbandoned, match="opened before over other clients"):
+        record.may_come(Opening(RoundId(9), PURPOSE, frozenset(more), more))
