@@ -186,10 +186,8 @@ class SecAggClient:
             raise self._aborted(problem) from None
 
     def missing_with(self, message: Survivors) -> frozenset[PartyId]:
-        """The clients that are not in the sum, as far as this client knows and if the list is true.
-
-        These are the dropouts that the server names, and those with whom this client shares no masks.
-        """
+        """The clients that are not in the sum, as far as this client knows and if the list is true: the dropouts that
+        the server names, and those with whom this client shares no masks."""
         held = self.state.held.keys() if isinstance(self.state, Masked) else frozenset[PartyId]()
         return self._neighbours - (held - {PartyId(party) for party in message.dropped})
 
@@ -306,7 +304,7 @@ class SecAggClient:
         return state.answer
 
     def _announced_state(self) -> bytes:
-        """Its commitment, with what it must tell the others of an earlier opening of the same inputs."""
+        """Its commitment, and what it must tell the others of an earlier opening of the same inputs."""
         terms = self._terms.sum
         if not terms.state or not self._terms.parameters.complete:  # neighbours of a sparse graph see different sets
             return terms.state
