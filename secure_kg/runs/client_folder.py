@@ -14,6 +14,7 @@ import fcntl
 import json
 import os
 import secrets
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,7 @@ _KEY_BYTES = 32
 _RUN_ID = "run.id"
 _ID_BYTES = 16
 _LOCK = "session.lock"
+_ENDING_SECONDS = 10.0
 BEFORE_ANYTHING = ("pid", _STATE_KEY, _RUN_ID, _LOCK)
 """Files of a client that has not done anything yet."""
 
@@ -88,10 +90,18 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def _lock(descriptor: int, folder: Path) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise UserError(f"{folder}: this client takes part in another session; start this one after it") from None
+    """A process of a job that was killed may take a moment to end."""
+    until = time.monotonic() + _ENDING_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise UserError(
+                    f"{folder}: this client takes part in another session; start this one after it"
+                ) from None
+            time.sleep(0.05)
 
 
 def append_opening(folder: Path, opening: Opening) -> None:
