@@ -31,6 +31,7 @@ from typing import Any, Final, TypeVar
 from protocols.foundation.identifiers import PartyId
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
+from secure_kg.runs.client_folder import BEFORE_ANYTHING
 from secure_kg.runs.records.client_result import ClientResult, Evaluation, FederationResult
 from secure_kg.runs.records.record import Record
 from secure_kg.runs.records.summary import Summary
@@ -119,7 +120,7 @@ class RunFolder:
     def _unused(self) -> bool:
         """Whether a job has done no more here than to begin."""
         files = [path.relative_to(self.path) for path in self.path.rglob("*") if not path.is_dir()]
-        own = ("pid", "state.key", "run.id")
+        own = BEFORE_ANYTHING
         record = ("transcript-*.bin", "settings-*.toml")
         begun = ("config.toml", LOCK, *record, *(f"{folder}/{name}" for folder in _OWN for name in own))
         return all(any(path.match(pattern) for pattern in begun) for path in files)

@@ -24,7 +24,9 @@ in Xj and in no later sum, since there they would have named Xj. Take any combin
 it whose factor is not zero: the inputs of all who helped with Xj are in it with that one factor. So it holds the sum of
 t - c honest inputs or more, which is two at least, as every single sum does. Where a client's own input has changed and
 others' have not, it has nothing to announce beforehand. It then gives no input to a sum that holds a state which it has
-opened, unless those who have agreed on keys are those of before (`may_come`): it is in no later sum again.
+opened, unless those who have agreed on keys are those of before (`may_come`). That is less than a proof: of inputs some
+of which change and some do not (`moving`) a server that breaks the protocol can have sums opened by different clients
+that add up to one input, where two sets of t clients need not share an honest one.
 
 A client guards the states of the others too, because a threshold of clients opens a sum, whether or not the one whose
 secret comes twice is among them. If those who shared keys already rule a sum out, it gives no input either. A refusal
@@ -191,7 +193,6 @@ class Openings:
 
     def open(self, opening: Opening) -> None:
         """Called right before a client answers for the survivors; `SumAbandoned` if it must not."""
-        self.require_announced(opening)
         opening = self._mine(opening)
         same = self._same_inputs(opening)
         for before in (*same, *self._nearly_same_inputs(opening)):
@@ -204,6 +205,7 @@ class Openings:
         for before in bound:
             if dict(before.states) != dict(opening.states):
                 raise SumAbandoned(self._beside_others(opening, before))
+        self.require_announced(opening)  # what it knows by itself comes first: auditors read the words of that
         self._remember(opening)
         if self._note is not None:
             self._note(opening)
