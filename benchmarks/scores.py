@@ -39,7 +39,15 @@ from typing import Any, Final, TypeAlias
 from benchmarks.masked_sum_timing import Teller
 from benchmarks.scoring import backends as choosing
 from benchmarks.scoring import peers
-from benchmarks.scoring.carriers import CarrierFailed, ProcessJob, in_processes, in_ranks, in_threads, meeting
+from benchmarks.scoring.carriers import (
+    CarrierFailed,
+    ProcessJob,
+    all_may_begin,
+    in_processes,
+    in_ranks,
+    in_threads,
+    meeting,
+)
 from benchmarks.scoring.figures import backend_figures, ratios, repetitions
 from benchmarks.scoring.party import MODEL, BatchCost, Measured
 from benchmarks.scoring.rendering import show
@@ -133,9 +141,6 @@ def _parser() -> argparse.ArgumentParser:
 def _run(options: argparse.Namespace) -> int:
     work = _workload(options)
     leads = environment.rank() in (None, SERVER)
-    to_file = options.json not in (None, "-")
-    if to_file and leads:
-        require_writable(Path(options.json))
     quiet = options.json == "-" or not leads
     chosen = choosing.choose(options, lambda line: None if quiet else say(line))
     bundles = choosing.bundles(choosing.with_variants(chosen, options), options.paillier_bits)
@@ -146,8 +151,8 @@ def _run(options: argparse.Namespace) -> int:
     for bundle in measured.bundles.values():
         _refuse_what_does_not_fit(work, bundle)
         _refuse_extraction(work, bundle, options.allow_extraction)
-    if options.record is not None and leads:
-        _require_one_session(measured, options)
+    if not all_may_begin(lambda: _refuse_files(measured, options)):
+        return 0  # rank 0 says why
     load = os.getloadavg()[0]
     carried = _carried(measured, options)
     code = 0
@@ -205,6 +210,14 @@ def _refuse_extraction(work: Workload, bundle: ScoreBackend, allowed: bool) -> N
             f"--queries {work.queries}: {bundle.name} opens means, and clients keep a budget of {limit} queries per "
             f"table of --dimensions {work.dimensions}; use a backend that opens positions, or say --allow-extraction"
         )
+
+
+def _refuse_files(measured: Measured, options: argparse.Namespace) -> None:
+    """`UserError` for files that cannot be written; asked where they are written."""
+    if options.json not in (None, "-"):
+        require_writable(Path(options.json))
+    if options.record is not None:
+        _require_one_session(measured, options)
 
 
 def _require_one_session(measured: Measured, options: argparse.Namespace) -> None:

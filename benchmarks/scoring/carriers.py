@@ -1,6 +1,7 @@
 """Carriers of a measurement: parties as threads of one process, as processes that it starts, or as ranks of mpirun."""
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 from benchmarks.scoring.backends import bundles
 from benchmarks.scoring.party import BatchCost, Measured, Meet, serve, take_part
 from benchmarks.scoring.workload import Workload
+from launch.hosts import environment
 from protocols.foundation.deadline import Deadline
 from protocols.foundation.identifiers import SERVER, PartyId, SessionId, new_session
 from protocols.registry import SCORES
@@ -20,6 +22,7 @@ from protocols.session.conversation import Conversation
 from protocols.transport.base import Transport
 from protocols.transport.in_process import InProcessNetwork
 from protocols.transport.processes import run_parties
+from secure_kg.foundation.errors import UserError
 
 _SECONDS: Final = 3600.0
 World: TypeAlias = Any
@@ -103,6 +106,26 @@ class CarrierFailed(Exception):
 
 def _process_part(job: ProcessJob, transport: Transport) -> Any:
     return msgspec.to_builtins(part(job.measured, transport, job.session, lambda: None))
+
+
+def all_may_begin(check: Callable[[], None]) -> bool:
+    """Whether rank 0 has found nothing wrong; there the problem is raised. The others wait for its word."""
+    rank = environment.rank()
+    if rank is None:
+        check()
+        return True
+    from mpi4py import MPI
+
+    word = np.ones(1, dtype=np.uint8)
+    try:
+        if rank == SERVER:
+            check()
+    except UserError:
+        word[0] = 0
+        raise
+    finally:
+        MPI.COMM_WORLD.Bcast(word, root=SERVER)
+    return bool(word[0])
 
 
 def in_ranks(measured: Measured, world: World) -> list[BatchCost] | None:

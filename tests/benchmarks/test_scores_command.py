@@ -223,6 +223,13 @@ def test_a_mistake_under_mpirun_gets_one_line() -> None:
     assert ended.error_lines == ["error: --clients 5: needs mpirun -n 6, a server and its clients, not 4"]
 
 
+def test_what_rank_0_alone_can_tell_ends_all_ranks() -> None:
+    options = ("--entities", "20", "--backends", "plain", "--record", "/proc/nowhere")
+    ended = run_job(4, *options, cwd=ROOT, module="benchmarks.scores")
+    assert ended.code == 2
+    assert ended.error_lines == ["error: /proc/nowhere: cannot be made (No such file or directory)"]
+
+
 @pytest.mark.long
 def test_crypten_is_measured_in_processes(capsys: pytest.CaptureFixture[str]) -> None:
     small = ["--entities", "8", "--clients", "3", "--repeat", "1", "--top", "1"]
