@@ -84,8 +84,10 @@ def _say_privacy(summary: Summary) -> None:
     active = settings.adversary == "active"
     trust = "even if it breaks the protocol" if active else "if it follows the protocol"
     lost = f"fixed-point error at most {summary.max_fixed_point_error:.1e}, {summary.clipped_values} values clipped"
-    for sums in (disclosed.sums, *disclosed.other_sums):
-        say(disclosed.fill(sums.disclosure.in_brief, trust=trust, lost=lost))
+    say(disclosed.fill(disclosed.sums.disclosure.in_brief, trust=trust, lost=lost))
+    for sums in disclosed.other_sums:
+        told = disclosed.fill(sums.disclosure.in_brief, trust=trust, lost=lost)
+        say(f"of what clients share beside {disclosed.shared} rows, {told}")
     if disclosed.aligned:
         _say_kept_local(summary, disclosed)
         say(disclosed.fill(disclosed.of_alignment[-1].in_brief, trust=trust, lost=lost))
