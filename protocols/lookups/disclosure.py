@@ -52,17 +52,14 @@ NAME_LOOKUPS: Final = Disclosure(
         },
     },
 )
+_SHAPE: Final = "how many steps a question takes, of what kind and how large each is"
 STEPS: Final = Disclosure(
     title="announcements of steps",
     place="lookups/steps",
     choice="",
     in_brief="",
     learned={
-        Subject.QUERIES: Learned(
-            "of a question how many steps it takes, of what kind, and how large each is",
-            "the same",
-            "its own",
-        ),
+        Subject.QUERIES: Learned(_SHAPE, _SHAPE, "its own"),
     },
     against="nobody: announcements are public",
     with_a_client="nothing",

@@ -142,8 +142,8 @@ def budget_of(
 def atom_budget_of(folder: Path, width: int, table: bytes, *, limit: int = USUAL_ATOMS) -> VectorBudget:
     """The budget of vectors that the client whose records are in `folder` helps to find, of the model `table`.
 
-    Vectors of up to `width` numbers count as one. One answer of a translation gives a relation's row, so this bounds how
-    many rows an asker can compute, and not how well.
+    Vectors of `width` numbers count as one, wider ones as several. Where relations translate, one answer gives a
+    relation's row: this bounds how many rows an asker can compute, and not how well.
     """
     if limit < 0:
         raise UserError(f"a budget of {limit} vectors is none")

@@ -4,12 +4,15 @@
     plan        the lookups that a question takes, by depth
     terms       the public parameters of every step; free of torch, since a server makes them too
     knowledge   what one client knows: rows, relations, scores, names, and its own rules about them
-    files       the same from the files of a run
+    run_terms   what the settings of a run say about questions
+    files       what a client knows, from the files of a run
     session     keys, budgets and protocol clients of one party
     asking      the asker: from a question to ranked and named answers
     answering   every other client
     serving     the server, and the record of what it saw
     in_process  all of them as threads of one process
+    over_run    the same over a finished run
+    learned     what each party learns, from the disclosures
 
 Parties:     one asker and 2 or more other clients, which hold a model; 1 server.
 Adversary:   that of lookups of vectors and names (`protocols.lookups`) and of the chosen score backend.
