@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
         "--min-holders",
         type=_number,
         metavar="N",
-        help="how many others must hold an entity before they score it [1 where positions are opened, 2 where means are]",
+        help="how many others must hold an entity before they score it [2 where means are opened, else 1]",
     )
     parser.add_argument("--json", metavar="FILE", help="write everything to FILE; - for standard output")
     parser.add_argument("--record", type=Path, metavar="DIR", help="record what the server sees, for launch.audit")

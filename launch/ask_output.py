@@ -1,7 +1,8 @@
 """Answers as `launch.ask` shows them, and as it writes them down."""
 
+import textwrap
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from secure_kg.foundation.console import say, table
 from secure_kg.queries.language.reading import Question
@@ -12,7 +13,8 @@ from secure_kg.queries.retrieval.in_process import Outcome, Session
 from secure_kg.queries.retrieval.learned import who_learns_what
 from secure_kg.queries.retrieval.over_run import AskSettings, RunAsked
 
-NOT_NAMED = "(not named)"
+NOT_NAMED: Final = "(not named)"
+_WIDTH: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ def show(run: RunAsked, settings: AskSettings, session: Session, asked: list[Ask
                 say(f"warning: {one.outcome.retrieved.clipped} scores of the asker were too large and were clipped")
         say(f"{_steps(one.outcome)}; {one.outcome.seconds:.2f} s")
     for party in who_learns_what(run.public, settings.allow_extraction):
-        say(party.line())
+        say(textwrap.fill(party.line(), _WIDTH, subsequent_indent="  "))
     own = session.traffic.get(run.public.asker, 0)
     most = max((size for party, size in session.traffic.items() if party != run.public.asker), default=0)
     say(

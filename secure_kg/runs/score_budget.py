@@ -98,7 +98,7 @@ class MeansRecord:
         try:
             yield
         except (ValueError, KeyError, TypeError):
-            raise UserError(f"{self._path}: not a record of what was opened") from None
+            raise UserError(f"{self._path}: not a record of opened means or vectors") from None
 
     @contextmanager
     def _locked(self) -> Iterator[BinaryIO]:

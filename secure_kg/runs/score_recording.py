@@ -50,9 +50,8 @@ def of_session(
     *,
     dimensions: int = 0,
     allow_extraction: bool = False,
-    announced_by: PartyId | None = None,
 ) -> ScoreSession:
-    """The record of a session that is about to begin. `announced_by`: the asker whose question decides the batches."""
+    """The record of a session that is about to begin."""
     return ScoreSession(
         version=VERSION,
         session=session.hex(),
@@ -64,8 +63,12 @@ def of_session(
         allow_extraction=allow_extraction,
         dimensions=dimensions,
         batches=list(batches),
-        announced_by=None if announced_by is None else int(announced_by),
     )
+
+
+def announced(record: ScoreSession, asker: PartyId) -> ScoreSession:
+    """The same where the asker's announcements say which batch comes next."""
+    return msgspec.structs.replace(record, announced_by=int(asker))
 
 
 class SessionRecord:

@@ -1,4 +1,4 @@
-"""Answering a question over the graphs of several clients, each with its own part of a model that they trained together.
+"""Answering a question over the graphs of several clients, each with its part of a model that they trained together.
 
     requests    what an asker writes in a sealed request, at a size that follows from numbers alone
     plan        the lookups that a question takes, by depth

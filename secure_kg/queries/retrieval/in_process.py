@@ -1,4 +1,4 @@
-"""All parties of a session of questions as threads of one process, each with its own files and its own end of the wire."""
+"""All parties of a session of questions as threads of one process, each with its own end of the wire."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence

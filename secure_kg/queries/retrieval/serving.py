@@ -21,7 +21,7 @@ from protocols.sums.secagg.keys import ServerKeys
 from protocols.sums.secagg.params import ThreatModel
 from protocols.sums.secagg.vectors import VectorServer
 from secure_kg.queries.retrieval.terms import PlannedStep, PublicTerms
-from secure_kg.runs.score_recording import SessionRecord, of_session, recorded
+from secure_kg.runs.score_recording import SessionRecord, announced, of_session, recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,8 @@ def serve(serving: Serving, conversation: Conversation) -> None:
         [],
         dimensions=public.dim,
         allow_extraction=serving.allow_extraction,
-        announced_by=public.asker,
     )
-    with recorded(serving.record, begun, conversation.transport) as record:
+    with recorded(serving.record, announced(begun, public.asker), conversation.transport) as record:
         _serve(serving, conversation, record)
 
 
@@ -79,10 +78,10 @@ class _Server:
 
     def run(self) -> None:
         for number in count():
-            announced = steps.relay(self._session, steps.round_of(number), self._public.asker)
-            if announced.kind == steps.END:
+            said = steps.relay(self._session, steps.round_of(number), self._public.asker)
+            if said.kind == steps.END:
                 return
-            step = self._public.step(number, announced)
+            step = self._public.step(number, said)
             if self._record is not None:
                 self._record.add(step.batch)
             server = self._server(step)
