@@ -8,6 +8,7 @@ from typing import Final, get_args
 
 from launch.ask_output import AskedQuestion, show, to_json
 from launch.command_line import OneLineParser, require_writable, run_command
+from protocols.lookups.names import MOST_NAMES
 from protocols.registry import SCORES
 from secure_kg.foundation.console import fail, say
 from secure_kg.foundation.errors import UserError
@@ -143,6 +144,8 @@ def _check(options: argparse.Namespace) -> None:
         raise UserError("--hide-query is for --scores topk: other backends score points that scorers see")
     if options.allow_extraction and not SCORES[options.scores].has_budget:
         raise UserError(f"--allow-extraction: --scores {options.scores} opens no means")
+    if options.top_k > MOST_NAMES:
+        raise UserError(f"--top-k {options.top_k}: a question has {MOST_NAMES} answers at most")
     if options.json not in (None, "-"):
         require_writable(Path(options.json))
 

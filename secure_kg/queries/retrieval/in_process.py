@@ -64,8 +64,9 @@ def hold_session(
                     _ask(Asking(tools), questions, session)
                 else:
                     Answering(tools).run()
-            except (ProtocolError, UserError, ValueError) as problem:
-                conversation.send(SERVER, Failed(str(problem)[:MAX_REASON]), SETUP)
+            except Exception as problem:
+                told = str(problem) if isinstance(problem, ProtocolError | UserError) else "an error in its program"
+                conversation.send(SERVER, Failed(told[:MAX_REASON]), SETUP)  # nobody waits for it any longer
                 raise
             finally:
                 traffic = transport.traffic

@@ -65,6 +65,7 @@ def test_a_server_that_alters_a_request_or_an_announcement_is_noticed(lie: objec
     assert words in str(session.problems[PartyId(2)])
     assert words in str(session.problems[PartyId(1)])
     assert audited(tmp_path / "record", tmp_path / "audit") == 3
+    assert '"asking-forged"' in (tmp_path / "audit" / "audit.json").read_text()
 
 
 def dying(after: int) -> Bends:
@@ -79,6 +80,14 @@ def dying(after: int) -> Bends:
         return message
 
     return Bends(clients={3: lambda straight: Bent(straight, bend)})
+
+
+def test_a_client_whose_program_fails_says_so_and_nobody_waits() -> None:
+    def bend(message: wire.Message, round_id: RoundId) -> wire.Message:
+        raise RuntimeError("a private detail")
+
+    session = ask(World(), CHAIN, bends=Bends(clients={3: lambda straight: Bent(straight, bend)}), patience=30.0)
+    assert "client 3: an error in its program" in str(session.problems[PartyId(1)])
 
 
 @pytest.mark.parametrize("after", [0, 7])
