@@ -77,6 +77,14 @@ def test_a_file_of_questions_with_one_that_nobody_can_answer(
     assert "embasy" in line
 
 
+def test_a_question_in_sparql(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("rdflib")
+    path = tmp_path / "question.txt"
+    path.write_text('SELECT ?x WHERE { ?x <embassy> "usa" }')
+    assert ask.main([str(run), "--sparql", str(path), "--top-k", "3"]) == 0
+    assert 'question: ?x : embassy(?x, "usa")' in capsys.readouterr().out
+
+
 def test_budgets_last(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     client = run / "clients" / "3"
     assert ask.main([str(run), "--query", '?x : embassy("china", ?x)']) == 0
@@ -108,14 +116,11 @@ def test_a_mistake_is_one_line(run: Path, options: list[str], words: str, capsys
 
 def test_runs_that_have_nothing_to_ask(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = (run / "config.toml").read_text()
-    for change, words in (
-        (lambda text: text, "has not come to its end"),
-        (lambda text: text.replace('"fedcqa"', '"fedcqa-local"'), "no entities in common"),
-    ):
-        folder = tmp_path / words[:4]
+    for strategy, words in (("fedcqa", "has not come to its end"), ("fedcqa-local", "no entities in common")):
+        folder = tmp_path / strategy
         folder.mkdir()
-        (folder / "config.toml").write_text(change(config))
-        if "common" in words:
+        (folder / "config.toml").write_text(config.replace('"fedcqa"', f'"{strategy}"'))
+        if strategy != "fedcqa":
             (folder / "summary.json").write_text((run / "summary.json").read_text())
         assert ask.main([str(folder), "--query", QUESTION]) == 2
         assert words in capsys.readouterr().err

@@ -2,18 +2,19 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 
 from protocols.alignment.interface import Positions
-from protocols.foundation.identifiers import PartyId
+from protocols.foundation.identifiers import PartyId, SessionId
 from protocols.session.conversation import Conversation
 from protocols.session.patience import Patience
 from protocols.sums.secagg.params import ThreatModel
+from protocols.transport.base import Transport
 from secure_kg.models.queries.model import QueryModel, QueryModelSize
 from secure_kg.models.queries.scoring import pairs
 from secure_kg.models.queries.shapes import EncoderShape, Score
@@ -86,12 +87,8 @@ class World:
         return [int(at[place]) for place in np.lexsort((at, -scores))[:top]]
 
 
-@dataclass(frozen=True)
-class Bends:
-    """Parties that do not keep to their program."""
-
-    server: Callable[[Conversation], Conversation] = lambda straight: straight
-    clients: Mapping[int, Callable[[Conversation], Conversation]] = field(default_factory=dict)
+Bends: TypeAlias = Mapping[int, Callable[[Conversation], Conversation]]
+"""By party: how its end is bent."""
 
 
 def ask(
@@ -109,19 +106,22 @@ def ask(
     given: dict[str, Any] = {"asker": clients[0], "backend": "topk", "top": 5, "least": 1} | more
     public = PublicTerms(clients=clients, union=UNION, dim=DIM, score=world.whole.size.compares, clip=16.0, **given)
     model = ThreatModel(0.0, 0.25, server_apart=True)
-    bent = bends or Bends()
     if record is not None:
         record.mkdir(exist_ok=True)
-    serving = Serving(public, model, Patience.fixed(patience), lambda who, step: None, record, bend=bent.server)
+    serving = Serving(public, model, Patience.fixed(patience), lambda who, step: None, record)
     members = {
         party: Member(
             world.knowledge(party, (rules or {}).get(party, Rules("all"))),
             Guards(model, 30.0, (budgets or {}).get(party, Budgets())),
-            bent.clients.get(party, lambda straight: straight),
         )
         for party in clients
     }
-    return hold_session(serving, members, [read_question(text) for text in questions], 60.0)
+
+    def converse(transport: Transport, number: SessionId) -> Conversation:
+        straight = Conversation(transport, number)
+        return (bends or {}).get(transport.party, lambda same: same)(straight)
+
+    return hold_session(serving, members, [read_question(text) for text in questions], 60.0, converse)
 
 
 def answers(session: Session, number: int = 0) -> list[tuple[int, str | None]]:

@@ -3,9 +3,10 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from protocols.foundation.errors import ProtocolError, SumAbandoned
-from protocols.foundation.identifiers import SERVER, SETUP, PartyId, new_session
+from protocols.foundation.identifiers import SERVER, SETUP, PartyId, SessionId, new_session
 from protocols.session.conversation import MAX_REASON, Conversation, Failed
 from protocols.transport.base import Transport
 from secure_kg.federation.in_process import run_in_process
@@ -16,6 +17,9 @@ from secure_kg.queries.retrieval.asking import Asking, Retrieved
 from secure_kg.queries.retrieval.knowledge import Knowledge
 from secure_kg.queries.retrieval.serving import Serving, serve
 from secure_kg.queries.retrieval.session import Guards, Tools
+
+
+Converse: TypeAlias = Callable[[Transport, SessionId], Conversation]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +47,26 @@ class Member:
 
     knowledge: Knowledge
     guards: Guards
-    bend: Callable[[Conversation], Conversation] = lambda straight: straight
-    """For tests: a client that does not keep to its program once keys are agreed on."""
 
 
 def hold_session(
-    serving: Serving, members: Mapping[PartyId, Member], questions: Sequence[NamedQuery], seconds: float
+    serving: Serving,
+    members: Mapping[PartyId, Member],
+    questions: Sequence[NamedQuery],
+    seconds: float,
+    converse: Converse = Conversation,
 ) -> Session:
-    """Ask all questions, one after the other. `seconds`: for the whole of it; nobody is waited for any longer."""
+    """Ask all questions, one after the other. `seconds`: for the whole of it; nobody is waited for any longer.
+
+    `converse`: makes each party's end of the conversation.
+    """
     session, number, asker = Session(), new_session(), serving.public.asker
 
     def part(member: Member) -> Callable[[Transport], None]:
         def run(transport: Transport) -> None:
-            conversation, started = Conversation(transport, number), time.perf_counter()
+            conversation, started = converse(transport, number), time.perf_counter()
             try:
                 tools = Tools(serving.public, member.knowledge, conversation, member.guards)
-                tools.bend(member.bend)
                 if transport.party == asker:
                     session.setup_seconds = time.perf_counter() - started
                     _ask(Asking(tools), questions, session)
@@ -75,7 +83,7 @@ def hold_session(
         return run
 
     parts = {party: part(member) for party, member in members.items()}
-    ended = run_in_process(lambda wire: serve(serving, Conversation(wire, number)), parts, seconds=seconds)
+    ended = run_in_process(lambda wire: serve(serving, converse(wire, number)), parts, seconds=seconds)
     for party, one in {SERVER: ended.server, **ended.clients}.items():
         if one.error is not None:
             session.problems[party] = one.error

@@ -81,7 +81,7 @@ class RunAsked:
             settings.record,
             settings.allow_extraction,
         )
-        return hold_session(serving, self._members, questions, _STEP_SECONDS)
+        return hold_session(serving, self._members, questions, _STEP_SECONDS * (1 + len(questions)))
 
     def _dropouts(self, parties: Collection[PartyId], step: str) -> None:
         for party in sorted(parties):
@@ -117,7 +117,7 @@ class RunAsked:
         try:
             self.public.bundle.require_standing(model)
         except ProtocolError as problem:
-            raise UserError(f"--scores {self.public.backend}: {problem}") from None
+            raise UserError(str(problem)) from None
         return model
 
     def _member(self, number: PartyId) -> Member:

@@ -1,6 +1,5 @@
 """The server: it passes on what the asker announces, carries each step, and may record what it sees."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -35,8 +34,6 @@ class Serving:
     record: Path | None = None
     """Where it records what it sees."""
     allow_extraction: bool = False
-    bend: Callable[[Conversation], Conversation] = lambda straight: straight
-    """For tests: a server that does not keep to its program once keys are agreed on."""
 
 
 def serve(serving: Serving, conversation: Conversation) -> None:
@@ -63,8 +60,7 @@ def _serve(serving: Serving, conversation: Conversation, record: SessionRecord |
     try:
         session = ServerSession(conversation, set(public.clients), serving.patience, serving.on_dropout)
         keys = ServerKeys.agree(session, VectorServer(len(public.clients), serving.model))
-        bent = ServerSession(serving.bend(conversation), session.attending, serving.patience, serving.on_dropout)
-        _Server(public, bent, keys, record).run()
+        _Server(public, session, keys, record).run()
     except ProtocolError as problem:
         conversation.abort(public.clients, str(problem), SETUP)
 

@@ -1,6 +1,5 @@
 """One client's tools in a session of questions: keys, budgets, and a client of every protocol that a question needs."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from protocols.foundation.deadline import Deadline
@@ -53,10 +52,6 @@ class Tools:
         self.names = NamesClient(channels)
         bundle = public.bundle
         self.scores = bundle.client(self._keys, guards.budgets.means if bundle.has_budget else None)
-
-    def bend(self, bend: Callable[[Conversation], Conversation]) -> None:
-        """From now on talk through another end of the same conversation."""
-        self._conversation = bend(self._conversation)
 
     @property
     def session(self) -> ClientSession:

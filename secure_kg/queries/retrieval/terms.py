@@ -26,7 +26,8 @@ MOST_VECTORS: Final = 512
 """In one step."""
 MOST_POINTS: Final = 4096
 """Of all branches of a question."""
-MOST_STEPS: Final = 256
+MOST_STEPS: Final = 1 << 16
+"""In one session."""
 _HEADROOM: Final = 4.0
 """How much larger numbers of a point may be than those of a row."""
 _BOUNDS: Final[dict[Score, float]] = {"l2": 64.0, "squared": 1024.0, "dot": 1024.0}

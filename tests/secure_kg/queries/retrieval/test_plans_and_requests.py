@@ -22,7 +22,7 @@ from secure_kg.queries.retrieval.requests import (
     write_points,
     write_steps,
 )
-from secure_kg.queries.retrieval.terms import PublicTerms
+from secure_kg.queries.retrieval.terms import MOST_STEPS, PublicTerms
 from tests.support.retrieval import World
 
 TABLE = b"t" * 32
@@ -103,6 +103,6 @@ def test_steps_outside_of_the_settings_are_refused(announced: NextStep) -> None:
 
 
 def test_there_is_a_last_step() -> None:
-    assert PUBLIC.step(255, NextStep("names", [5], TABLE)).terms.positions == 5
+    assert PUBLIC.step(MOST_STEPS - 1, NextStep("names", [5], TABLE)).terms.positions == 5
     with pytest.raises(PeerMisbehaved):
-        PUBLIC.step(256, NextStep("names", [5], TABLE))
+        PUBLIC.step(MOST_STEPS, NextStep("names", [5], TABLE))

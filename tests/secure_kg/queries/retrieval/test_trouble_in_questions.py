@@ -1,20 +1,19 @@
 """Servers that alter what they pass on, clients that die, and what audits say of records."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import launch.audit
 from protocols.foundation import wire
 from protocols.foundation.errors import PeerMisbehaved
-from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.foundation.identifiers import SERVER, SETUP, PartyId, RoundId
 from protocols.lookups.messages import NextStep
 from protocols.scores.messages import AskScores, ScoresAsked
-from protocols.session.conversation import Conversation
-from tests.support.bent_scores import LyingServer, about
+from tests.support.bent_scores import Lie, about, bending, lying
 from tests.support.federation_in_threads import Vanished
 from tests.support.retrieval import Bends, World, answers, ask
-from tests.support.sum_conversations import Bent
 
 CHAIN = '?x : cures(?y, ?x) & has("e01", ?y)'
 
@@ -37,7 +36,7 @@ def audited(record: Path, out: Path) -> int:
     "settings",
     [{"backend": "topk"}, {"backend": "masked", "least": 2}, {"backend": "topk", "hidden": True, "least": 2}],
 )
-def test_honest_sessions_are_audited_clean(settings: dict[str, object], tmp_path: Path) -> None:
+def test_honest_sessions_are_audited_clean(settings: dict[str, Any], tmp_path: Path) -> None:
     session = ask(World(), CHAIN, '?x : nothing(?x, "e01")', CHAIN, record=tmp_path / "record", **settings)
     assert len(answers(session, 2)) == 5
     assert audited(tmp_path / "record", tmp_path / "audit") == 0
@@ -57,9 +56,8 @@ def test_scores_in_clear_are_found(tmp_path: Path) -> None:
         (about(NextStep, announced_otherwise), "asks under other terms"),
     ],
 )
-def test_a_server_that_alters_a_request_or_an_announcement_is_noticed(lie: object, words: str, tmp_path: Path) -> None:
-    bends = Bends(server=lambda straight: LyingServer(straight, lie))  # type: ignore[arg-type]
-    session = ask(World(), CHAIN, bends=bends, record=tmp_path / "record")
+def test_a_server_that_alters_a_request_or_an_announcement_is_noticed(lie: Lie, words: str, tmp_path: Path) -> None:
+    session = ask(World(), CHAIN, bends={SERVER: lying(lie)}, record=tmp_path / "record")
     assert not session.outcomes
     assert isinstance(session.problems[PartyId(2)], PeerMisbehaved)
     assert words in str(session.problems[PartyId(2)])
@@ -69,24 +67,26 @@ def test_a_server_that_alters_a_request_or_an_announcement_is_noticed(lie: objec
 
 
 def dying(after: int) -> Bends:
-    """Client 3 is gone in place of its message of this number."""
+    """Client 3 is gone in place of its message of this number after the set-up."""
     said = 0
 
     def bend(message: wire.Message, round_id: RoundId) -> wire.Message:
         nonlocal said
-        said += 1
+        said += round_id != SETUP
         if said > after:
             raise Vanished
         return message
 
-    return Bends(clients={3: lambda straight: Bent(straight, bend)})
+    return {3: bending(bend)}
 
 
 def test_a_client_whose_program_fails_says_so_and_nobody_waits() -> None:
     def bend(message: wire.Message, round_id: RoundId) -> wire.Message:
+        if round_id == SETUP:
+            return message
         raise RuntimeError("a private detail")
 
-    session = ask(World(), CHAIN, bends=Bends(clients={3: lambda straight: Bent(straight, bend)}), patience=30.0)
+    session = ask(World(), CHAIN, bends={3: bending(bend)}, patience=30.0)
     assert "client 3: an error in its program" in str(session.problems[PartyId(1)])
 
 
@@ -125,9 +125,6 @@ def test_a_request_has_one_size_whatever_the_names() -> None:
                 kept.append(len(message.sealed[2]))
             return message
 
-        def bend(straight: Conversation, note: object = note) -> Conversation:
-            return Bent(straight, note)  # type: ignore[arg-type]
-
-        answers(ask(World(), question, bends=Bends(clients={1: bend})))
+        answers(ask(World(), question, bends={1: bending(note)}))
         sizes.add(tuple(kept))
     assert len(sizes) == 1
