@@ -1,21 +1,22 @@
 """A logical question over the graphs of all clients of a run: `python -m launch.ask RUN --query '...'`."""
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, get_args
 
-from launch.ask_output import AskedQuestion, show, to_json
 from launch.command_line import OneLineParser, require_writable, run_command
 from protocols.lookups.names import MOST_NAMES
 from protocols.registry import SCORES
 from secure_kg.foundation.console import fail, say
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.invocation import command
+from secure_kg.queries.language.places import Place
 from secure_kg.queries.language.reading import Question, read_question, read_question_file
 from secure_kg.queries.naming import unknown_names
-from secure_kg.queries.retrieval.knowledge import NamePolicy, Rules
+from secure_kg.queries.retrieval.rules import NamePolicy, Rules
 from secure_kg.runs.run_folder import write_json
 from secure_kg.runs.score_budget import USUAL_ATOMS
 
@@ -99,7 +100,9 @@ def _number(text: str) -> int:
 def _run(options: argparse.Namespace) -> int:
     _check(options)
     questions = _questions(options)
-    from secure_kg.queries.retrieval.over_run import AskSettings, RunAsked  # torch takes its time
+    # Torch takes its time: mistakes above are told at once.
+    from launch.ask_output import AskedQuestion, show, to_json
+    from secure_kg.queries.retrieval.over_run import AskSettings, RunAsked
 
     settings = AskSettings(
         client=options.client,
@@ -115,27 +118,23 @@ def _run(options: argparse.Namespace) -> int:
     quiet = options.json == "-"
     run = RunAsked(options.run, settings, fail if quiet else say)
     session = run.ask([question.query for question in questions])
-    outcomes = session.outcomes
-    if len(outcomes) < len(questions):
-        problem = session.problems.get(run.public.asker)
-        raise UserError(f"the question came to nothing: {problem or 'the session has ended'}")
     asked = [
         AskedQuestion(question, tuple(unknown_names(question.query, run.own.entities, run.own.relations)), outcome)
-        for question, outcome in zip(questions, outcomes, strict=True)
+        for question, outcome in zip(questions, session.outcomes, strict=False)  # a session may end before its time
     ]
-    told = to_json(run, settings, session, asked)
     if quiet:
-        import json
-
-        say(json.dumps(told, indent=2))
-    else:
+        say(json.dumps(to_json(run, settings, session, asked), indent=2))
+    elif asked:
         show(run, settings, session, asked)
-        if options.json:
-            write_json(Path(options.json), told)
-    for one in asked:
-        if one.outcome.retrieved is None:
-            fail(one.outcome.problem)
-    return 2 if any(one.outcome.retrieved is None for one in asked) else 0
+    if options.json and not quiet:
+        write_json(Path(options.json), to_json(run, settings, session, asked))
+    problems = [one.outcome.problem for one in asked if one.outcome.retrieved is None]
+    if len(asked) < len(questions):
+        why = session.problems.get(run.public.asker, "the session has ended")
+        problems.append(f"question {len(asked) + 1} came to nothing: {why}")
+    for problem in problems:
+        fail(problem)
+    return 2 if problems else 0
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -152,8 +151,6 @@ def _check(options: argparse.Namespace) -> None:
 
 def _questions(options: argparse.Namespace) -> list[Question]:
     if options.query is not None:
-        from secure_kg.queries.language.places import Place
-
         return [Question(read_question(options.query), None, Place(1, 1))]
     if options.sparql is not None:
         return read_question_file(options.sparql, sparql=True)

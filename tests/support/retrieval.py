@@ -22,7 +22,8 @@ from secure_kg.queries.form import NamedQuery
 from secure_kg.queries.language.reading import read_question
 from secure_kg.queries.naming import to_ids
 from secure_kg.queries.retrieval.in_process import Member, Session, hold_session
-from secure_kg.queries.retrieval.knowledge import Knowledge, Rules, Vocabulary
+from secure_kg.queries.retrieval.knowledge import Knowledge, Vocabulary
+from secure_kg.queries.retrieval.rules import Rules
 from secure_kg.queries.retrieval.serving import Serving
 from secure_kg.queries.retrieval.session import Budgets, Guards
 from secure_kg.queries.retrieval.terms import PublicTerms
@@ -118,8 +119,8 @@ def ask(
     }
 
     def converse(transport: Transport, number: SessionId) -> Conversation:
-        straight = Conversation(transport, number)
-        return (bends or {}).get(transport.party, lambda same: same)(straight)
+        straight, bend = Conversation(transport, number), (bends or {}).get(transport.party)
+        return straight if bend is None else bend(straight)
 
     return hold_session(serving, members, [read_question(text) for text in questions], 60.0, converse)
 

@@ -3,7 +3,8 @@
     requests    what an asker writes in a sealed request, at a size that follows from numbers alone
     plan        the lookups that a question takes, by depth
     terms       the public parameters of every step; free of torch, since a server makes them too
-    knowledge   what one client knows: rows, relations, scores, names, and its own rules about them
+    rules       what a client says to others, by its own decision
+    knowledge   what one client knows: rows, relations, scores, names
     run_terms   what the settings of a run say about questions
     files       what a client knows, from the files of a run
     session     keys, budgets and protocol clients of one party

@@ -140,10 +140,9 @@ class Asking:
             several = width // self._public.dim
             for part in _in_parts(asked, self._public.vectors_at_once(several, bytes_of_step(width))):
                 wanted = [step for _, step in part]
-                own = self._knowledge.projected(wanted, width, for_others=False)
-                announced = self._announced(Kind.PROJECTIONS, len(part), several)
+                request, own = write_steps(wanted), self._knowledge.projected(wanted, width, for_others=False)
                 names: list[tuple[NameKind, str]] = [("relation", step.relation) for step in wanted]
-                rows = self._found(announced, write_steps(wanted), own, names)
+                rows = self._found(self._announced(Kind.PROJECTIONS, len(part), several), request, own, names)
                 for (node, _), row in zip(part, rows, strict=True):
                     self._states[node] = self._knowledge.state(row)
 

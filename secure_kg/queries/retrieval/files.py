@@ -13,7 +13,8 @@ from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.learning.query_learner import BOTH, ENTITIES
 from secure_kg.models.queries.model import QueryModel, QueryModelSize
-from secure_kg.queries.retrieval.knowledge import Knowledge, Rules, Vocabulary
+from secure_kg.queries.retrieval.knowledge import Knowledge, Vocabulary
+from secure_kg.queries.retrieval.rules import Rules
 from secure_kg.queries.retrieval.run_terms import query_settings, shared_block
 from secure_kg.runs import checkpoint
 from secure_kg.runs.alignment_files import own_positions

@@ -18,7 +18,6 @@ from secure_kg.queries.retrieval.knowledge import Knowledge
 from secure_kg.queries.retrieval.serving import Serving, serve
 from secure_kg.queries.retrieval.session import Guards, Tools
 
-
 Converse: TypeAlias = Callable[[Transport, SessionId], Conversation]
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,19 +19,9 @@ from secure_kg.models.queries.encoder import Encoder, State
 from secure_kg.models.queries.model import QueryModel
 from secure_kg.models.queries.scoring import pairs
 from secure_kg.queries.retrieval.requests import Numbers, Step
+from secure_kg.queries.retrieval.rules import Rules
 
-NamePolicy = Literal["all", "shared", "none"]
-"""Which entities a client names to others: all, those that enough clients hold for their rows to be averaged, none."""
 _DOMAIN: Final = b"secure-kg/retrieval/table/1"
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """A client's own rules about what it says."""
-
-    names: NamePolicy = "shared"
-    no_atoms: frozenset[str] = frozenset()
-    """Relations along which it projects for nobody else."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from secure_kg.foundation.errors import UserError
 from secure_kg.queries.form import NamedQuery
 from secure_kg.queries.retrieval.files import load_knowledge
 from secure_kg.queries.retrieval.in_process import Member, Session, hold_session
-from secure_kg.queries.retrieval.knowledge import Rules
+from secure_kg.queries.retrieval.rules import Rules
 from secure_kg.queries.retrieval.run_terms import query_settings, score_of, shared_block
 from secure_kg.queries.retrieval.serving import Serving
 from secure_kg.queries.retrieval.session import Budgets, Guards

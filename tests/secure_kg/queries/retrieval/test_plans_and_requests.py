@@ -10,7 +10,6 @@ from protocols.foundation.identifiers import PartyId
 from protocols.lookups.messages import NextStep
 from secure_kg.foundation.errors import UserError
 from secure_kg.queries.language.reading import read_question
-from secure_kg.queries.retrieval.knowledge import Rules
 from secure_kg.queries.retrieval.plan import Plan
 from secure_kg.queries.retrieval.requests import (
     CELL_BYTES,
@@ -22,6 +21,7 @@ from secure_kg.queries.retrieval.requests import (
     write_points,
     write_steps,
 )
+from secure_kg.queries.retrieval.rules import Rules
 from secure_kg.queries.retrieval.terms import MOST_STEPS, PublicTerms
 from tests.support.retrieval import World
 

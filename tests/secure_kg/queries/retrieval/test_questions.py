@@ -8,7 +8,7 @@ import pytest
 from protocols.scores.budget import Budget, MemoryRecord
 from secure_kg.models.queries.shapes import Score
 from secure_kg.queries.language.reading import read_question
-from secure_kg.queries.retrieval.knowledge import Rules
+from secure_kg.queries.retrieval.rules import Rules
 from secure_kg.queries.retrieval.session import Budgets
 from secure_kg.runs.score_budget import atom_budget_of
 from tests.support.retrieval import ENTITIES, SHARED, World, answers, ask, positions_of
@@ -87,6 +87,7 @@ def test_what_is_asked_follows_from_the_question_and_not_from_what_the_asker_lac
     [
         ('?x : like(?x, "e03")', 'the relation "like"'),
         ('?x : cured(?x, "e03")', 'the relation "cured"; the nearest known here: "cures"'),
+        (f'?x : {"l" * 300}(?x, "e03")', "more than 255 bytes cannot be asked for"),
         ('?x : likes(?x, "e0")', 'the entity "e0"; the nearest known here: "e'),
     ],
 )
