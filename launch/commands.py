@@ -21,6 +21,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "fedr": Command("launch.fedr_secagg", "train together by sharing relation rows (FedR), with secure aggregation"),
     "fede": Command("launch.fede", "train together by sharing entity rows (FedE), with secure aggregation"),
     "fedcqa": Command("launch.fedcqa", "train encoders of logical queries together (FedCQA), with secret sums"),
+    "ask": Command("launch.ask", "ask a logical question over the graphs of all clients of a FedCQA run"),
     "local": Command("launch.local", "train every client alone: the baseline that a federation must beat"),
     "entire": Command("launch.entire", "train on the pooled triples of all clients: the bound without privacy"),
     "fuse": Command("launch.fuse", "join each client's federated model with the one it trained alone"),

@@ -48,7 +48,7 @@ _WHOLE_SESSIONS = re.compile(
     "/test_("
     "framed_score_servers|score_audits|cheating_in_scores|encrypted_simulators|encrypted_batches|backends|cheated|bfv|"
     "private_union|union_names|twins_misbehaving|sum_check|covering|equivocating_askers|hidden|kge|simulators|"
-    "shamir|geometry|ranking|holder_matrices|twins_dropouts"
+    "shamir|geometry|ranking|holder_matrices|twins_dropouts|questions|trouble_in_questions|ask"
     r")\.py"
 )
 """Modules that hold whole sessions or train: each test takes a while, and `make test-fast` leaves them out."""

@@ -251,7 +251,13 @@ def test_secrets_are_no_seeded_randomness() -> None:
 # --- what a server's process loads ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("module", ["secure_kg.federation.server.serve", "launch.hosts.mpi", "launch.hosts.job"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        *("secure_kg.federation.server.serve", "secure_kg.queries.retrieval.serving"),
+        *("launch.hosts.mpi", "launch.hosts.job"),
+    ],
+)
 def test_the_server_loads_no_model_code(module: str) -> None:
     heavy = ["torch", "numba", "pykeen", "pandas", "mpi4py", "secure_kg.models.base", "secure_kg.learning.kge"]
     code = f"import {module}, sys; print(sorted(set({heavy}) & sys.modules.keys())); print({module!r} in sys.modules)"

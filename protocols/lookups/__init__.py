@@ -7,6 +7,7 @@ whether anything was found.
 
     vectors     rows of a table, or what a client computes from a request: means over those that have an answer
     names       names of positions of a union, from whoever holds them and is willing to say so
+    steps       which batch comes next, where that depends on a question: kind and sizes in clear
 
 Parties:     one asker, which is a client; 2 or more others with channels to each other and to it; 1 server.
 Adversary:   that of `protocols.scores.masked`: the server, semi-honest or, with signed channels, active, with clients

@@ -52,3 +52,25 @@ NAME_LOOKUPS: Final = Disclosure(
         },
     },
 )
+_SHAPE: Final = "how many steps a question takes, of what kind and how large each is"
+STEPS: Final = Disclosure(
+    title="announcements of steps",
+    place="lookups/steps",
+    choice="",
+    in_brief="",
+    learned={
+        Subject.QUERIES: Learned(_SHAPE, _SHAPE, "its own"),
+    },
+    against="nobody: announcements are public",
+    with_a_client="nothing",
+    assumes="that what follows an announcement is sealed under terms that are made from it",
+    not_covered="what the shape of a question tells; a server that withholds or alters announcements, which ends the "
+    "session without an answer",
+    fields={
+        messages.NextStep: {
+            "kind": Field("public", "what kind of step comes next"),
+            "sizes": Field("public", "how large the next step is"),
+            "table": Field("public", "a digest of the model that is asked"),
+        }
+    },
+)

@@ -1,12 +1,17 @@
-"""The message of a lookup that no other protocol has."""
+"""The messages of lookups that no other protocol has: a total of names, and which step of a session comes next."""
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from protocols.foundation import wire
 from protocols.scores.messages import require_contributors
 from protocols.session.conversation import MAX_PURPOSE
+
+MOST_SIZES: Final = 4
+_LARGEST: Final = (1 << 32) - 1
+_LONGEST_KIND: Final = 16
+_TABLE_BYTES: Final = 32
 
 
 @wire.message(0x0471, wire.MAX_FRAME_BYTES)
@@ -22,3 +27,19 @@ class NamesTotal(wire.Message, frozen=True):
         wire.require(len(self.purpose) <= MAX_PURPOSE, "purpose too long")
         require_contributors(self.contributors)
         wire.require_array(self.vector, "<u8", ndim=1)
+
+
+@wire.message(0x0472)
+class NextStep(wire.Message, frozen=True):
+    """Asker to server, and server to all other clients: what comes next, and how large it is. Public."""
+
+    kind: str
+    sizes: list[int]
+    table: bytes
+    """Digest of what all answer from; empty where nothing is answered."""
+
+    def __post_init__(self) -> None:
+        wire.require(len(self.kind) <= _LONGEST_KIND, "a kind that is too long")
+        wire.require(len(self.sizes) <= MOST_SIZES, "too many sizes")
+        wire.require(all(0 <= size <= _LARGEST for size in self.sizes), "a size that is none")
+        wire.require(len(self.table) in (0, _TABLE_BYTES), "a digest of another length")

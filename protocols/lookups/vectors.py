@@ -6,7 +6,7 @@ for what is under the masks. The counts say how many had an answer.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -115,11 +115,38 @@ def answer(
 
 
 class VectorBudget(Budget):
-    """How many vectors of a table a client helps to find, over all askers and sessions: a batch counts its vectors."""
+    """How many vectors of a table a client helps to find, over all askers and sessions: a batch counts its vectors.
 
-    def __init__(self, record: ChargeRecord, limit: int, width: int, *, allow_extraction: bool = False) -> None:
+    `table`: under which all batches are counted; None: those of each width by themselves. Wider vectors than `width`
+    then count as several.
+    """
+
+    def __init__(
+        self,
+        record: ChargeRecord,
+        limit: int,
+        width: int,
+        *,
+        table: bytes | None = None,
+        allow_extraction: bool = False,
+    ) -> None:
         super().__init__(record, limit, allow_extraction=allow_extraction)
-        self._width = width
+        self._limit_of_vectors, self._width, self._table = limit, width, table
 
     def cost(self, terms: ScoreTerms) -> int:
         return terms.positions // self._width
+
+    def may_come(self, terms: ScoreTerms, queries: bytes) -> None:
+        super().may_come(self._counted(terms), queries)
+
+    def charge(self, terms: ScoreTerms, queries: bytes) -> None:
+        super().charge(self._counted(terms), queries)
+
+    def _counted(self, terms: ScoreTerms) -> ScoreTerms:
+        return terms if self._table is None else replace(terms, table=self._table)
+
+    def _refusal(self, terms: ScoreTerms, spent: int) -> str:
+        return (
+            f"{spent} vectors of this model were looked up, and {self.cost(terms)} more go beyond the budget of "
+            f"{self._limit_of_vectors}: enough of them give the model"
+        )

@@ -12,7 +12,7 @@ from typing import Final
 from protocols.foundation.disclosure import NOTHING, SLOTS, Disclosure, Subject, learned
 from protocols.holders.disclosure import SECRET_COUNT
 from protocols.lookup_registry import LOOKUPS
-from protocols.lookups.disclosure import NAME_LOOKUPS, VECTOR_LOOKUPS
+from protocols.lookups.disclosure import NAME_LOOKUPS, STEPS, VECTOR_LOOKUPS
 from protocols.registry import AGGREGATIONS, ALIGNMENTS, SCORES
 from protocols.scores.disclosure import UNLIMITED_MEANS
 from protocols.scores.topk.disclosure import HIDDEN_QUERIES
@@ -71,6 +71,7 @@ _SCORE_NAMES: Final = {
     UNLIMITED_MEANS.title: "`--allow-extraction` adds, where means open",
     VECTOR_LOOKUPS.title: VECTOR_LOOKUPS.title,
     NAME_LOOKUPS.title: NAME_LOOKUPS.title,
+    STEPS.title: STEPS.title,
 }
 
 
@@ -151,7 +152,7 @@ def _scores() -> Iterator[Disclosure]:
     every = list(SCORES.values())
     unlimited = [bundle.unlimited for bundle in every if bundle.unlimited is not None]
     lookups = [bundle.disclosure for bundle in LOOKUPS.values()]
-    all_of_them = (*(bundle.disclosure for bundle in every), HIDDEN_QUERIES, *unlimited, *lookups)
+    all_of_them = (*(bundle.disclosure for bundle in every), HIDDEN_QUERIES, *unlimited, *lookups, STEPS)
     yield from {one.place: one for one in all_of_them}.values()
 
 

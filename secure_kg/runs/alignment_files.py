@@ -68,6 +68,17 @@ def keep_objection(folder: Path, objection: str) -> None:
         (folder / _OBJECTION_FILE).write_text(f"{objection}\n", encoding="utf-8")
 
 
+def own_positions(folder: Path, names: Sequence[str]) -> Positions:
+    """The positions of `names` in the one alignment that this client has on file; `UserError` if it has none."""
+    path = folder / _CLIENT_FILE
+    try:
+        _, record = load_arrays(path)
+        digest = bytes.fromhex(record["digest"])
+    except (KeyError, TypeError, ValueError):
+        raise UserError(f"{path}: not the positions of this client's names") from None
+    return load_positions(folder, digest, names)
+
+
 def load_positions(folder: Path, digest: bytes, names: Sequence[str]) -> Positions:
     """The positions of `names` in the alignment that has this digest; `UserError` if this client has no such."""
     path = folder / _CLIENT_FILE

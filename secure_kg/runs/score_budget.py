@@ -1,7 +1,7 @@
-"""Record of the means that a client has helped to open, on its own disk: `means.jsonl`, one line per batch, and one per
-table that says over which clients.
+"""Records of what a client has helped to open, on its own disk: means in `means.jsonl`, vectors that were looked up in
+`atoms.jsonl`. One line per batch, and one per table that says over which clients.
 
-It lies beside the record of openings (`secure_kg.runs.client_folder`) and holds for all runs that share that folder. A
+They lie beside the record of openings (`secure_kg.runs.client_folder`) and hold for all runs that share that folder. A
 line is written before the client's scores leave. Lines are only ever added, under a lock: sessions of one client may
 run at the same time.
 """
@@ -16,17 +16,21 @@ from typing import Any, BinaryIO, Final
 
 from protocols.foundation.errors import SumAbandoned
 from protocols.foundation.identifiers import PartyId
+from protocols.lookups.vectors import VectorBudget
 from protocols.scores.budget import Budget, Charge, Helpers, default_limit
 from secure_kg.foundation.errors import UserError
 
 _MEANS: Final = "means.jsonl"
+_ATOMS: Final = "atoms.jsonl"
+USUAL_ATOMS: Final = 1000
+"""Vectors of one model that a client helps to find: some two hundred questions."""
 
 
 class MeansRecord:
     """The record in `folder`; a `protocols.scores.budget.ChargeRecord`."""
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / _MEANS
+    def __init__(self, folder: Path, name: str = _MEANS) -> None:
+        self._path = folder / name
         self._alone: BinaryIO | None = None
         """Held from what is announced before a sum until over whom it is opened is written down."""
 
@@ -117,7 +121,7 @@ class MeansRecord:
         try:
             yield
         except (ValueError, KeyError, TypeError):
-            raise UserError(f"{self._path}: not a record of opened means") from None
+            raise UserError(f"{self._path}: not a record of opened means or vectors") from None
 
     @contextmanager
     def _locked(self) -> Iterator[BinaryIO]:
@@ -156,3 +160,14 @@ def budget_of(
     if not 0 <= chosen < width:
         raise UserError(f"a budget of {chosen} queries gives rows of {width} numbers away: it must lie below {width}")
     return Budget(MeansRecord(folder), chosen, allow_extraction=allow_extraction, other_scorers=other_scorers)
+
+
+def atom_budget_of(folder: Path, width: int, table: bytes, *, limit: int = USUAL_ATOMS) -> VectorBudget:
+    """The budget of vectors that the client whose records are in `folder` helps to find, of the model `table`.
+
+    Vectors of `width` numbers count as one, wider ones as several. Where relations translate, one answer gives a
+    relation's row: this bounds how many rows an asker can compute, and not how well.
+    """
+    if limit < 0:
+        raise UserError(f"a budget of {limit} vectors is none")
+    return VectorBudget(MeansRecord(folder, _ATOMS), limit, width, table=table)

@@ -20,6 +20,7 @@ from protocols.sums.secagg.params import ThreatModel
 from protocols.transport.base import Transport
 from secure_kg.foundation.errors import UserError
 from secure_kg.runs.recording import seal_record, session_name, start_transcript
+from secure_kg.runs.records.events import TranscriptEnd
 from secure_kg.runs.records.scores import ScoreBatch, ScoreSession
 from secure_kg.runs.run_folder import read_record, write_json
 
@@ -65,21 +66,44 @@ def of_session(
     )
 
 
+def announced(record: ScoreSession, asker: PartyId) -> ScoreSession:
+    """The same where the asker's announcements say which batch comes next."""
+    return msgspec.structs.replace(record, announced_by=int(asker))
+
+
+class SessionRecord:
+    """The record of a session under way. Batches that become known as they come are added before they begin."""
+
+    def __init__(self, folder: Path, record: ScoreSession) -> None:
+        self._path = record_path(folder, SessionId(bytes.fromhex(record.session)))
+        self.record = record
+        self._write()
+
+    def add(self, batch: ScoreBatch) -> None:
+        self.record = msgspec.structs.replace(self.record, batches=[*self.record.batches, batch])
+        self._write()
+
+    def end(self, transcript: TranscriptEnd) -> None:
+        self.record = msgspec.structs.replace(self.record, transcript=transcript)
+        self._write()
+
+    def _write(self) -> None:
+        write_json(self._path, self.record.to_json())
+
+
 @contextmanager
-def recorded(folder: Path, record: ScoreSession, transport: Transport) -> Iterator[None]:
+def recorded(folder: Path, record: ScoreSession, transport: Transport) -> Iterator[SessionRecord]:
     """Record at the server's end what passes in the block. The record is whole if the block ends without a problem."""
-    session = SessionId(bytes.fromhex(record.session))
-    write_json(record_path(folder, session), record.to_json())
-    tap = start_transcript(folder, session)
+    written = SessionRecord(folder, record)
+    tap = start_transcript(folder, SessionId(bytes.fromhex(record.session)))
     tap.path.chmod(0o600)
     transport.attach(tap)
     try:
-        yield
+        yield written
     except BaseException:
         tap.close()
         raise
-    whole = msgspec.structs.replace(record, transcript=seal_record(tap, tap.seal()))
-    write_json(record_path(folder, session), whole.to_json())
+    written.end(seal_record(tap, tap.seal()))
 
 
 def read_session(folder: Path) -> ScoreSession | None:

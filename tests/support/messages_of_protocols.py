@@ -13,7 +13,7 @@ import protocols
 from protocols.alignment.plain import TAG_BYTES, ClearNames, ClearUnion
 from protocols.alignment.psu.attempts import UnionPlaces
 from protocols.foundation import wire
-from protocols.lookups.messages import NamesTotal
+from protocols.lookups.messages import MOST_SIZES, NamesTotal, NextStep
 from protocols.primitives.aead import OVERHEAD_BYTES
 from protocols.primitives.identity import SIGNATURE_BYTES
 from protocols.primitives.prg import KEY_BYTES
@@ -183,6 +183,12 @@ STRATEGIES |= {
     AskScores: st.builds(AskScores, _PURPOSE, _by_client(_ASKED)),
     ScoresAsked: st.builds(ScoresAsked, _PURPOSE, _ASKED),
     ScoresTotal: st.builds(ScoresTotal, _PURPOSE, st.sets(_PARTY, max_size=4).map(sorted), _vector("<u4")),
+    NextStep: st.builds(
+        NextStep,
+        st.text(max_size=16),
+        st.lists(st.integers(0, 2**32 - 1), max_size=MOST_SIZES),
+        st.just(b"") | _exactly(32),
+    ),
     NamesTotal: st.builds(NamesTotal, _PURPOSE, st.sets(_PARTY, max_size=4).map(sorted), _vector("<u8")),
     BatchServed: st.builds(BatchServed, _PURPOSE),
     ClearQueries: st.builds(ClearQueries, _PURPOSE, _BYTES),

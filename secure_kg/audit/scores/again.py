@@ -6,6 +6,7 @@ asker's key, a fresh encryption. Both are taken from what it has sent. That seed
 """
 
 import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -13,9 +14,11 @@ from protocols.foundation import wire
 from protocols.foundation.errors import DecodeError, PeerMisbehaved, ProtocolError, SumAbandoned, UnexpectedMessage
 from protocols.foundation.identifiers import SETUP, PartyId, RoundId
 from protocols.holders.secret import SecretHolderServer
+from protocols.lookups import steps
 from protocols.scores import batches
 from protocols.scores.interface import ScoreServer
 from protocols.scores.terms import ScoreTerms
+from protocols.scores.topk.hidden import HiddenBatch
 from protocols.scores.topk.hidden_batches import HiddenScoreServer
 from protocols.scores.topk.hidden_parties import HiddenServer, HiddenServerAgain
 from protocols.session.conversation import Conversation
@@ -129,40 +132,48 @@ def _serve(session: ScoredSession, conversation: Conversation, sent: _Sent) -> N
     record, keys = session.record, None
     parties = {PartyId(number) for number in record.parties}
     serving = ServerSession(conversation, parties, Patience.fixed(_SECONDS), lambda who, step: None)
-    if any(backend.needs_keys for backend in session.backends):
+    if session.needs_keys:
         keys = ServerKeys.agree(serving, VectorServer(len(parties), session.model, record.min_survivors))
     again = {one.name: one.server_again for one in session.backends}
     servers = {name: make(keys, sent) for name, make in again.items() if make is not None}
-    hidden = _hidden_servers(session, serving, keys, sent)
-    for batch in record.batches:
+    hidden: dict[int, HiddenServer] = {}
+    for number, batch in enumerate(record.batches):
         if batch.backend not in servers and not sent.any_of(batch.round):
             continue  # it never came
         if batch.backend not in servers or not sent.could_hold(session.batches[batch.round].widest):
             raise _Beyond
+        _relay_step(session, serving, number)
+        for tables in _tables_due(session, batch.round):
+            if int(tables.terms.round) not in hidden and keys is not None:
+                hidden[int(tables.terms.round)] = _masked_tables(tables, serving, keys, sent)
         server: ScoreServer = servers[batch.backend]
         if batch.hidden is not None:
             server = HiddenScoreServer(hidden[batch.hidden.tables_round], batch.hidden.shape)
-        try:
+        with contextlib.suppress(SumAbandoned):
             batches.serve(server, serving, batch.terms())
-        except SumAbandoned:
-            continue
+    _relay_step(session, serving, len(record.batches))
 
 
-def _hidden_servers(
-    session: ScoredSession, serving: ServerSession, keys: ServerKeys | None, sent: _Sent
-) -> dict[int, HiddenServer]:
-    """By the round in which tables are masked, which is done before the first batch."""
-    made: dict[int, HiddenServer] = {}
+def _relay_step(session: ScoredSession, serving: ServerSession, number: int) -> None:
+    """What the asker says of its next batch, or that there is none, if batches follow from a question."""
+    if session.record.announced_by is not None:
+        steps.relay(serving, steps.round_of(number), PartyId(session.record.announced_by))
+
+
+def _tables_due(session: ScoredSession, before: int) -> Iterator[HiddenBatch]:
+    """What tables are masked for before the batch of this round, of this one and of later batches."""
     for batch in session.record.batches:
         tables = batch.hidden_tables()
-        if tables is None or int(tables.terms.round) in made or keys is None:
-            continue
-        if not sent.could_hold(tables.widest):
-            raise _Beyond
-        server = HiddenServerAgain(SecretHolderServer(keys.vectors), tables, sent)
-        server.begin(serving)
-        made[int(tables.terms.round)] = server
-    return made
+        if tables is not None and int(tables.terms.round) <= before:
+            yield tables
+
+
+def _masked_tables(tables: HiddenBatch, serving: ServerSession, keys: ServerKeys, sent: _Sent) -> HiddenServer:
+    if not sent.could_hold(tables.widest):
+        raise _Beyond
+    server = HiddenServerAgain(SecretHolderServer(keys.vectors), tables, sent)
+    server.begin(serving)
+    return server
 
 
 def _give_up(conversation: Conversation, parties: list[PartyId], problem: ProtocolError) -> None:

@@ -1,7 +1,11 @@
-"""Check of askings: what the asker has sealed for a scorer reaches that scorer, once, and nobody else asks."""
+"""Check of askings: what the asker has sealed for a scorer reaches that scorer, once, and nobody else asks.
+
+Where a question decides the batches, the same is asked of announcements.
+"""
 
 from typing import ClassVar
 
+from protocols.lookups.messages import NextStep
 from protocols.scores.encrypted.messages import AskerKey
 from protocols.scores.messages import AskScores, ScoresAsked
 from protocols.scores.plain import ClearQueries
@@ -22,6 +26,8 @@ class Askings(ScoreCheck):
         self._given: dict[tuple[int, int], str] = {}
         """By round and scorer: the hash of what the asker has sealed for it, or said to all."""
         self._keys: dict[int, bytes] = {}
+        self._steps: dict[int, NextStep] = {}
+        """By round: what the asker has announced."""
         self._told: dict[tuple[int, int], int] = {}
         self._busy: set[tuple[int, int]] = set()
         """Rounds and scorers: to whom the server has sent anything else of that round."""
@@ -29,6 +35,9 @@ class Askings(ScoreCheck):
         self._forged, self._repeated, self._withheld = Evidence(), Evidence(), Evidence()
 
     def observe(self, observation: Observation) -> None:
+        if isinstance(observation.message, NextStep):
+            self._announcement(observation, observation.message)
+            return
         batch = self.session.batches.get(observation.round)
         if batch is None:
             return
@@ -48,6 +57,16 @@ class Askings(ScoreCheck):
                 )
         elif observation.purpose and observation.peer in batch.terms.scorers and not self.ends(observation):
             self._busy.add((observation.round, observation.peer))
+
+    def _announcement(self, observation: Observation, step: NextStep) -> None:
+        number = observation.round
+        if observation.direction == "received":
+            if observation.peer == self.session.record.announced_by:
+                self._steps.setdefault(number, step)
+            return
+        self._relayed += 1
+        if self._steps.get(number) != step:
+            self._forged.add(f"round {number}: client {observation.peer} was sent an announcement of somebody else")
 
     def _take(self, observation: Observation) -> None:
         number, message = observation.round, observation.message
@@ -82,7 +101,7 @@ class Askings(ScoreCheck):
                 Finding(
                     "asking-forged",
                     "high",
-                    "Scorers were sent askings, or keys, that are not the asker's",
+                    "Scorers were sent askings, keys or announcements that are not the asker's",
                     self._forged.told(),
                     "Only the asker may ask: whoever else does wants scores for itself. Scorers open what the asker "
                     "has sealed for them in this round and nothing else, so they refuse; in clear they cannot tell.",

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from protocols.foundation.disclosure import NOTHING, Disclosure, Field, Fields
 from protocols.foundation.identifiers import SETUP
 from protocols.lookup_registry import LOOKUPS, batch_kind
+from protocols.lookups.disclosure import STEPS
 from protocols.registry import SCORES, SECRETLY_COUNTED
 from protocols.scores.topk.disclosure import HIDDEN_QUERIES
 from protocols.session import conversation as talk
@@ -37,7 +38,7 @@ class ScoreLedger(Ledger):
 
     def _declared(self, observation: Observation, name: str) -> Field | None:
         kind = type(observation.message)
-        known = [*(one.disclosure for one in (*SCORES.values(), *LOOKUPS.values())), HIDDEN_QUERIES]
+        known = [*(one.disclosure for one in (*SCORES.values(), *LOOKUPS.values())), HIDDEN_QUERIES, STEPS]
         ours = [*_disclosures(self._session, observation.round), *known]
         for fields in _fields(ours):
             if name in fields.get(kind, {}):
@@ -48,7 +49,7 @@ class ScoreLedger(Ledger):
         kind = type(observation.message)
         if observation.peer not in self._session.record.parties:
             return False
-        if kind in _ALWAYS:
+        if kind in _ALWAYS or (kind in STEPS.fields and self._session.record.announced_by is not None):
             return True
         signed = self._session.record.adversary == "active"
         used = _disclosures(self._session, observation.round)
@@ -59,8 +60,7 @@ def _disclosures(session: ScoredSession, round_id: int) -> list[Disclosure]:
     """Of the protocols that have messages in a round; of a round that belongs to no batch nobody has any."""
     batch = session.batches.get(round_id)
     if batch is None:
-        set_up = round_id == SETUP and any(one.needs_keys for one in session.backends)
-        return [CHANNELS, GROUP_KEY] if set_up else []
+        return [CHANNELS, GROUP_KEY] if round_id == SETUP and session.needs_keys else []
     counted = batch.counts_holders and batch.backend.needs_keys
     return [
         batch.backend.disclosure if batch.hidden is None else HIDDEN_QUERIES,
@@ -83,6 +83,8 @@ def may_learn(session: ScoredSession) -> list[str]:
         backend = batch_kind(name)
         allowed = session.record.allow_extraction and backend.unlimited is not None
         told += _told(name, backend.disclosures(allowed))
+    if session.record.announced_by is not None:
+        told += _told(STEPS.title, (STEPS,))
     if any(batch.hidden is not None for batch in session.record.batches):
         told += _told(HIDDEN_QUERIES.title, (HIDDEN_QUERIES,))
     return told

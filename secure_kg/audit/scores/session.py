@@ -81,6 +81,11 @@ class ScoredSession:
         return [batch_kind(name) for name in dict.fromkeys(batch.backend for batch in self.record.batches)]
 
     @property
+    def needs_keys(self) -> bool:
+        """Whether it begins with keys between clients; whoever answers questions has them in any case."""
+        return self.record.announced_by is not None or any(backend.needs_keys for backend in self.backends)
+
+    @property
     def model(self) -> ThreatModel:
         server: Server = "active" if self.record.adversary == "active" else "semi-honest"
         return ThreatModel(self.record.max_corrupt, self.record.max_dropout, server)

@@ -8,7 +8,7 @@ from typing import Final, Literal
 from protocols.alignment.plain import ClearNames, ClearUnion
 from protocols.alignment.psu.attempts import UnionPlaces
 from protocols.foundation import wire
-from protocols.lookups.messages import NamesTotal
+from protocols.lookups.messages import NamesTotal, NextStep
 from protocols.scores import messages as scores
 from protocols.scores.crypten import messages as crypten
 from protocols.scores.encrypted import messages as encrypted
@@ -99,7 +99,15 @@ OF_CLIENTS: Final[frozenset[type[wire.Message]]] = frozenset(
     }
 )
 EITHER: Final[frozenset[type[wire.Message]]] = frozenset(
-    {Abandon, ClearQueries, federation.LentTable, encrypted.BfvKey, encrypted.PaillierKey, topk.MaskedTable}
+    {
+        Abandon,
+        ClearQueries,
+        NextStep,
+        federation.LentTable,
+        encrypted.BfvKey,
+        encrypted.PaillierKey,
+        topk.MaskedTable,
+    }
 )
 """Words of either side, and what the server passes on as it is."""
 

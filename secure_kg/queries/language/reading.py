@@ -39,11 +39,11 @@ def read_question(text: str) -> NamedQuery:
     return questions[0].query
 
 
-def read_question_file(path: Path) -> list[Question]:
-    """All questions of a UTF-8 file; one that ends in .rq or .sparql holds one question in SPARQL."""
+def read_question_file(path: Path, *, sparql: bool = False) -> list[Question]:
+    """All questions of a UTF-8 file; one that ends in .rq or .sparql, or is said to, holds one question in SPARQL."""
     text = _read(path)
     try:
-        if path.suffix.lower() in (".rq", ".sparql"):
+        if sparql or path.suffix.lower() in (".rq", ".sparql"):
             from secure_kg.queries.language.sparql import read_sparql  # rdflib is an extra
 
             return [Question(read_sparql(text), None, Place(1, 1))]

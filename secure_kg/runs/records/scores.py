@@ -130,5 +130,7 @@ class ScoreSession(Record, kw_only=True, frozen=True):
     dimensions: int
     """How many numbers a row of the table has; 0 if scores are made of no rows."""
     batches: list[ScoreBatch]
+    announced_by: int | None = None
+    """The asker whose announcements say which batch comes next (`protocols.lookups.steps`); None: all know it."""
     transcript: TranscriptEnd | None = None
     """None: the session did not come to its end."""

@@ -1,0 +1,161 @@
+"""A logical question over the graphs of all clients of a run: `python -m launch.ask RUN --query '...'`."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, get_args
+
+from launch.command_line import OneLineParser, require_writable, run_command
+from protocols.lookups.names import MOST_NAMES
+from protocols.registry import SCORES
+from secure_kg.foundation.console import fail, say
+from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.invocation import command
+from secure_kg.queries.language.places import Place
+from secure_kg.queries.language.reading import Question, read_question, read_question_file
+from secure_kg.queries.naming import unknown_names
+from secure_kg.queries.retrieval.rules import NamePolicy, Rules
+from secure_kg.runs.run_folder import write_json
+from secure_kg.runs.score_budget import USUAL_ATOMS
+
+_DESCRIPTION: Final = """\
+Ask a logical question over the graphs of all clients of a FedCQA run, and get ranked answers.
+
+One client asks. What the question needs of others is looked up from all of them at once, under masks: the asker does
+not learn who had it, and the server sees no name, row, score or question. Here all parties are threads of one process,
+and each reads its own folder of RUN; nothing is protected from whoever runs this."""
+
+_EXAMPLES: Final = """\
+examples:
+  mpirun -n 4 python -m launch.fedcqa --out runs/umls
+  python -m launch.ask runs/umls --query '?x : treats(?x, "disease_or_syndrome")'
+  python -m launch.ask runs/umls --query '?x : affects(?x, ?y) & causes("virus", ?y)' --hide-query
+  python -m launch.ask runs/umls --file questions.txt --scores masked --client 2 --record recorded
+  python -m launch.audit recorded --out audits/questions
+
+docs/queries.md has the language, docs/ask.md what each party learns."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0: every question has an answer. 2: one line on standard error says what to mend."""
+    return run_command(lambda: _run(_parser().parse_args(argv)))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = OneLineParser(
+        prog=command("launch.ask"),
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("run", metavar="RUN", type=Path, help="folder of a finished run of launch.fedcqa")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--query", metavar="TEXT", help="one question")
+    what.add_argument("--file", type=Path, metavar="FILE", help="a file of questions, which are asked one by one")
+    what.add_argument("--sparql", type=Path, metavar="FILE", help="a file with one question in SPARQL")
+    backends = [name for name, one in SCORES.items() if not one.own_process]
+    parser.add_argument("--scores", choices=backends, default="topk", help="how scores are combined [topk]")
+    parser.add_argument("--top-k", type=_number, default=10, metavar="K", help="how many answers [10]")
+    parser.add_argument("--client", type=_number, default=1, metavar="K", help="who asks [1]")
+    parser.add_argument("--hide-query", action="store_true", help="scorers do not see what they score (--scores topk)")
+    parser.add_argument(
+        "--min-holders",
+        type=_number,
+        metavar="N",
+        help="how many others must hold an entity before they score it [2 where means are opened, else 1]",
+    )
+    parser.add_argument("--json", metavar="FILE", help="write everything to FILE; - for standard output")
+    parser.add_argument("--record", type=Path, metavar="DIR", help="record what the server sees, for launch.audit")
+    rules = parser.add_argument_group("what clients say when they are asked")
+    rules.add_argument(
+        "--name-policy",
+        choices=get_args(NamePolicy),
+        default=Rules().names,
+        help="which entities a client names: all of its own; shared: those whose rows were averaged, as enough clients "
+        "hold them; none [shared]",
+    )
+    rules.add_argument(
+        "--no-atoms", nargs="+", default=[], metavar="RELATION", help="relations that no client follows for others"
+    )
+    rules.add_argument(
+        "--atom-budget",
+        type=_number,
+        default=USUAL_ATOMS,
+        metavar="N",
+        help=f"how many vectors of the model a client helps to find, ever [{USUAL_ATOMS}]",
+    )
+    rules.add_argument("--allow-extraction", action="store_true", help="open means without a limit")
+    return parser
+
+
+def _number(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) < 1 << 31:
+        raise argparse.ArgumentTypeError("must be a whole number from 1 on")
+    return int(text)
+
+
+def _run(options: argparse.Namespace) -> int:
+    _check(options)
+    questions = _questions(options)
+    # Torch takes its time: mistakes above are told at once.
+    from launch.ask_output import AskedQuestion, show, to_json
+    from secure_kg.queries.retrieval.over_run import AskSettings, RunAsked
+
+    settings = AskSettings(
+        client=options.client,
+        scores=options.scores,
+        top=options.top_k,
+        hide_query=options.hide_query,
+        min_holders=options.min_holders,
+        rules=Rules(options.name_policy, frozenset(options.no_atoms)),
+        atom_budget=options.atom_budget,
+        allow_extraction=options.allow_extraction,
+        record=options.record,
+    )
+    quiet = options.json == "-"
+    run = RunAsked(options.run, settings, fail if quiet else say)
+    session = run.ask([question.query for question in questions])
+    asked = [
+        AskedQuestion(question, tuple(unknown_names(question.query, run.own.entities, run.own.relations)), outcome)
+        for question, outcome in zip(questions, session.outcomes, strict=False)  # a session may end before its time
+    ]
+    if quiet:
+        say(json.dumps(to_json(run, settings, session, asked), indent=2))
+    elif asked:
+        show(run, settings, session, asked)
+    if options.json and not quiet:
+        write_json(Path(options.json), to_json(run, settings, session, asked))
+    problems = [one.outcome.problem for one in asked if one.outcome.retrieved is None]
+    if len(asked) < len(questions):
+        why = session.problems.get(run.public.asker, "the session has ended")
+        problems.append(f"question {len(asked) + 1} came to nothing: {why}")
+    for problem in problems:
+        fail(problem)
+    return 2 if problems else 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Before anything is loaded."""
+    if options.hide_query and options.scores != "topk":
+        raise UserError("--hide-query is for --scores topk: other backends score points that scorers see")
+    if options.allow_extraction and not SCORES[options.scores].has_budget:
+        raise UserError(f"--allow-extraction: --scores {options.scores} opens no means")
+    if options.top_k > MOST_NAMES:
+        raise UserError(f"--top-k {options.top_k}: a question has {MOST_NAMES} answers at most")
+    if options.json not in (None, "-"):
+        require_writable(Path(options.json))
+
+
+def _questions(options: argparse.Namespace) -> list[Question]:
+    if options.query is not None:
+        return [Question(read_question(options.query), None, Place(1, 1))]
+    if options.sparql is not None:
+        return read_question_file(options.sparql, sparql=True)
+    return read_question_file(options.file)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

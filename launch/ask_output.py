@@ -1,0 +1,111 @@
+"""Answers as `launch.ask` shows them, and as it writes them down."""
+
+import textwrap
+from dataclasses import dataclass
+from typing import Any, Final
+
+from secure_kg.foundation.console import say, table
+from secure_kg.queries.language.reading import Question
+from secure_kg.queries.language.writing import to_text
+from secure_kg.queries.naming import UnknownName
+from secure_kg.queries.retrieval.asking import Found
+from secure_kg.queries.retrieval.in_process import Outcome, Session
+from secure_kg.queries.retrieval.learned import who_learns_what
+from secure_kg.queries.retrieval.over_run import AskSettings, RunAsked
+
+NOT_NAMED: Final = "(not named)"
+_WIDTH: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """A question, its names that the asker's own graph lacks, and what came of it."""
+
+    question: Question
+    unknown: tuple[UnknownName, ...]
+    outcome: Outcome
+
+    @property
+    def text(self) -> str:
+        return to_text(self.question.query, self.question.name)
+
+    @property
+    def warnings(self) -> list[str]:
+        return [f"{one.warning()} (in the asker's own graph; others are asked)" for one in self.unknown]
+
+
+def show(run: RunAsked, settings: AskSettings, session: Session, asked: list[AskedQuestion]) -> None:
+    """For people."""
+    for one in asked:
+        say(f"question: {one.text}")
+        for warning in one.warnings:
+            say(f"warning: {warning}")
+        if one.outcome.retrieved is not None:
+            _show_answers(one.outcome.retrieved.answers)
+            if one.outcome.retrieved.clipped:
+                say(f"warning: {one.outcome.retrieved.clipped} scores of the asker were too large and were clipped")
+        say(f"{_steps(one.outcome)}; {one.outcome.seconds:.2f} s")
+    for party in who_learns_what(run.public, settings.allow_extraction):
+        say(textwrap.fill(party.line(), _WIDTH, subsequent_indent="  "))
+    own = session.traffic.get(run.public.asker, 0)
+    most = max((size for party, size in session.traffic.items() if party != run.public.asker), default=0)
+    say(
+        f"{session.setup_seconds:.2f} s of set-up; bytes sent and received: {own:,} by the asker, "
+        f"{most:,} by another client at most"
+    )
+    if settings.record is not None:
+        say(f"what the server saw: {settings.record} (python -m launch.audit {settings.record} --out DIR)")
+
+
+def _show_answers(answers: tuple[Found, ...]) -> None:
+    means = any(answer.mean is not None for answer in answers)
+    columns = ("rank", "answer", "position", *(["mean score"] if means else []))
+    rows: list[list[str | int]] = [
+        [rank, answer.name or NOT_NAMED, answer.position, *([f"{answer.mean:.4f}"] if answer.mean is not None else [])]
+        for rank, answer in enumerate(answers, start=1)
+    ]
+    table("", columns, rows)
+
+
+def _steps(outcome: Outcome) -> str:
+    if outcome.retrieved is None:
+        return "no answer"
+    told = [f"{step.kind} ({', '.join(map(str, step.sizes))})" for step in outcome.retrieved.steps]
+    return f"steps: {', '.join(told)}"
+
+
+def to_json(run: RunAsked, settings: AskSettings, session: Session, asked: list[AskedQuestion]) -> dict[str, Any]:
+    """All of it. Without a record of the run's own settings: its folder has these."""
+    public = run.public
+    return {
+        "asker": int(public.asker),
+        "clients": [int(party) for party in public.clients],
+        "scores": public.backend,
+        "hide_query": public.hidden,
+        "top_k": public.top,
+        "min_holders": public.least,
+        "name_policy": settings.rules.names,
+        "questions": [_question(one) for one in asked],
+        "learned": {one.party: one.about for one in who_learns_what(public, settings.allow_extraction)},
+        "setup_seconds": session.setup_seconds,
+        "bytes": {str(int(party)): size for party, size in sorted(session.traffic.items())},
+    }
+
+
+def _question(one: AskedQuestion) -> dict[str, Any]:
+    retrieved = one.outcome.retrieved
+    answers = retrieved.answers if retrieved is not None else ()
+    return {
+        "name": one.question.name,
+        "question": one.text,
+        "warnings": one.warnings,
+        "problem": one.outcome.problem,
+        "seconds": one.outcome.seconds,
+        "answers": [
+            {"rank": rank, "name": answer.name, "position": answer.position, "mean": answer.mean}
+            for rank, answer in enumerate(answers, start=1)
+        ],
+        "contributors": list(retrieved.contributors) if retrieved is not None else [],
+        "clipped": retrieved.clipped if retrieved is not None else 0,
+        "steps": [{"kind": step.kind, "sizes": list(step.sizes)} for step in retrieved.steps] if retrieved else [],
+    }

@@ -1,0 +1,53 @@
+"""Steps of a session whose batches become known as they come: the asker says which is next, the server passes it on.
+
+A question decides how many lookups it takes, so nobody else can derive them from its configuration. The asker announces
+each step in clear: its kind, its sizes, and a digest of the table that is answered from. Every other client makes the
+terms of the step from these sizes and its own configuration, refuses what lies outside of it, and then answers nothing
+but what the asker has sealed under the very same terms (`protocols.scores.asking`). So a server that alters an
+announcement makes others wait or refuse, and gets nothing answered.
+
+A step begins in a round that all parties know: each takes `ROUNDS`, used or not.
+"""
+
+from typing import Final
+
+from protocols.foundation.errors import DeadlineExpired
+from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.lookups.messages import NextStep
+from protocols.scores.batches import ATTEMPTS
+from protocols.session.client_session import ClientSession
+from protocols.session.server_session import ServerSession
+
+ROUNDS: Final = ATTEMPTS + 1
+"""Of one step: its attempts, and one for what comes before them."""
+END: Final = "end"
+"""The kind of the last announcement: there is no further step."""
+_STEP: Final = "next step"
+
+
+def round_of(step: int) -> RoundId:
+    """In which the step of this number (0, 1, ...) begins."""
+    return RoundId(1 + ROUNDS * step)
+
+
+def announce(session: ClientSession, round_id: RoundId, step: NextStep) -> None:
+    """The asker's side."""
+    with session.phase(round_id, _STEP):
+        session.send(step, round_id)
+
+
+def awaited(session: ClientSession, round_id: RoundId) -> NextStep:
+    """Another client's side: what was announced for this round."""
+    with session.phase(round_id, _STEP):
+        return session.receive(NextStep, round_id)
+
+
+def relay(session: ServerSession, round_id: RoundId, asker: PartyId) -> NextStep:
+    """The server's side: to everybody else who is present. `DeadlineExpired` if the asker is silent."""
+    with session.phase(round_id, _STEP):
+        answers = session.among([asker]).gather(NextStep, round_id, _STEP)
+        if asker not in answers:
+            raise DeadlineExpired("the asker has dropped out")
+        step = answers[asker]
+        session.broadcast(session.present - {asker}, step, round_id, _STEP)
+    return step

@@ -1,0 +1,27 @@
+"""Answering a question over the graphs of several clients, each with its part of a model that they trained together.
+
+    requests    what an asker writes in a sealed request, at a size that follows from numbers alone
+    plan        the lookups that a question takes, by depth
+    terms       the public parameters of every step; free of torch, since a server makes them too
+    rules       what a client says to others, by its own decision
+    knowledge   what one client knows: rows, relations, scores, names
+    run_terms   what the settings of a run say about questions
+    files       what a client knows, from the files of a run
+    session     keys, budgets and protocol clients of one party
+    asking      the asker: from a question to ranked and named answers
+    answering   every other client
+    serving     the server, and the record of what it saw
+    in_process  all of them as threads of one process
+    over_run    the same over a finished run
+    learned     what each party learns, from the disclosures
+
+Parties:     one asker and 2 or more other clients, which hold a model; 1 server.
+Adversary:   that of lookups of vectors and names (`protocols.lookups`) and of the chosen score backend.
+Reveals:     to the server who asks, when, and of the question how many lookups it takes, of which kind and size. To the
+             other clients the entities and relations of the question, the points along its way, the points that are
+             scored (but not if these are hidden), and for which positions names are asked. To the asker the points that
+             it asked for and how many gave each, its answers, and the names that somebody gave.
+Assumes:     what the protocols assume; that clients hold models of one run.
+Not covered: what an answer gives away: of a model whose relations translate, one answer is a relation's row, so clients
+             keep a budget. Wrong answers of clients. What a series of questions tells.
+"""

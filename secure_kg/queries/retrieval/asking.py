@@ -1,0 +1,232 @@
+"""The asker: from a question to ranked and named answers."""
+
+import math
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+import numpy as np
+import torch
+
+from protocols.foundation.errors import ProtocolError
+from protocols.lookups import steps, vectors
+from protocols.lookups.messages import NextStep
+from protocols.lookups.vectors import Vectors
+from protocols.scores import batches
+from protocols.scores.interface import Answer
+from protocols.scores.topk.hidden_batches import as_bytes
+from secure_kg.foundation.errors import UserError
+from secure_kg.models.queries.encoder import State
+from secure_kg.queries.form import Anchor, Intersection, NamedQuery, Negation, Projection, QueryError
+from secure_kg.queries.naming import Kind as NameKind
+from secure_kg.queries.naming import ascii_quoted, unknown_names
+from secure_kg.queries.retrieval.knowledge import flat
+from secure_kg.queries.retrieval.plan import NamedProjection, Plan
+from secure_kg.queries.retrieval.requests import (
+    CELL_BYTES,
+    Numbers,
+    Step,
+    bytes_of_step,
+    write_names,
+    write_points,
+    write_steps,
+)
+from secure_kg.queries.retrieval.session import Tools
+from secure_kg.queries.retrieval.terms import Kind, PlannedStep
+
+T = TypeVar("T")
+_ROOM: Final = 1.5
+"""How much longer than the asker's longest row those of others may be, at least."""
+_LONGEST: Final = 20
+"""Binary logarithm of the largest norm that is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One answer. `mean`: its score, where the backend opens means."""
+
+    position: int
+    name: str | None = field(repr=False)
+    mean: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AskedStep:
+    """One step as everybody saw it announced."""
+
+    kind: str
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """What a question came to."""
+
+    answers: tuple[Found, ...]
+    contributors: tuple[int, ...]
+    """Whose scores are in it, the asker's aside."""
+    steps: tuple[AskedStep, ...]
+    clipped: int = 0
+    """Scores of the asker's own that were too large to be carried."""
+
+
+class Asking:
+    """One question at a time; several may follow each other in one session."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools, self._knowledge, self._public = tools, tools.knowledge, tools.public
+        self._number = 0
+        self._asked: list[AskedStep] = []
+        self._states: dict[NamedQuery, State] = {}
+
+    def ask(self, query: NamedQuery) -> Retrieved:
+        """`UserError` in one line for what nobody knows; `SumAbandoned` if a step came to nothing."""
+        plan, before = Plan.of(query), len(self._asked)
+        self._require_encodable(plan)
+        self._states = {}
+        self._look_up_anchors(plan.anchors)
+        for level in plan.levels:
+            self._look_up_projections(level)
+        answer = self._scored(self._points(plan))
+        ranking = answer.ranking
+        best = ranking.positions[0].tolist()
+        means: Sequence[float | None] = [None] * len(best) if ranking.means is None else ranking.means[0].tolist()
+        named = self._named(best)
+        found = (Found(at, named.get(at), mean) for at, mean in zip(best, means, strict=True))
+        contributors = tuple(sorted(ranking.contributors))
+        return Retrieved(tuple(found), contributors, tuple(self._asked[before:]), answer.report.clipped)
+
+    def end(self) -> None:
+        """Tell everybody that there is no further step."""
+        steps.announce(self._tools.session, steps.round_of(self._number), NextStep(steps.END, [], b""))
+
+    def _announced(self, kind: Kind, *sizes: int) -> PlannedStep:
+        message = NextStep(kind.value, list(sizes), self._knowledge.table)
+        try:
+            step = self._public.planned(self._number, message)
+        except (ValueError, ProtocolError) as problem:
+            raise UserError(f"this question cannot be asked: {problem}") from None
+        steps.announce(self._tools.session, steps.round_of(self._number), message)
+        self._number += 1
+        self._asked.append(AskedStep(kind.value, sizes))
+        return step
+
+    def _require_encodable(self, plan: Plan) -> None:
+        """Before anybody is asked: an encoder may have no definition of a negation."""
+        empty = torch.zeros(1, self._knowledge.dim)
+        for branch in plan.branches:
+            self._state(branch, {anchor: self._knowledge.encoder.anchor(empty) for anchor in plan.anchors}, dry=True)
+
+    def _look_up_anchors(self, anchors: Sequence[Anchor[str]]) -> None:
+        encoder = self._knowledge.encoder
+        for part in _in_parts(anchors, self._public.vectors_at_once(1, CELL_BYTES)):
+            names = [anchor.entity for anchor in part]
+            request, own = write_names(names), self._knowledge.entity_rows(names)
+            rows = self._found(self._announced(Kind.ENTITIES, len(part)), request, own, [("entity", n) for n in names])
+            with torch.no_grad():
+                for anchor, row in zip(part, rows, strict=True):
+                    self._states[anchor] = encoder.anchor(torch.from_numpy(row)[None])
+
+    def _look_up_projections(self, level: Sequence[NamedProjection]) -> None:
+        """Of one depth. Points of different widths go into different steps: sizes are those of one."""
+        by_width: dict[int, list[tuple[NamedProjection, Step]]] = {}
+        for node in level:
+            state = self._state(node.of, self._states)
+            point = flat(state)
+            step = Step(node.relation, node.inverse, isinstance(node.of, Anchor), point)
+            by_width.setdefault(len(point), []).append((node, step))
+        for width, asked in by_width.items():
+            several = width // self._public.dim
+            for part in _in_parts(asked, self._public.vectors_at_once(several, bytes_of_step(width))):
+                wanted = [step for _, step in part]
+                request, own = write_steps(wanted), self._knowledge.projected(wanted, width, for_others=False)
+                names: list[tuple[NameKind, str]] = [("relation", step.relation) for step in wanted]
+                rows = self._found(self._announced(Kind.PROJECTIONS, len(part), several), request, own, names)
+                for (node, _), row in zip(part, rows, strict=True):
+                    self._states[node] = self._knowledge.state(row)
+
+    def _found(
+        self, step: PlannedStep, request: bytes, own: Vectors, names: Sequence[tuple[NameKind, str]]
+    ) -> Sequence[Numbers]:
+        """The means of what all know; `UserError` for what nobody does."""
+        if step.vectors is None:
+            raise ValueError("a lookup without terms")
+        found = vectors.ask(self._tools.vectors, self._tools.session, step.vectors, request, own)
+        for known, (kind, name) in zip(found.counts.tolist(), names, strict=True):
+            if not known:
+                raise UserError(self._unknown(kind, name))
+        return list(found.means.astype(np.float32))
+
+    def _unknown(self, kind: NameKind, name: str) -> str:
+        atom: NamedQuery = Anchor(name) if kind == "entity" else Projection(name, Anchor(name))
+        own = self._knowledge.vocabulary
+        near = [one.nearest for one in unknown_names(atom, own.entities, own.relations) if one.kind == kind]
+        told = f"; the nearest known here: {', '.join(map(ascii_quoted, near[0]))}" if near and near[0] else ""
+        return f"nobody knows, or tells of, the {kind} {ascii_quoted(name)}{told}"
+
+    def _state(self, node: NamedQuery, known: dict[NamedQuery, State], *, dry: bool = False) -> State:
+        """`dry`: every projection stays where it is; only to find out whether there are definitions."""
+        encoder = self._knowledge.encoder
+        if node in known:
+            return known[node]
+        with torch.no_grad():
+            match node:
+                case Intersection(parts=parts):
+                    return encoder.intersect([self._state(part, known, dry=dry) for part in parts])
+                case Negation(of=of):
+                    return encoder.complement(self._state(of, known, dry=dry))
+                case Projection(of=of) if dry:
+                    return self._state(of, known, dry=True)
+                case _:
+                    raise QueryError("a part of the question was not looked up")
+
+    def _points(self, plan: Plan) -> Numbers:
+        """[k, d]: those of all branches. An entity's score is that of its best point, so it does not matter whose."""
+        encoder = self._knowledge.encoder
+        found = [encoder.points(self._state(branch, self._states))[0] for branch in plan.branches]
+        points: Numbers = torch.cat(found).detach().numpy().astype(np.float32)
+        return points
+
+    def _scored(self, points: Numbers) -> Answer:
+        if self._public.hidden:
+            return self._scored_hidden(points)
+        step, own = self._announced(Kind.SCORES, len(points)), self._knowledge.scores(points)
+        return batches.ask(self._tools.scores, self._tools.session, step.terms, write_points(points), own)
+
+    def _scored_hidden(self, points: Numbers) -> Answer:
+        row = _power(_ROOM * self._knowledge.longest_row)
+        query = max(row, _power(float(np.linalg.norm(points.astype(np.float64), axis=1).max()) * (1 + 1e-6)))
+        step = self._announced(Kind.HIDDEN, len(points), row, query)
+        client, own = self._tools.hidden(step), self._knowledge.scores(points)
+        return batches.ask(client, self._tools.session, step.terms, as_bytes(points), own)
+
+    def _named(self, best: Sequence[int]) -> dict[int, str]:
+        """Own names first. Others are asked for, among own ones that fill the request up: its size tells nothing."""
+        own = self._knowledge.own_names
+        lacking = [position for position in best if position not in own]
+        others = [position for position in own if position not in best]
+        wanted = _drawn(lacking + _drawn(others, self._public.top - len(lacking)), self._public.top)
+        if not wanted:
+            return own
+        step = self._announced(Kind.NAMES, len(wanted))
+        names = self._tools.names.ask(self._tools.session, step.terms, wanted)
+        return {position: name for position, name in zip(wanted, names, strict=True) if name} | own
+
+
+def _in_parts(whole: Sequence[T], most: int) -> Iterator[Sequence[T]]:
+    for start in range(0, len(whole), most):
+        yield whole[start : start + most]
+
+
+def _drawn(positions: Sequence[int], number: int) -> list[int]:
+    """So many of them, or all, in random order."""
+    left, drawn = list(positions), list[int]()
+    while left and len(drawn) < number:
+        drawn.append(left.pop(secrets.randbelow(len(left))))
+    return drawn
+
+
+def _power(norm: float) -> int:
+    """Binary logarithm of the smallest power of two that is not below."""
+    return min(_LONGEST, max(0, math.ceil(math.log2(max(norm, 1.0)))))

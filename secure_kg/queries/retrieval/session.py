@@ -1,0 +1,71 @@
+"""One client's tools in a session of questions: keys, budgets, and a client of every protocol that a question needs."""
+
+from dataclasses import dataclass
+
+from protocols.foundation.deadline import Deadline
+from protocols.holders.secret import SecretHolderClient
+from protocols.lookups.names import NamesClient
+from protocols.lookups.vectors import VectorBudget
+from protocols.scores.budget import Budget
+from protocols.scores.interface import ScoreClient
+from protocols.scores.masked import MaskedScoreClient
+from protocols.scores.topk.hidden_batches import HiddenScoreClient
+from protocols.scores.topk.hidden_parties import HiddenClient
+from protocols.session.client_session import ClientSession
+from protocols.session.conversation import Conversation
+from protocols.session.credentials import Credentials
+from protocols.sums.secagg.keys import ClientKeys
+from protocols.sums.secagg.params import ThreatModel
+from protocols.sums.secagg.vectors import VectorClient
+from secure_kg.queries.retrieval.knowledge import Knowledge
+from secure_kg.queries.retrieval.terms import PlannedStep, PublicTerms
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """What a client lets be opened. None: nothing is counted."""
+
+    atoms: VectorBudget | None = None
+    means: Budget | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """Against whom a client stands, how long it waits, and what it counts."""
+
+    model: ThreatModel
+    seconds: float
+    """For one step."""
+    budgets: Budgets = Budgets()
+    credentials: Credentials | None = None
+
+
+class Tools:
+    """After the set-up of a session, which makes keys between all clients."""
+
+    def __init__(self, public: PublicTerms, knowledge: Knowledge, conversation: Conversation, guards: Guards) -> None:
+        self.public, self.knowledge = public, knowledge
+        self._conversation, self._seconds = conversation, guards.seconds
+        channels = VectorClient(public.clients, guards.model, credentials=guards.credentials)
+        self._keys = ClientKeys.agree(self.session, channels)
+        self.vectors = MaskedScoreClient(channels, self._holders, guards.budgets.atoms)
+        self.names = NamesClient(channels)
+        bundle = public.bundle
+        self.scores = bundle.client(self._keys, guards.budgets.means if bundle.has_budget else None)
+
+    @property
+    def session(self) -> ClientSession:
+        """For the next step, which may take its time from now on."""
+        return ClientSession(self._conversation, Deadline.after(self._seconds))
+
+    def hidden(self, step: PlannedStep) -> ScoreClient:
+        """Mask the tables for a hidden batch; what is returned then asks or scores it."""
+        if step.shape is None:
+            raise ValueError("a step without hidden queries")
+        made = HiddenClient(self._keys.vectors, self._holders, step.tables)
+        made.begin(self.session, self.knowledge.hidden_table())
+        return HiddenScoreClient(made, step.shape)
+
+    @property
+    def _holders(self) -> SecretHolderClient:
+        return SecretHolderClient(self._keys.vectors, self._keys.key)

@@ -1,0 +1,128 @@
+"""The command `ask` over a small run that was trained for it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import launch.audit
+from launch import ask, cli, fedcqa
+from tests.support.jobs_in_threads import run_in_threads
+
+TINY = [
+    *("--dataset", "nations", "--dim", "8", "--batch-size", "8", "--local-steps", "1", "--eval-queries", "2"),
+    *("--test-types", "1p", "--eval-every", "2", "--checkpoint-every", "2", "--rounds", "2"),
+]
+QUESTION = '?x : exports3(?x, ?y) & embassy("usa", ?y) | conferences(?x, "china")'
+Asked = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    ended = run_in_threads(4, *TINY, "--out", "run", cwd=folder, launcher=fedcqa.main)
+    assert ended.code == 0, ended.errors
+    return folder / "run"
+
+
+@pytest.fixture
+def asked(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Asked:
+    def asked(*options: str) -> dict[str, Any]:
+        path = tmp_path / "answers.json"
+        assert ask.main([str(run), "--query", QUESTION, "--json", str(path), *options]) == 0, capsys.readouterr().err
+        found: dict[str, Any] = json.loads(path.read_text())
+        return found
+
+    return asked
+
+
+def test_every_backend_gives_the_same_answers_with_names(asked: Asked, capsys: pytest.CaptureFixture[str]) -> None:
+    expected: list[tuple[int, str]] | None = None
+    for options in (["topk"], ["masked"], ["plain"], ["topk", "--hide-query"]):
+        told = asked("--scores", *options, "--min-holders", "1", "--name-policy", "all")
+        (question,) = told["questions"]
+        found = [(answer["position"], answer["name"]) for answer in question["answers"]]
+        assert len(found) == 10
+        assert expected in (None, found)
+        assert (question["answers"][0]["mean"] is None) == (options[0] == "topk")
+        expected = found
+    shown = capsys.readouterr().out
+    assert "question: ?x : " in shown
+    assert "the server learned of queries: how many steps a question takes" in shown
+    assert "mean score" in shown
+    assert found[0][1] in shown
+
+
+def test_a_record_is_audited_and_not_written_over(asked: Asked, run: Path, tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    asked("--record", str(record), "--client", "2")
+    assert launch.audit.main([str(record), "--out", str(tmp_path / "audit")]) == 0
+    assert ask.main([str(run), "--query", QUESTION, "--record", str(record)]) == 2
+
+
+def test_a_file_of_questions_with_one_that_nobody_can_answer(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "questions.txt"
+    path.write_text('first = ?x : embassy(?x, "usa")\nsecond = ?x : embasy(?x, "usa")\n')
+    assert cli.main(["ask", str(run), "--file", str(path), "--json", "-"]) == 2
+    told = capsys.readouterr()
+    first, second = json.loads(told.out)["questions"]
+    assert (first["name"], len(first["answers"]), second["answers"]) == ("first", 10, [])
+    assert 'nobody knows, or tells of, the relation "embasy"' in second["problem"]
+    assert any("unknown relation" in line for line in second["warnings"])
+    (line,) = told.err.splitlines()
+    assert "embasy" in line
+
+
+def test_a_question_in_sparql(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("rdflib")
+    path = tmp_path / "question.txt"
+    path.write_text('SELECT ?x WHERE { ?x <embassy> "usa" }')
+    assert ask.main([str(run), "--sparql", str(path), "--top-k", "3"]) == 0
+    assert 'question: ?x : embassy(?x, "usa")' in capsys.readouterr().out
+
+
+def test_budgets_last(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    client = run / "clients" / "3"
+    assert ask.main([str(run), "--query", '?x : embassy("china", ?x)']) == 0
+    assert (client / "atoms.jsonl").stat().st_mode & 0o77 == 0
+    assert ask.main([str(run), "--query", '?x : embassy("india", ?x)', "--atom-budget", "1"]) == 2
+    assert "go beyond the budget of 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--query", "?x : a(?x"], "line 1, column"),
+        (["--file", "nowhere.txt"], "nowhere.txt"),
+        ([], "--query --file --sparql is required"),
+        (["--query", QUESTION, "--client", "9"], "clients 1 to 3"),
+        (["--query", QUESTION, "--scores", "masked", "--hide-query"], "--hide-query is for --scores topk"),
+        (["--query", QUESTION, "--allow-extraction"], "opens no means"),
+        (["--query", QUESTION, "--min-holders", "3"], "2 clients besides the asker"),
+        (["--query", QUESTION, "--top-k", "0"], "--top-k"),
+        (["--query", QUESTION, "--top-k", "5000"], "1000 answers at most"),
+        (["--query", '?x : embassy(?x, "usa") & !embassy(?x, "uk")'], "no definition of a negation"),
+    ],
+)
+def test_a_mistake_is_one_line(run: Path, options: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ask.main([str(run), *options]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert words in line
+
+
+def test_runs_that_have_nothing_to_ask(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = (run / "config.toml").read_text()
+    for strategy, words in (("fedcqa", "has not come to its end"), ("fedcqa-local", "no entities in common")):
+        folder = tmp_path / strategy
+        folder.mkdir()
+        (folder / "config.toml").write_text(config.replace('"fedcqa"', f'"{strategy}"'))
+        if strategy != "fedcqa":
+            (folder / "summary.json").write_text((run / "summary.json").read_text())
+        assert ask.main([str(folder), "--query", QUESTION]) == 2
+        assert words in capsys.readouterr().err
+    assert ask.main([str(tmp_path), "--query", QUESTION]) == 2
+    assert "no run folder" in capsys.readouterr().err

@@ -1,0 +1,132 @@
+"""Whole questions over threads: twins, what nobody knows, rules and budgets of those who answer."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from protocols.scores.budget import Budget, MemoryRecord
+from secure_kg.models.queries.shapes import Score
+from secure_kg.queries.language.reading import read_question
+from secure_kg.queries.retrieval.rules import Rules
+from secure_kg.queries.retrieval.session import Budgets
+from secure_kg.runs.score_budget import atom_budget_of
+from tests.support.retrieval import ENTITIES, SHARED, World, answers, ask, positions_of
+
+CHAIN = '?x : cures(?y, ?x) & has("e01", ?y)'
+UNION = '?x : likes(?x, "e03") | owns(?y, ?x) & cures(?y, "e12") & has(?y, "e00")'
+OTHER = '?x : cures(?y, ?x) & has("e02", ?y)'
+WAYS: list[dict[str, Any]] = [
+    *({"backend": backend} for backend in ("topk", "masked", "plain")),
+    {"backend": "topk", "hidden": True},
+]
+
+
+def names_of(found: list[tuple[int, str | None]]) -> list[str | None]:
+    return [name for _, name in found]
+
+
+@pytest.mark.parametrize(
+    ("encoder", "score", "question"),
+    [("gqe", "squared", UNION), ("gqe", "l2", CHAIN), ("q2p", "dot", UNION), ("tree-lstm", "dot", CHAIN)],
+)
+def test_all_ways_give_the_answers_of_one_party_that_has_everything(encoder: str, score: Score, question: str) -> None:
+    world = World(encoder, score)
+    expected = world.best(read_question(question), 5)
+    for settings in WAYS:
+        found = answers(ask(world, question, **settings))
+        assert [position for position, _ in found] == expected, settings
+        assert list(positions_of([name for _, name in found if name])) == expected
+
+
+def test_a_negation_is_encoded_or_refused_before_anybody_is_asked() -> None:
+    negated = '?x : likes(?x, "e03") & !has(?x, "e05")'
+    assert len(answers(ask(World("q2p", "dot"), negated))) == 5
+    session = ask(World(), negated, CHAIN)
+    assert "no definition of a negation" in session.outcomes[0].problem
+    assert session.outcomes[1].retrieved is not None
+    assert [step.kind for step in session.outcomes[1].retrieved.steps].count("entities") == 1
+
+
+@pytest.mark.parametrize("backend", ["topk", "masked", "plain"])
+def test_twins_under_one_rule_of_holders(backend: str) -> None:
+    """Entities of one client only are answers to nobody else under two holders."""
+    world = World()
+    found = names_of(answers(ask(world, UNION, backend=backend, least=2, top=14)))
+    own = world.held(1).entities
+    assert set(found) == {*own, *(name for name in ENTITIES[:SHARED:3])}
+    assert found == names_of(answers(ask(world, UNION, backend="plain", least=2, top=14)))
+
+
+def test_several_questions_in_one_session_and_another_asker() -> None:
+    world, both = World(), (UNION, CHAIN)
+    session = ask(world, *both, asker=2)
+    for number, question in enumerate(both):
+        assert [position for position, _ in answers(session, number)] == world.best(read_question(question), 5)
+
+
+def test_what_is_asked_follows_from_the_question_and_not_from_what_the_asker_lacks() -> None:
+    shapes = set()
+    for asker in (1, 2, 3):
+        outcome = ask(World(), UNION, asker=asker).outcomes[0]
+        assert outcome.retrieved is not None
+        shapes.add(outcome.retrieved.steps)
+    assert len(shapes) == 1
+    ((*steps,),) = shapes
+    assert [(step.kind, step.sizes) for step in steps] == [
+        ("entities", (3,)),
+        ("projections", (3, 1)),
+        ("projections", (1, 1)),
+        ("scores", (2,)),
+        ("names", (5,)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ('?x : like(?x, "e03")', 'the relation "like"'),
+        ('?x : cured(?x, "e03")', 'the relation "cured"; the nearest known here: "cures"'),
+        (f'?x : {"l" * 300}(?x, "e03")', "more than 255 bytes cannot be asked for"),
+        ('?x : likes(?x, "e0")', 'the entity "e0"; the nearest known here: "e'),
+    ],
+)
+def test_what_nobody_knows_is_one_line_and_the_session_goes_on(question: str, words: str) -> None:
+    session = ask(World(), question, CHAIN)
+    assert words in session.outcomes[0].problem
+    assert "\n" not in session.outcomes[0].problem
+    assert session.outcomes[0].retrieved is None
+    assert len(answers(session, 1)) == 5
+
+
+def test_a_client_follows_no_relation_that_its_rules_exclude_but_may_ask_itself() -> None:
+    world, rules = World(), {3: Rules("all", frozenset({"likes"}))}
+    question = '?x : likes(?x, "e03")'
+    assert 'nobody knows, or tells of, the relation "likes"' in ask(world, question, rules=rules).outcomes[0].problem
+    assert len(answers(ask(world, question, rules=rules, asker=3))) == 5
+
+
+@pytest.mark.parametrize("policy", ["all", "shared", "none"])
+def test_names_by_the_rules_of_those_who_hold_them(policy: Any) -> None:
+    world = World()
+    found = names_of(answers(ask(world, UNION, rules=dict.fromkeys((2, 3), Rules(policy)), top=14)))
+    named = {"all": set(ENTITIES), "shared": set(ENTITIES[:SHARED]), "none": set()}[policy]
+    assert set(found) - {None} == named | set(world.held(1).entities)
+
+
+def test_the_budget_of_vectors_lasts_and_its_end_is_one_line(tmp_path: Path) -> None:
+    def budgets() -> dict[int, Budgets]:
+        table = World().knowledge(2, Rules()).table
+        return {2: Budgets(atom_budget_of(tmp_path, 6, table, limit=7))}
+
+    assert len(answers(ask(World(), CHAIN, OTHER, budgets=budgets()), 1)) == 5  # three vectors for each
+    outcome = ask(World(), CHAIN, budgets=budgets()).outcomes[0]
+    assert outcome.retrieved is None
+    assert "7 vectors of this model were looked up, and 1 more go beyond the budget of 7" in outcome.problem
+
+
+def test_the_budget_of_means() -> None:
+    budgets = {2: Budgets(means=Budget(MemoryRecord(), 1))}
+    session = ask(World(), CHAIN, OTHER, budgets=budgets, backend="masked")
+    assert len(answers(session)) == 5
+    assert "beyond the budget of 1" in session.outcomes[1].problem
