@@ -40,6 +40,17 @@ _REPETITIONS = re.compile(
             r"test_writes_the_figures_and_shows_a_table\[RotatE",
             r"test_pykeen_goes_on_from_epoch_to_epoch\[False",
             r"test_a_broken_run_resumes_to_the_same_result\[[125]-",
+            r"test_comes_out_as_promised\[(split-requests|results-quietly-again|round-quietly-without-the-victim|"
+            r"nudged-idle-results|framed-by-(another-ring|a-short-input)|other-scores-without-the-victim)\]",
+            r"test_if_idle_clients_committed_to_the_rows_they_were_sent_a_nudge_would_be_enough",
+            r"test_a_(broken_variant_is_caught_by_its_check|whole_run_of_a_variant_comes_to_its_end)\[short-mask-keys",
+            r"test_requests_of_a_group_that_skips_positions_of_nobody",
+            r"test_a_client_killed_at_the_end_does_not_hold_the_job\[(before finalizing-idle|while finalizing-real)",
+            r"test_unread_answers_to_one_sum_are_no_answers_to_another\[secret",
+            r"test_judges_by_published_queries_and_links",
+            r"test_entire_is_interrupted_in_one_line_and_resumed",
+            r"test_all_recipes_together_keep_the_rules_of_the_project",
+            r"test_a_total_that_did_not_get_through_accuses_nobody\[paillier",
         )
     )
 )
@@ -48,7 +59,8 @@ _WHOLE_SESSIONS = re.compile(
     "/test_("
     "framed_score_servers|score_audits|cheating_in_scores|encrypted_simulators|encrypted_batches|backends|cheated|bfv|"
     "private_union|union_names|twins_misbehaving|sum_check|covering|equivocating_askers|hidden|kge|simulators|"
-    "shamir|geometry|ranking|holder_matrices|twins_dropouts|questions|trouble_in_questions|ask"
+    "shamir|geometry|ranking|holder_matrices|twins_dropouts|questions|trouble_in_questions|ask|"
+    "hidden_in_audits|hostile_group|lookups|query_learner|query_federation|query_jobs|gqe_command"
     r")\.py"
 )
 """Modules that hold whole sessions or train: each test takes a while, and `make test-fast` leaves them out."""
