@@ -40,17 +40,12 @@ LOOKUPS.register(
     )
 )
 LOOKUPS.register(
-    ScoreBackend(
+    dataclasses.replace(
+        LOOKUPS[VECTORS],
         name=NAMES,
-        client=_not_ranked,
         server=_names_server,
         server_again=lambda keys, recorded: _names_server(keys),
         asker_reads=AskerReads.NAMES,
-        server_reads_scores=False,
-        reads_all_with_a_client=False,
-        needs_keys=True,
-        stands_against_active=True,
-        default_least=1,
         masked_terms=sum_terms,
         disclosure=NAME_LOOKUPS,
     )

@@ -1,4 +1,4 @@
-"""One thread per test process, as in every rank of a job, and three processes on two cores: many tests wait."""
+"""One thread per test process, as in every rank of a job, and two processes per core: many tests wait."""
 
 import os
 import re
@@ -42,21 +42,14 @@ _REPETITIONS = re.compile(
             r"test_a_broken_run_resumes_to_the_same_result\[[125]-",
             r"test_comes_out_as_promised\[(split-requests|results-quietly-again|round-quietly-without-the-victim|"
             r"nudged-idle-results|framed-by-(another-ring|a-short-input)|other-scores-without-the-victim)\]",
-            r"test_if_idle_clients_committed_to_the_rows_they_were_sent_a_nudge_would_be_enough",
             r"test_a_(broken_variant_is_caught_by_its_check|whole_run_of_a_variant_comes_to_its_end)\[short-mask-keys",
             r"test_requests_of_a_group_that_skips_positions_of_nobody",
             r"test_a_client_killed_at_the_end_does_not_hold_the_job\[(before finalizing-idle|while finalizing-real)",
             r"test_unread_answers_to_one_sum_are_no_answers_to_another\[secret",
-            r"test_judges_by_published_queries_and_links",
-            r"test_a_client_falls_silent_and_comes_back",
             r"test_a_killed_client_costs_that_client_only\[started by itself",
             r"test_measures_real_runs_side_by_side\[1",
             r"test_what_recipes_add_works\[all together",
             r"test_what_the_program_of_a_server_does_not_do_is_found\[masked-given_up_early",
-            r"test_nor_does_one_that_is_stopped",
-            r"test_a_continued_client_takes_part_again",
-            r"test_entire_is_interrupted_in_one_line_and_resumed",
-            r"test_all_recipes_together_keep_the_rules_of_the_project",
             r"test_a_total_that_did_not_get_through_accuses_nobody\[paillier",
         )
     )
@@ -76,7 +69,7 @@ _WHOLE_SESSIONS = re.compile(
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Half of the time of `mpirun` jobs and of slow clients is waiting: with a process per core, cores stand idle."""
-    return min(_MOST_PROCESSES, 3 * len(os.sched_getaffinity(0)) // 2)
+    return min(_MOST_PROCESSES, 2 * len(os.sched_getaffinity(0)))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -6,6 +6,7 @@ from benchmarks.cheating import claims, framing, one_by_one, split
 from benchmarks.cheating.entry import Entry
 
 _DROPPED = "It is honest in all that the server goes by, and the server drops the rest."
+_CUT_OFF = "A server that was cut off from half of its clients, killed and resumed leaves the same record."
 _ENDED = "The server ends the job, which any client can have, and says why; an audit has nothing against it."
 
 
@@ -48,7 +49,7 @@ def of_halves() -> tuple[Entry, ...]:
             "stopped",
             (),
             split.split_openings,
-            unnamed="A server that was cut off from half of its clients, killed and resumed leaves the same record.",
+            unnamed=_CUT_OFF,
         ),
         Entry(
             "split-requests",
@@ -57,7 +58,7 @@ def of_halves() -> tuple[Entry, ...]:
             "stopped",
             (),
             split.split_requests,
-            unnamed="A server that was cut off from half of its clients, killed and resumed leaves the same record.",
+            unnamed=_CUT_OFF,
         ),
     )
 

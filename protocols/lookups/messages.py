@@ -5,8 +5,7 @@ from typing import Any, Final
 import numpy as np
 
 from protocols.foundation import wire
-from protocols.scores.messages import require_contributors
-from protocols.session.conversation import MAX_PURPOSE
+from protocols.scores.messages import require_total
 
 MOST_SIZES: Final = 4
 _LARGEST: Final = (1 << 32) - 1
@@ -24,9 +23,7 @@ class NamesTotal(wire.Message, frozen=True):
     vector: np.ndarray[Any, Any]
 
     def __post_init__(self) -> None:
-        wire.require(len(self.purpose) <= MAX_PURPOSE, "purpose too long")
-        require_contributors(self.contributors)
-        wire.require_array(self.vector, "<u8", ndim=1)
+        require_total(self.purpose, self.contributors, self.vector, "<u8")
 
 
 @wire.message(0x0472)

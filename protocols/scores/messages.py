@@ -26,6 +26,13 @@ def require_contributors(listed: Sequence[int]) -> None:
     wire.require(in_order and all(party > 0 for party in listed), "contributors that are no set")
 
 
+def require_total(purpose: str, contributors: Sequence[int], vector: np.ndarray[Any, Any], dtype: str) -> None:
+    """Check a total on its way to the asker inside `__post_init__`."""
+    wire.require(len(purpose) <= MAX_PURPOSE, "purpose too long")
+    require_contributors(contributors)
+    wire.require_array(vector, dtype, ndim=1)
+
+
 @wire.message(0x0401, 1 << 24)
 class AskScores(wire.Message, frozen=True):
     """Asker to server: for every scorer, encrypted for it alone, the secrets of the batch and the queries."""
@@ -65,9 +72,7 @@ class ScoresTotal(wire.Message, frozen=True):
     vector: np.ndarray[Any, Any]
 
     def __post_init__(self) -> None:
-        wire.require(len(self.purpose) <= MAX_PURPOSE, "purpose too long")
-        require_contributors(self.contributors)
-        wire.require_array(self.vector, "<u4", ndim=1)
+        require_total(self.purpose, self.contributors, self.vector, "<u4")
 
 
 @wire.message(0x0404)

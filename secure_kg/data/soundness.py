@@ -10,6 +10,7 @@ that nothing ever trained. Published splits have a few of them; they are taken a
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -172,3 +173,15 @@ def _repeated(keys: npt.NDArray[np.int64]) -> int:
 def _untrained(graph: ClientGraph, column: list[int]) -> npt.NDArray[np.int64]:
     held_out = np.concatenate([graph.part(part)[:, column].ravel() for part in PARTS[1:]])
     return np.setdiff1d(held_out, graph.train[:, column])
+
+
+def about_graph(graph: ClientGraph) -> dict[str, Any]:
+    """Sizes and faults of a client's data, for its own result file."""
+    return {
+        "split_faults": faults(graph).counts(),
+        "entities": len(graph.entities),
+        "relations": len(graph.relations),
+        "train_triples": len(graph.train),
+        "valid_triples": len(graph.valid),
+        "test_triples": len(graph.test),
+    }

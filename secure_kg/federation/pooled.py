@@ -10,7 +10,7 @@ from typing import Final
 from protocols.foundation.errors import Aborted, PeerLost
 from protocols.foundation.identifiers import PartyId
 from protocols.transport.base import Transport
-from secure_kg.data.soundness import faults
+from secure_kg.data.soundness import about_graph
 from secure_kg.federation.client.site import Equipment, PreparedSite
 from secure_kg.federation.client.take_part import Participation, take_part
 from secure_kg.federation.in_process import run_in_process
@@ -60,22 +60,14 @@ def _write_members(trainer: PooledLearner, folder: RunFolder) -> None:
     write_json(folder.pool / "pool.json", sizes | repeated | elsewhere)
     results = trainer.member_results("test")
     for number, (member, found) in enumerate(zip(trainer.pool.members, results, strict=True), start=1):
-        own, graph = folder.client(number), member.graph
+        own = folder.client(number)
         checkpoint.save_arrays(own / "model.safetensors", trainer.member_tables(member), {})
         figures = found.figures()
-        about = {
-            "split_faults": faults(graph).counts(),
-            "entities": len(graph.entities),
-            "relations": len(graph.relations),
-            "train_triples": len(graph.train),
-            "valid_triples": len(graph.valid),
-            "test_triples": len(graph.test),
-        }
         result = ClientResult(
             client=number,
             figures=figures,
             metrics=found.described(figures),
-            about=about,
+            about=about_graph(member.graph),
             seconds=pool.seconds,  # times and memory of single clients cannot be told apart
             cpu_seconds=pool.cpu_seconds,
             peak_memory_mb=pool.peak_memory_mb,

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from secure_kg.data.graph import ClientGraph, Part, Side
-from secure_kg.data.soundness import faults
+from secure_kg.data.soundness import about_graph
 from secure_kg.evaluation.ranking import FilteredRanking, Sides
 from secure_kg.evaluation.ranking_metrics import RankingMetrics
 from secure_kg.evaluation.sums import RankingSums
@@ -130,15 +130,7 @@ class KgeLearner(Learner):
         return RankingMetrics(tail, both, loss_sum=trained.loss * trained.triples, loss_triples=trained.triples)
 
     def about(self) -> dict[str, Any]:
-        graph = self.graph
-        return {
-            "split_faults": faults(graph).counts(),
-            "entities": len(graph.entities),
-            "relations": len(graph.relations),
-            "train_triples": len(graph.train),
-            "valid_triples": len(graph.valid),
-            "test_triples": len(graph.test),
-        }
+        return about_graph(self.graph)
 
     def parameters_state(self) -> dict[str, Tensor]:
         """Copies of both tables, on the CPU: enough to evaluate, and to go back to the best round."""

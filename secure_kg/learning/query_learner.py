@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from secure_kg.data.graph import ClientGraph, Part
-from secure_kg.data.soundness import faults
+from secure_kg.data.soundness import about_graph
 from secure_kg.evaluation.query_metrics import QueryMetrics
 from secure_kg.evaluation.query_ranking import rank_queries
 from secure_kg.foundation.errors import DataError, TrainingDiverged
@@ -118,16 +118,7 @@ class QueryLearner(Learner):
         return rank_queries(self.model, self.evaluations.of(part), self.config.eval_megabytes)
 
     def about(self) -> dict[str, Any]:
-        graph = self.graph
-        return {
-            "split_faults": faults(graph).counts(),
-            "entities": len(graph.entities),
-            "relations": len(graph.relations),
-            "train_triples": len(graph.train),
-            "valid_triples": len(graph.valid),
-            "test_triples": len(graph.test),
-            "test_queries": self.evaluations.number("test"),
-        }
+        return about_graph(self.graph) | {"test_queries": self.evaluations.number("test")}
 
     def parameters_state(self) -> dict[str, Tensor]:
         return copied(self.model)
