@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -72,11 +73,39 @@ def pytest_xdist_auto_num_workers() -> int:
     return min(_MOST_PROCESSES, 2 * len(os.sched_getaffinity(0)))
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
     """Mark repetitions slow and whole sessions long, in one place: which of them fit depends on how long all take."""
     for item in items:
         if _REPETITIONS.search(item.name):
             item.add_marker(pytest.mark.slow)
         if _WHOLE_SESSIONS.search(item.nodeid):
             item.add_marker(pytest.mark.long)
+    yield
+    items[:] = _long_ones_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def _long_ones_first(items: list[pytest.Item], processes: int) -> list[pytest.Item]:
+    """Modules with long tests at the beginning of each process's part, so that no process is left with one at the end.
+
+    Every process begins with an equal part of the list, and takes from the ends of others' when it has no more.
+    """
+    modules: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        modules.setdefault(item.nodeid.partition("::")[0], []).append(item)
+    long_ones = {
+        name: part for name, part in modules.items() if any({"mpi", "long"} & {*_marks(item)} for item in part)
+    }
+    parts: list[list[pytest.Item]] = [[] for _ in range(processes)]
+    for number, module in enumerate(long_ones.values()):
+        parts[number % processes].extend(module)
+    rest = [item for name, module in modules.items() if name not in long_ones for item in module]
+    for number, part in enumerate(parts):
+        room = max(0, len(items) * (number + 1) // processes - len(items) * number // processes - len(part))
+        part.extend(rest[:room])
+        rest = rest[room:]
+    return [item for part in parts for item in part] + rest
+
+
+def _marks(item: pytest.Item) -> Iterator[str]:
+    return (mark.name for mark in item.iter_markers())

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from secure_kg.data.graph import ClientGraph
-from secure_kg.data.pooling import pool
+from secure_kg.data.pooling import Pool, pool
 from secure_kg.data.triples import PARTS
 from secure_kg.data.vocabulary import Vocabulary
 from secure_kg.queries.edges import Stages
@@ -28,7 +28,10 @@ class QueryClients:
 
     @classmethod
     def of(cls, graphs: Sequence[ClientGraph]) -> "QueryClients":
-        pooled = pool(graphs)
+        return cls.of_pool(pool(graphs))
+
+    @classmethod
+    def of_pool(cls, pooled: Pool) -> "QueryClients":
         whole = pooled.graph
         size = len(whole.entities), len(whole.relations)
         held = [np.unique(np.concatenate([one.in_pool(part)[:, 1] for part in PARTS])) for one in pooled.members]

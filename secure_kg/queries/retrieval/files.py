@@ -35,12 +35,12 @@ def load_knowledge(run: Path, config: RunConfig, clients: int, number: int, rule
     aligned = own_positions(folder, names)
     positions = Positions(aligned.union_size, aligned.own[: len(entities)], aligned.digest)
     averaged = _averaged(folder, positions) if rules.names == "shared" else None
-    return Knowledge(
-        Vocabulary(graph.entities, graph.relations), _model(folder / _MODEL, size), positions, averaged, rules
-    )
+    return Knowledge(Vocabulary(graph.entities, graph.relations), load_model(folder, size), positions, averaged, rules)
 
 
-def _model(path: Path, size: QueryModelSize) -> QueryModel:
+def load_model(folder: Path, size: QueryModelSize) -> QueryModel:
+    """The model of the best round in a client's folder, without gradients."""
+    path = folder / _MODEL
     arrays, _ = checkpoint.load_arrays(path)
     nothing = torch.Generator()
     model = QueryModel(replace(size, entities=0, relations=0), nothing, nothing)
