@@ -15,7 +15,8 @@ from typing import Any
 
 import torch
 
-from benchmarks.joined_run import JoinedRun, JudgedBy
+from benchmarks.joined_run import JoinedRun
+from benchmarks.judged_by import JudgedBy
 from launch.command_line import OneLineParser, require_writable, run_command
 from secure_kg.evaluation.query_metrics import KINDS, QueryMetrics
 from secure_kg.evaluation.query_ranking import rank_queries

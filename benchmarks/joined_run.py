@@ -3,11 +3,10 @@
 Nobody in a federation can do this. It is what protected answers are compared with.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.judged_by import JudgedBy
 from secure_kg.data.client_data import load_graphs
-from secure_kg.data.graph import Part
 from secure_kg.data.pooling import Pool, pool
 from secure_kg.evaluation.cross_graph import can_cross, cross_graph_queries, joined
 from secure_kg.federation.plan.settings import RunConfig
@@ -19,15 +18,6 @@ from secure_kg.queries.retrieval.run_terms import query_settings
 from secure_kg.queries.sampling import Evaluation
 from secure_kg.runs.records.summary import Summary
 from secure_kg.runs.run_folder import RunFolder, read_config
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedBy:
-    """How many queries of each type, of which part, drawn by which seed."""
-
-    part: Part = "test"
-    queries: int = 500
-    seed: int = 0
 
 
 class JoinedRun:

@@ -24,13 +24,14 @@ from benchmarks.reproduction.provenance import commit
 from benchmarks.reproduction.rendering import markdown, seconds_text, show
 from benchmarks.reproduction.report import build
 from benchmarks.reproduction.results import read_result
-from benchmarks.reproduction.tables import ALL, TABLES, Settings, Table
+from benchmarks.reproduction.settings import TableSettings
+from benchmarks.reproduction.table import ALL, Table
+from benchmarks.reproduction.tables import TABLES
 from launch.command_line import OneLineParser, require_writable, run_command
 from protocols.registry import AGGREGATIONS
-from secure_kg.federation.plan.settings import RunConfig, flag
+from secure_kg.federation.plan.settings import flag
 from secure_kg.foundation.console import fail, say
 from secure_kg.foundation.errors import UserError
-from secure_kg.learning.config import TrainingConfig
 from secure_kg.runs.run_folder import write_json, write_whole
 
 _PROGRAM: Final = "python -m benchmarks.reproduce"
@@ -38,12 +39,15 @@ _FIXED: Final = ("corrupt", "temperature")  # nobody has asked for other values 
 _INTERRUPTED: Final = 130
 _EPILOG: Final = """\
 DIR of --data-root holds ddb14/, wn18rr/ and fb15k-237/ with train, valid, test .tsv.gz, and the published splits
-ddb14-fed/fed{5,10,15,20}.npz and fb15k-237-fedlu/r{3,5,10}.npz.
+ddb14-fed/fed{5,10,15,20}.npz and fb15k-237-fedlu/r{3,5,10}.npz; for FedCQA also nell-995-q2b/, and fb15k/ if named.
 
 examples:
   python -m benchmarks.reproduce fedr-table2 --data-root data --dataset ddb14 --clients 5 --models transe \\
       --seeds 0 1 2 --json table2.json --markdown table2.md
   python -m benchmarks.reproduce fede-table5 --data-root data --clients 3 --dry-run
+  python -m benchmarks.reproduce fedcqa-table3 --data-root data --dataset fb15k-237 --coding usual --dim 64 \\
+      --local-steps 50 --rounds 41 --eval-every 10 --batch-size 512 --client-fraction 1 --lr 0.02 --lr-decay 0.92 \\
+      --tuned fedcqa step=2 --tuned central local_steps=150
   python -m benchmarks.reproduce fedr-table2 --data-root data --max-minutes 60      an hour's worth, to be called again
 
 Exit code 0: done, or out of time. 1: a run failed, the others are in the table. 2: a mistake, told in one line."""
@@ -119,34 +123,52 @@ def request_from(options: argparse.Namespace) -> Request:
             raise UserError(f"{name} must be at least {least}")
     if options.max_minutes is not None and not options.max_minutes >= 0:
         raise UserError("--max-minutes must not be negative")
-    changed = {
-        entry.name: getattr(options, entry.name)
-        for entry in dataclasses.fields(Settings)
-        if entry.name not in _FIXED and getattr(options, entry.name) is not None
-    }
-    settings = dataclasses.replace(table.settings, **changed)
-    _check_settings(settings)
+    given = {name: text for name in _settable() if (text := getattr(options, name)) is not None}
+    settings = table.settings.changed(given)
+    settings.check()
+    strategies = _chosen("--strategies", options.strategies, table.strategies, table.strategies)
     # Paths are kept whole: a run remembers its data set's, and a run is found again from any working folder.
     return Request(
         table=table,
         datasets=_chosen("--dataset", options.dataset, table.datasets, table.usual_datasets),
         clients=tuple(dict.fromkeys(options.clients or table.clients)),
         models=_chosen("--models", options.models, table.models, table.usual_models),
-        strategies=_chosen("--strategies", options.strategies, table.strategies, table.strategies),
+        strategies=strategies,
         seeds=tuple(dict.fromkeys(options.seeds)),
         settings=settings,
-        aggregation=options.aggregation,
+        tuned=_tuned(options.tuned, strategies, settings),
+        aggregation=options.aggregation or table.aggregation,
         data_root=Path(os.path.abspath(options.data_root)),
         runs=Path(os.path.abspath(options.runs)),
     )
 
 
-def _check_settings(settings: Settings) -> None:
-    """What no run would accept is a mistake of this command, not so many failed runs."""
-    values = dataclasses.asdict(settings)
-    training = {entry.name for entry in dataclasses.fields(TrainingConfig)}
-    config = TrainingConfig(**{name: value for name, value in values.items() if name in training})
-    RunConfig(**{name: value for name, value in values.items() if name not in training}, training=config)
+def _settable() -> dict[str, dict[str, Any]]:
+    """Every setting that the runs of some table have, with what it is in each paper."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, table in TABLES.items():
+        for entry in dataclasses.fields(table.settings):
+            if entry.name not in _FIXED:
+                found.setdefault(entry.name, {})[name.partition("-")[0]] = getattr(table.settings, entry.name)
+    return found
+
+
+def _tuned(
+    given: Sequence[Sequence[str]], strategies: Sequence[str], settings: TableSettings
+) -> dict[str, TableSettings]:
+    """Settings of single strategies: the word of each, and NAME=VALUE."""
+    found: dict[str, TableSettings] = {}
+    for strategy, *words in given:
+        trained = [name for name in strategies if name != "fused"]
+        if strategy not in trained:
+            raise UserError(f"--tuned {strategy}: there are {', '.join(trained)}")
+        pairs = [word.partition("=") for word in words]
+        if not pairs or not all(equals for _, equals, _ in pairs):
+            raise UserError(f"--tuned {strategy} must be followed by NAME=VALUE ...")
+        names = {name.lstrip("-").replace("-", "_"): value for name, _, value in pairs}
+        found[strategy] = found.get(strategy, settings).changed(names)
+        found[strategy].check()
+    return found
 
 
 def _chosen(
@@ -230,12 +252,13 @@ def _add_cells(which: argparse._ArgumentGroup) -> None:
         "--dataset", nargs="+", metavar="NAME", help="data sets [those of the table; ddb14-published only if named]"
     )
     which.add_argument("--clients", nargs="+", type=int, metavar="C", help="numbers of clients [the table's]")
-    which.add_argument("--models", nargs="+", metavar="MODEL", help="embedding models [the table's]")
+    which.add_argument("--models", nargs="+", metavar="MODEL", help="models, or encoders of queries [the table's]")
     which.add_argument(
         "--strategies",
         nargs="+",
         metavar="NAME",
-        help="local, fede, fedr; for FedE's tables also entire and fused (FedE with model fusion) [the table's]",
+        help="local, fede, fedr; for FedE's tables also entire and fused (FedE with model fusion), for FedCQA's "
+        "central and fedcqa [the table's]",
     )
     which.add_argument(
         "--seeds",
@@ -248,17 +271,22 @@ def _add_cells(which: argparse._ArgumentGroup) -> None:
 
 
 def _add_settings(told: argparse._ArgumentGroup) -> None:
-    for entry in dataclasses.fields(Settings):
-        if entry.name not in _FIXED:
-            kind = entry.type if isinstance(entry.type, type) else str
-            usual = {name.partition("-")[0]: getattr(table.settings, entry.name) for name, table in TABLES.items()}
-            shown = ", ".join(f"{paper} {value:g}" for paper, value in usual.items())
-            told.add_argument(flag(entry.name), type=kind, metavar=kind.__name__.upper(), help=f"[{shown}]")
+    for name, usual in _settable().items():
+        values = {paper: value if isinstance(value, str) else f"{value:g}" for paper, value in usual.items()}
+        shown = ", ".join(f"{paper} {value}" for paper, value in values.items())
+        told.add_argument(flag(name), metavar=type(next(iter(usual.values()))).__name__.upper(), help=f"[{shown}]")
+    told.add_argument(
+        "--tuned",
+        nargs="+",
+        action="append",
+        default=[],
+        metavar=("STRATEGY", "NAME=VALUE"),
+        help="settings of one strategy alone, such as --tuned fedcqa lr=0.02 step=2; may be given for several",
+    )
     told.add_argument(
         "--aggregation",
         choices=tuple(AGGREGATIONS),
-        default="secagg",
-        help="how rows and metrics are summed; the result is the same up to rounding [secagg]",
+        help="how rows and metrics are summed; the result is the same up to rounding [secagg; FedCQA's tables secret]",
     )
 
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.reproduction.tables import TITLES, Dataset, Settings, Table
+from benchmarks.reproduction.settings import TableSettings
+from benchmarks.reproduction.table import TITLES, Dataset, Table
 from launch.hosts.environment import mpirun_command
 from secure_kg.federation.plan.settings import flag
 
 _FUSED_FROM: Final = ("fede", "local")
+_ALONE: Final = ("local", "fedr")  # clients with no entities in common
 _SMALL_SUM_DROPOUT: Final = 0.2  # the usual declaration leaves sums of five among ten clients no honest pair
 _HOLDERS: Final = 2  # of a row that is added up: the papers add up every row, and of one holder no sum hides anything
 
@@ -43,7 +45,9 @@ class Request:
     models: tuple[str, ...]
     strategies: tuple[str, ...]
     seeds: tuple[int, ...]
-    settings: Settings
+    settings: TableSettings
+    tuned: dict[str, TableSettings]
+    """By strategy, where it has settings of its own."""
     aggregation: str
     data_root: Path
     runs: Path
@@ -54,6 +58,10 @@ class Request:
             for clients in self.clients:
                 for model in self.models:
                     yield dataset, clients, model
+
+    def told(self, cell: Cell) -> dict[str, Any]:
+        """The settings of a run by their names in config.toml."""
+        return self.tuned.get(cell.strategy, self.settings).told(cell.model)
 
     def dataset(self, cell: Cell) -> Dataset:
         return self.table.datasets[cell.dataset]
@@ -83,6 +91,8 @@ class Job:
     """What the run's config.toml must say for the run to be this one."""
     needs: tuple[Cell, ...] = ()
     """Runs that must be finished before."""
+    cross_graph: bool = False
+    """Whether it is judged by queries across graphs as well."""
 
     @property
     def result(self) -> Path:
@@ -92,6 +102,11 @@ class Job:
     @property
     def log(self) -> Path:
         return self.folder.with_name(self.folder.name + ".log")
+
+    @property
+    def crossing(self) -> Path:
+        """Figures of queries across graphs, beside the folder."""
+        return self.folder.with_name(self.folder.name + ".cross.json")
 
     @property
     def record(self) -> Path:
@@ -109,16 +124,20 @@ def job_for(request: Request, cell: Cell) -> Job:
     if cell.strategy == "fused":
         needs = tuple(dataclasses.replace(cell, strategy=strategy) for strategy in _FUSED_FROM)
         inputs = [str(request.runs / folder_name(need, request.aggregation)) for need in needs]
-        command = (sys.executable, "-m", "launch.fuse", *inputs, "--out", str(folder))
-        return Job(cell, folder, command, command, {}, needs)
-    settings = _settings(request, cell)
-    local = {"checkpoint_every": request.settings.eval_every, **_PATIENT}
+        fusing = (sys.executable, "-m", "launch.fuse", *inputs, "--out", str(folder))
+        return Job(cell, folder, fusing, fusing, {}, needs)
+    queries = request.table.of_queries
+    settings = _query_settings(request, cell) if queries else _settings(request, cell)
+    local = {"checkpoint_every": settings["eval_every"], **_PATIENT}
+    command = _query_command if queries else _command
+    preset = ["--preset", "usual" if queries else "paper"]
     return Job(
         cell,
         folder,
-        start=_command(cell, [*_options(settings | local), "--out", str(folder)]),
-        resume=_command(cell, ["--resume", str(folder)]),
+        start=command(cell, [*preset, *_options(settings | local), "--out", str(folder)]),
+        resume=command(cell, ["--resume", str(folder)]),
         settings=settings | {"clients": cell.clients},
+        cross_graph=queries and cell.strategy not in _ALONE,
     )
 
 
@@ -136,11 +155,27 @@ def _settings(request: Request, cell: Cell) -> dict[str, Any]:
         fraction = request.table.client_fraction(cell.strategy, cell.clients)
         if fraction < 1:
             settings |= {"client_fraction": fraction, "max_dropout": _SMALL_SUM_DROPOUT}
-    return settings | {"model": cell.model} | dataclasses.asdict(request.settings) | {"seed": cell.seed}
+    return settings | request.told(cell) | {"seed": cell.seed}
+
+
+def _query_settings(request: Request, cell: Cell) -> dict[str, Any]:
+    """The same for runs that train on queries."""
+    dataset, told = request.dataset(cell), request.told(cell)
+    settings: dict[str, Any] = {"dataset": str(request.data_root / dataset.where(cell.clients))}
+    if not dataset.published:
+        settings["by"] = "relations"
+    settings["strategy"] = "fedcqa" if cell.strategy == "fedcqa" else f"fedcqa-{cell.strategy}"
+    if cell.strategy == "central":
+        told.pop("client_fraction")
+    else:
+        settings |= {"aggregation": request.aggregation, "alignment": "psu", "min_holders": _HOLDERS}
+        if told["client_fraction"] < 1:
+            settings["max_dropout"] = _SMALL_SUM_DROPOUT
+    return settings | told | {"seed": cell.seed}
 
 
 def _options(settings: dict[str, Any]) -> list[str]:
-    options = ["--preset", "paper"]
+    options: list[str] = []
     for name, value in settings.items():
         options += [flag(name)] if value is True else [flag(name), str(value)]
     return options
@@ -151,3 +186,10 @@ def _command(cell: Cell, arguments: Sequence[str]) -> tuple[str, ...]:
     if cell.strategy == "entire":
         return (sys.executable, "-m", "launch.entire", "-n", str(ranks), *arguments)
     return tuple(mpirun_command(ranks, ["launch.fedr_secagg", *arguments]))
+
+
+def _query_command(cell: Cell, arguments: Sequence[str]) -> tuple[str, ...]:
+    ranks = cell.clients + 1
+    if cell.strategy == "central":
+        return (sys.executable, "-m", "launch.fedcqa", "-n", str(ranks), *arguments)
+    return tuple(mpirun_command(ranks, ["launch.fedcqa", *arguments]))

@@ -3,13 +3,16 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from benchmarks.reproduction.tables import TITLES
+from benchmarks.reproduction.table import TITLES
 from secure_kg.foundation.console import say, table
 
 Record = dict[str, Any]
 Rows = list[list[str]]
 _NONE = "–"
-_NAMES = {"mrr": "MRR", "hits@1": "Hits@1", "hits@3": "Hits@3", "hits@5": "Hits@5", "hits@10": "Hits@10"}
+_NAMES = {
+    **{"mrr": "MRR", "hits@1": "Hits@1", "hits@3": "Hits@3", "hits@5": "Hits@5", "hits@10": "Hits@10"},
+    **{"cross mrr": "cross MRR", "cross hits@3": "cross Hits@3"},
+}
 
 
 def show(report: Record) -> None:
@@ -19,7 +22,7 @@ def show(report: Record) -> None:
     columns, rows = _differences(report)
     if rows:
         table("the order of strategies, seed by seed", columns, rows)
-    for line in (*_claims(report), *_deviations(report), *_warnings(report)):
+    for line in (*_claims(report), *_deviations(report), *_tuned(report), *_warnings(report)):
         say(line)
     say(
         f"{seconds_text(report['seconds_spent'])} in all; --markdown and --json also have Hits@N, single runs and notes"
@@ -38,7 +41,7 @@ def markdown(report: Record) -> str:
     lines += [f"{report['date']}, commit {' and '.join(commits)}; {time}.", ""]
     settings = ", ".join(f"{name.replace('_', ' ')} {_plain(value)}" for name, value in report["settings"].items())
     lines += [f"Settings: {settings}; seeds {', '.join(map(str, report['seeds']))}.", ""]
-    lines += [*_deviations(report), ""]
+    lines += [*_deviations(report), *_tuned(report), ""]
     lines += [*_markdown_table(*_figures(report, everything=True)), ""]
     lines += ["± is the half width of the 95 % interval of the mean over seeds (Student's t).", ""]
     columns, rows = _differences(report)
@@ -64,7 +67,7 @@ def _figures(report: Record, *, everything: bool) -> tuple[list[str], Rows]:
     """One line for each cell. On the terminal the first metric must do, for its width."""
     cells = report["cells"]
     printed = {metric for cell in cells for metric in cell["paper"]}
-    metrics = report["metrics"] if everything else report["metrics"][:1]
+    metrics = report["metrics"] if everything else report["metrics"][: report["shown"]]
     columns = ["data/clients", "model", *(["part"] if report["per_client"] else []), "strategy"]
     for metric in metrics:
         columns += [f"{_NAMES[metric]} paper"] if metric in printed else []
@@ -78,7 +81,8 @@ def _figures(report: Record, *, everything: bool) -> tuple[list[str], Rows]:
         for place, metric in enumerate(metrics):
             row += [_number(cell["paper"].get(metric))] if metric in printed else []
             ours = cell["ours"].get(metric)
-            row += [(_with_interval(ours) if place == 0 else _number(ours["mean"])) if ours else _absent(cell)]
+            text = _with_interval if place < report["shown"] else _mean
+            row += [text(ours) if ours else _absent(cell)]
         row += [_seeds(cell)]
         if everything:
             row += [_NONE if cell["rounds"] is None else f"{cell['rounds']:.0f} ({cell['best_round'] or 0:.0f})"]
@@ -139,6 +143,11 @@ def _deviations(report: Record) -> Iterator[str]:
         yield f"Not as in the paper: {', '.join(changes)}."
 
 
+def _tuned(report: Record) -> Iterator[str]:
+    for strategy, changes in report["tuned"].items():
+        yield f"{TITLES[strategy]} alone: {', '.join(f'{name} {_plain(value)}' for name, value in changes.items())}."
+
+
 def _warnings(report: Record) -> Iterator[str]:
     """What a reader of the figures must know of single runs."""
     states = [run["state"] for run in report["runs"]]
@@ -172,6 +181,10 @@ def _with_interval(value: Record, sign: str = "") -> str:
         return mean
     low, high = value["interval_95"]
     return f"{mean} ± {(high - low) / 2:.4f}"
+
+
+def _mean(value: Record) -> str:
+    return _number(value["mean"])
 
 
 def _number(value: float | None) -> str:

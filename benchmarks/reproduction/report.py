@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.reproduction.cells import Request
 from benchmarks.reproduction.estimates import Estimate, estimate, paired
 from benchmarks.reproduction.results import Result
-from benchmarks.reproduction.tables import ALL, Claim
+from benchmarks.reproduction.table import ALL, Claim
 
 Record = dict[str, Any]
 
@@ -31,10 +31,15 @@ def build(
         "date": date,
         "seconds_spent": sum(result.spent.seconds or 0.0 for result in results),
         "settings": dataclasses.asdict(request.settings) | {"aggregation": request.aggregation, "alignment": "psu"},
+        "tuned": {
+            strategy: {one["setting"]: one["here"] for one in request.settings.deviations(own)}
+            for strategy, own in request.tuned.items()
+        },
         "deviations": table.settings.deviations(request.settings),
         "notes": [*table.notes, *_seed_notes(request)],
         "seeds": list(request.seeds),
         "metrics": list(table.metrics),
+        "shown": table.shown,
         "per_client": table.per_client,
         "cells": [*_cells(request, results)],
         "differences": differences,
@@ -79,14 +84,16 @@ def _cells(request: Request, results: Sequence[Result]) -> Iterator[Record]:
 
 
 def _differences(request: Request, results: Sequence[Result]) -> Iterator[Record]:
-    table, metric = request.table, request.table.metrics[0]
+    table = request.table
     for dataset, clients, model in request.groups():
         for part in table.parts(clients):
             for claim in _claims(request):
+                metric = claim.metric or table.metrics[0]
                 values, printed = [], []
                 for strategy in (claim.first, claim.second):
                     runs = _runs(results, dataset, clients, model, strategy)
-                    values.append({run.cell.seed: run.metrics[part][metric] for run in runs if part in run.metrics})
+                    known = [run for run in runs if metric in run.metrics.get(part, {})]
+                    values.append({run.cell.seed: run.metrics[part][metric] for run in known})
                     printed.append(table.paper(dataset, clients, model, strategy, part, metric))
                 paper = printed[0] - printed[1] if printed[0] is not None and printed[1] is not None else None
                 ours = paired(*values)

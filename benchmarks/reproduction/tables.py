@@ -1,8 +1,5 @@
 """The tables that can be measured again: their data, their settings, what they claim, and where we cannot follow."""
 
-import dataclasses
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from benchmarks.reproduction.paper_figures import (
@@ -12,101 +9,11 @@ from benchmarks.reproduction.paper_figures import (
     FEDR_CLIENTS,
     FEDR_TABLE_2,
 )
-from secure_kg.federation.plan.settings import flag
+from benchmarks.reproduction.query_tables import QUERY_TABLES
+from benchmarks.reproduction.settings import Settings
+from benchmarks.reproduction.table import ALL, Claim, Dataset, Table
 
 MODELS: Final = ("TransE", "RotatE", "DistMult", "ComplEx")
-TITLES: Final = {"local": "Local", "entire": "Entire", "fede": "FedE", "fedr": "FedR", "fused": "FedE+fusion"}
-ALL: Final = "all"
-"""The part of a result that is about all clients together; `client K` is the other kind."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What a run is told beyond its cell. Defaults are FedR's, section 4 and appendix B."""
-
-    dim: int = 128
-    local_epochs: int = 3
-    lr: float = 1e-3
-    batch_size: int = 512
-    negatives: int = 256
-    margin: float = 10.0
-    temperature: float = 1.0
-    corrupt: str = "tail"
-    rounds: int = 300
-    eval_every: int = 5
-    patience: int = 5
-
-    def deviations(self, other: "Settings") -> list[dict[str, float | str]]:
-        """Where `other` is not as this, the paper's settings, say."""
-        return [
-            {"setting": flag(name), "paper": here, "here": there}
-            for name, here in dataclasses.asdict(self).items()
-            if (there := getattr(other, name)) != here
-        ]
-
-
-@dataclass(frozen=True, slots=True)
-class Dataset:
-    """Where a data set lies below the data root."""
-
-    path: str
-    """`{clients}` stands for their number: a published split is a file of its own for each."""
-    leaky: bool = False
-    """Whether held-out triples were trained on: a run refuses such a split unless it is told that this is meant."""
-
-    @property
-    def published(self) -> bool:
-        """Whether the split is a given file. Otherwise the run's seed draws it."""
-        return self.path.endswith(".npz")
-
-    def where(self, clients: int) -> str:
-        return self.path.format(clients=clients)
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """Whether `first` is at least as good as `second`. What the paper answers, in each cell, its figures tell."""
-
-    first: str
-    second: str
-
-    def __str__(self) -> str:
-        return f"{TITLES[self.first]} ≥ {TITLES[self.second]}"
-
-
-Paper = Callable[[str, int, str, str, str, str], float | None]
-"""The printed figure for data set, clients, model, strategy, part and metric; None where the paper has none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """One table of a paper."""
-
-    title: str
-    datasets: dict[str, Dataset]
-    usual_datasets: tuple[str, ...]
-    clients: tuple[int, ...]
-    models: tuple[str, ...]
-    usual_models: tuple[str, ...]
-    strategies: tuple[str, ...]
-    metrics: tuple[str, ...]
-    """Those that are measured here, first the one that claims are about."""
-    per_client: bool
-    settings: Settings
-    drawn: int | None
-    """How many clients FedE draws in a round; None: all."""
-    claims: tuple[Claim, ...]
-    paper: Paper
-    notes: tuple[str, ...]
-
-    def parts(self, clients: int) -> list[str]:
-        """What the table has figures of."""
-        return [*(f"client {number}" for number in range(1, clients + 1) if self.per_client), ALL]
-
-    def client_fraction(self, strategy: str, clients: int) -> float:
-        if strategy != "fede" or self.drawn is None:
-            return 1.0
-        return min(1.0, self.drawn / clients)
 
 
 def _fedr_table_2(dataset: str, clients: int, model: str, strategy: str, part: str, metric: str) -> float | None:
@@ -224,4 +131,5 @@ TABLES: Final[dict[str, Table]] = {
             "experiments use. NELL-995 is left out: its split is not to be had.",
         ),
     ),
+    **QUERY_TABLES,
 }

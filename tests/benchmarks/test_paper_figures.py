@@ -11,7 +11,10 @@ from benchmarks.reproduction.paper_figures import (
     FEDR_CLIENTS,
     FEDR_TABLE_2,
 )
-from benchmarks.reproduction.tables import ALL, MODELS, TABLES
+from benchmarks.reproduction.query_figures import FEDCQA_TABLE_3, FEDCQA_TABLE_4
+from benchmarks.reproduction.query_tables import ENCODERS
+from benchmarks.reproduction.table import ALL
+from benchmarks.reproduction.tables import MODELS, TABLES
 
 
 def test_fedr_table_2_is_complete() -> None:
@@ -35,6 +38,19 @@ def test_fede_tables_are_complete() -> None:
     assert all(figures["fede"] < figures["fused"] for figures in FEDE_TABLE_5.values())
 
 
+def test_fedcqas_tables_are_complete() -> None:
+    for figures, strategies in (
+        (FEDCQA_TABLE_3, ["local", "central", "fede", "fedr", "fedcqa"]),
+        (FEDCQA_TABLE_4, ["local", "fedcqa"]),
+    ):
+        for dataset, model in itertools.product(("fb15k-237", "fb15k", "nell-995"), ENCODERS):
+            rows = figures[dataset][model]
+            assert {*strategies} - {*rows} <= {"local"}
+            for strategy, row in rows.items():
+                assert len(row) == (2 if strategy in ("local", "fedr") else 4)
+                assert all(5 < figure < 50 for figure in row)
+
+
 @pytest.mark.parametrize(
     ("table", "dataset", "clients", "model", "strategy", "part", "metric", "figure"),
     [
@@ -46,6 +62,11 @@ def test_fede_tables_are_complete() -> None:
         ("fede-table3", "fb15k-237-fedlu", 3, "RotatE", "entire", "client 2", "hits@10", 0.6733),
         ("fede-table3", "fb15k-237-fedlu", 3, "ComplEx", "fused", "client 3", "hits@1", 0.2449),
         ("fede-table5", "fb15k-237-fedlu", 10, "RotatE", "fused", ALL, "mrr", 0.4340),
+        ("fedcqa-table3", "fb15k-237", 3, "GQE", "fedcqa", ALL, "cross mrr", 0.1132),
+        ("fedcqa-table4", "nell-995", 5, "Q2P", "local", ALL, "hits@3", 0.2003),
+        ("fedcqa-table3", "fb15k-237", 3, "GQE", "local", ALL, "cross mrr", None),
+        ("fedcqa-table3", "fb15k-237", 3, "GQE", "fedcqa", ALL, "hits@10", None),
+        ("fedcqa-table4", "fb15k", 3, "GQE", "fedcqa", ALL, "mrr", None),
         ("fedr-table2", "ddb14", 2, "TransE", "local", ALL, "mrr", None),
         ("fedr-table2", "ddb14", 5, "TransE", "local", ALL, "hits@10", None),
         ("fede-table3", "fb15k-237-fedlu", 5, "TransE", "local", "client 1", "mrr", None),

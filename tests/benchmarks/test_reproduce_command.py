@@ -89,10 +89,48 @@ def test_fedes_tables() -> None:
     assert [job.cell.strategy for job in plan("fede-table5", "--clients", "3")] == ["local", "fede", "fused"]
 
 
+def test_fedcqas_tables() -> None:
+    jobs = plan("fedcqa-table3", "--dataset", "fb15k-237")
+    assert [job.cell.strategy for job in jobs] == ["local", "central", "fede", "fedr", "fedcqa"]
+    assert [job.cross_graph for job in jobs] == [False, True, True, False, True]
+    local, central, _, _, fedcqa = (" ".join(job.start) for job in jobs)
+    assert "mpirun -n 4 " in local
+    assert "-m launch.fedcqa --preset usual" in local
+    assert "fb15k-237-fedlu/r3.npz --strategy fedcqa-local --aggregation secret --alignment psu" in local
+    assert "mpirun" not in central
+    assert "-m launch.fedcqa -n 4 --preset usual" in central
+    assert "--client-fraction" not in central
+    assert "--encoder gqe --dim 400 --local-steps 1 --lr 0.002 --batch-size 64 --rounds 300000" in fedcqa
+    assert "--client-fraction 0.5" in fedcqa
+    assert "--score dot --published" in fedcqa
+    (job,) = plan("fedcqa-table4", "--dataset", "nell-995", "--models", "tree-lstm", "--strategies", "fedcqa")
+    command = " ".join(job.start)
+    assert "mpirun -n 6 " in command
+    assert "nell-995-q2b --by relations" in command
+    assert "--published" not in command, "the public code has no other tree-LSTM"
+
+
+def test_a_strategy_may_have_settings_of_its_own() -> None:
+    options = ["--dataset", "fb15k-237", "--strategies", "local", "fedcqa", "--coding", "usual", "--lr", "0.02"]
+    local, fedcqa = (
+        " ".join(job.start) for job in plan("fedcqa-table3", *options, "--tuned", "fedcqa", "lr=0.03", "step=2")
+    )
+    assert "--lr 0.02 " in local
+    assert "--step 1.0" in local
+    assert "--score" not in local
+    assert "--lr 0.03 " in fedcqa
+    assert "--step 2.0" in fedcqa
+
+
 @pytest.mark.parametrize(
     "options",
     [
         [],
+        ["fedcqa-table3", "--data-root", ".", "--margin", "2"],
+        ["fedcqa-table3", "--data-root", ".", "--coding", "other"],
+        ["fedcqa-table3", "--data-root", ".", "--tuned", "fedcqa", "lr"],
+        ["fedcqa-table3", "--data-root", ".", "--tuned", "entire", "lr=1"],
+        ["fedcqa-table3", "--data-root", ".", "--tuned", "fedcqa", "margin=1"],
         ["fedr-table9"],
         ["fedr-table2"],
         ["fedr-table2", "--data-root", "nowhere"],
@@ -117,7 +155,7 @@ def test_help_names_the_tables(capsys: pytest.CaptureFixture[str]) -> None:
     assert reproduce.main(["--help"]) == 0
     text = capsys.readouterr().out
     assert "fede-table5" in text
-    assert "[fedr 128, fede 256]" in text
+    assert "[fedr 128, fede 256, fedcqa 400]" in text
 
 
 def test_a_dry_run_starts_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -247,3 +285,26 @@ def test_the_command_in_a_report_names_no_place_of_this_machine() -> None:
         "2",
     ]
     assert reproduce._shown(given) == ["fedr-table2", "--data-root", "DIR", "--seeds", "0", "1"]
+
+
+def test_a_run_is_judged_across_graphs_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nations in the place of NELL-995, all triples in one process."""
+    folder, out = tmp_path / "data" / "nell-995-q2b", tmp_path / "report.json"
+    folder.mkdir(parents=True)
+    for path in bundled_files("nations"):
+        (folder / f"{path.stem}.tsv.gz").write_bytes(gzip.compress(path.read_bytes()))
+    options = ["fedcqa-table3", "--dataset", "nell-995", "--strategies", "central", "--coding", "usual", "--dim", "8"]
+    options += ["--rounds", "2", "--eval-every", "1", "--eval-queries", "2", "--batch-size", "8", "--json", str(out)]
+    options += ["--data-root", str(folder.parent), "--runs", str(tmp_path / "runs")]
+    assert reproduce.main([*options, "--tuned", "central", "lr=0.02"]) == 0
+    (cell,) = json.loads(out.read_text())["cells"]
+    printed = {"mrr": 0.1195, "cross mrr": 0.1246, "hits@3": 0.1287, "cross hits@3": 0.1306}
+    assert cell["paper"] == pytest.approx(printed)
+    assert 0 < cell["ours"]["cross mrr"]["mean"] < 1
+    assert "Central alone: --lr 0.02." in capsys.readouterr().out
+    (crossing,) = (tmp_path / "runs").glob("*.cross.json")
+    kept = json.loads(crossing.read_text())
+    kept["cross"]["mrr"] = 0.5
+    crossing.write_text(json.dumps(kept))
+    assert reproduce.main([*options, "--tuned", "central", "lr=0.02"]) == 0
+    assert json.loads(out.read_text())["cells"][0]["ours"]["cross mrr"]["mean"] == 0.5
