@@ -15,16 +15,14 @@ from typing import Any
 
 import torch
 
-from benchmarks.joined_run import JoinedRun
-from benchmarks.judged_by import JudgedBy
+from benchmarks.judging.across import judge
+from benchmarks.judging.judged_by import JudgedBy
 from launch.command_line import OneLineParser, require_writable, run_command
-from secure_kg.evaluation.query_metrics import KINDS, QueryMetrics
-from secure_kg.evaluation.query_ranking import rank_queries
+from secure_kg.evaluation.query_metrics import KINDS
 from secure_kg.foundation.console import say, table
-from secure_kg.foundation.errors import DataError, UserError
+from secure_kg.foundation.errors import UserError
 from secure_kg.runs.run_folder import write_json
 
-_MEGABYTES = 256
 _SHOWN = ("mrr", "hits@3")
 
 
@@ -65,25 +63,6 @@ def _run(options: argparse.Namespace) -> int:
     if options.json:
         write_json(Path(options.json), report)
     return 0
-
-
-def judge(folder: Path, by: JudgedBy) -> dict[str, Any]:
-    """The figures of one run, in-graph and cross-graph. Without cross-graph ones if its clients have nothing alike."""
-    run = JoinedRun(folder)
-    try:
-        model = run.model()
-    except DataError:
-        crossing = None
-    else:
-        crossing = rank_queries(model, run.cross_graph_queries(by), _MEGABYTES).figures()
-    known, summary = {name: run.summary.figures.get(name) for name in QueryMetrics.figure_names}, run.summary
-    return {
-        "run": folder.name,
-        "strategy": run.config.strategy,
-        "seed": run.config.seed,
-        "in-graph": known | {"valid_mrr": summary.valid_mrr},
-        "cross": crossing,
-    }
 
 
 def _show(report: dict[str, Any]) -> None:

@@ -24,8 +24,8 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from benchmarks.joined_run import JoinedRun
-from benchmarks.judged_by import JudgedBy
+from benchmarks.judging.joined_run import JoinedRun
+from benchmarks.judging.judged_by import JudgedBy
 from launch.command_line import OneLineParser, require_writable, run_command
 from protocols.lookups.names import MOST_NAMES
 from protocols.registry import SCORES

@@ -22,6 +22,8 @@ QUERY_OPTIONS: Final[dict[str, str]] = {
     "weight_decay": "weight decay of AdamW",
     "step": "how far a shared row goes along what a round has taught its holders: 1 is their mean; more makes up for "
     "what a mean over several holders takes away",
+    "operator_weights": "how much a client's operators count in their mean: equal, or by its number of train triples; "
+    "whoever reads these sums then also reads the total of those numbers",
     "eval_queries": "queries of each type that a client is judged by, each with an answer that training cannot see",
     "eval_megabytes": "memory for scores when ranking",
 }

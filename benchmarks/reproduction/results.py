@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import msgspec
 
-from benchmarks.judged_by import JudgedBy
+from benchmarks.judging.judged_by import JudgedBy
 from benchmarks.reproduction.cells import Cell, Job
 from benchmarks.reproduction.jobs import Outcome, Spent, spent
 from benchmarks.reproduction.query_tables import CROSS
@@ -137,7 +137,7 @@ def _crossing(job: Job) -> dict[str, float]:
     if not job.cross_graph:
         return {}
     if not job.crossing.exists():
-        from benchmarks.cross_graph import judge  # torch takes its time
+        from benchmarks.judging.across import judge  # torch takes its time
 
         write_json(job.crossing, judge(job.folder, JudgedBy()))
     found = read_json(job.crossing)

@@ -15,8 +15,13 @@ TRAINED: Final = ("1p", "2p", "2i", "3i", "ip", "pi")
 """Types with a union are left out: a union is the best of its parts, which are trained as types of their own."""
 
 
+Weights = Literal["equal", "triples"]
+"""A client's operators count in the mean like any other's, or as often as it has train triples."""
 Answers = Literal["edges", "entities"]
 """An entity is drawn as the answer of a training query as often as it has edges, or as often as any other."""
+
+
+_CHOICES: Final = {"score": get_args(Score), "answers": get_args(Answers), "operator_weights": get_args(Weights)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +43,13 @@ class QueryConfig:
     lr_decay: float = 1.0  # factor from one round to the next
     weight_decay: float = 0.0
     step: float = 1.0  # of shared rows, on the way from the last mean to the next
+    operator_weights: Weights = "equal"
     eval_queries: int = 100  # of each type, per client and part
     eval_megabytes: int = 64  # of scores held at a time when ranking
 
     def __post_init__(self) -> None:
         kind = encoder_kind(self.encoder)
-        for name, choices in (("score", get_args(Score)), ("answers", get_args(Answers))):
+        for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise UserError(f"{_flag(name)} must be one of {', '.join(choices)}")
         if self.published and not kind.varies:
@@ -84,8 +90,13 @@ class QueryConfig:
 
     @property
     def operators(self) -> int:
-        """Numbers in the vector of operators."""
-        return operator_width(self.encoder, self.shape)
+        """Numbers in the shared block of operators: its vector, and behind it the weight if there is one."""
+        return operator_width(self.encoder, self.shape) + self.weighted
+
+    @property
+    def weighted(self) -> bool:
+        """Whether clients' operators have weights."""
+        return self.operator_weights != "equal"
 
     @property
     def trained(self) -> tuple[str, ...]:

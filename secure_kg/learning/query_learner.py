@@ -19,6 +19,7 @@ from secure_kg.evaluation.query_metrics import QueryMetrics
 from secure_kg.evaluation.query_ranking import rank_queries
 from secure_kg.foundation.errors import DataError, TrainingDiverged
 from secure_kg.foundation.seeds import generator, seed_sequence, torch_seed
+from secure_kg.learning import weighted_operators as weighted
 from secure_kg.learning.adam import Adam
 from secure_kg.learning.learner import Learner, Rows, Settings, TrainStats
 from secure_kg.learning.parameters import copied, digest_of, load_copied, load_state_of, state_of
@@ -80,7 +81,7 @@ class QueryLearner(Learner):
 
     def export_block(self, block: str) -> Rows:
         if block == OPERATORS:
-            return self.model.operators.detach().cpu().numpy()[None].copy()
+            return weighted.exported(self._operators(), self.config.weighted)
         return self._all_rows()[self._places(block)]
 
     def contributed_block(self, block: str) -> Rows:
@@ -88,8 +89,10 @@ class QueryLearner(Learner):
 
         A mean over holders shrinks what each of them has learned, the more so the more of them there are. The step is
         taken before the sum: so what a client applies is the mean and depends on nothing else, and values are clipped
-        and counted as always. Operators go as they are.
+        and counted as always. Operators go as they are, or times their weight and with it.
         """
+        if block == OPERATORS and self.config.weighted:
+            return weighted.contributed(self._operators(), len(self.graph.train))
         rows = self.export_block(block)
         if block == OPERATORS or self._began is None or self.config.step == 1:
             return rows
@@ -98,6 +101,8 @@ class QueryLearner(Learner):
 
     def load_block(self, block: str, rows: Rows) -> None:
         """Replace a block by rows [n, width] that arrived from outside. Adam's moments stay."""
+        if block == OPERATORS and self.config.weighted:
+            rows = weighted.mean_of(rows)
         values = torch.from_numpy(np.ascontiguousarray(rows, dtype=np.float32))
         with torch.no_grad():
             target = self.model.operators[None] if block == OPERATORS else self.model.rows[self._places(block)]
@@ -135,6 +140,9 @@ class QueryLearner(Learner):
     def load_state(self, state: dict[str, Tensor]) -> None:
         load_state_of(self.model, self._optimiser, state)
         self._began = None
+
+    def _operators(self) -> Rows:
+        return self.model.operators.detach().cpu().numpy()[None].copy()
 
     def _all_rows(self) -> Rows:
         return self.model.rows.detach().cpu().numpy().copy()

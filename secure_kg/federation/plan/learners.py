@@ -91,12 +91,13 @@ KGE: Final = LearnerKind(
 def _query_blocks(settings: "RunConfig", strategy: "Strategy") -> tuple[Block, ...]:
     """Rows by the run's own aggregation; operators too, but by masked sums where the server cannot read the run's own.
 
-    Everybody who encodes a query needs the operators, the server included.
+    Everybody who encodes a query needs the operators, the server included. Weighted ones go by the run's own: whoever
+    reads sums of weights over different clients can compute single ones.
     """
     queries = settings.queries
     if strategy.shared is None or queries is None:
         return ()
-    readable = "secagg" if settings.sum_protocol.sealed else settings.aggregation
+    readable = "secagg" if settings.sum_protocol.sealed and not queries.weighted else settings.aggregation
     return (
         Block(strategy.shared, queries.dim, settings.aggregation, aligned=True, span=initial_span(queries.dim)),
         Block("operators", queries.operators, readable, aligned=False),

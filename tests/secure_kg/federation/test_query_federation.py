@@ -64,10 +64,17 @@ def same(run: Run, other: Run) -> None:
             np.testing.assert_array_equal(learner.export_block(block), other.trainers[number].export_block(block))
 
 
-@pytest.mark.parametrize("step", [1.0, 2.0])
-def test_twins_agree_to_the_last_bit(tmp_path: Path, step: float) -> None:
+def test_weighted_operators_are_summed_where_the_server_cannot_read_the_weights() -> None:
+    for weights, aggregation in (("equal", "secagg"), ("triples", "secret")):
+        config = query_config(queries={"operator_weights": weights})
+        rows, operators = RunPlan(config, CLIENTS).blocks
+        assert (rows.aggregation, operators.aggregation) == ("secret", aggregation)
+
+
+@pytest.mark.parametrize("changes", [{}, {"step": 2.0, "operator_weights": "triples"}])
+def test_twins_agree_to_the_last_bit(tmp_path: Path, changes: dict[str, Any]) -> None:
     runs = [
-        run_queries(query_config(aggregation=sums, alignment=names, queries={"step": step}), tmp_path / sums)
+        run_queries(query_config(aggregation=sums, alignment=names, queries=changes), tmp_path / sums)
         for sums, names in (("plain", "plain"), ("secret", "psu"))
     ]
     same(*runs)

@@ -5,7 +5,7 @@ Nobody in a federation can do this. It is what protected answers are compared wi
 
 from pathlib import Path
 
-from benchmarks.judged_by import JudgedBy
+from benchmarks.judging.judged_by import JudgedBy
 from secure_kg.data.client_data import load_graphs
 from secure_kg.data.pooling import Pool, pool
 from secure_kg.evaluation.cross_graph import can_cross, cross_graph_queries, joined
