@@ -137,6 +137,7 @@ class AskerReads(Enum):
     MEANS = "the mean score of every position"
     POSITIONS = "the best positions, in order"
     NAMES = "names of positions"
+    STORED = "the positions that stored facts give"
 
 
 class MakeScoreClient(Protocol):
@@ -174,6 +175,8 @@ class ScoreBackend:
     disclosure: Disclosure
     unlimited: Disclosure | None = None
     """What opening means without a limit adds; None: there are no means to open."""
+    option: str = ""
+    """How people choose it; empty: by `--scores` and its name."""
 
     @property
     def has_budget(self) -> bool:
@@ -182,9 +185,9 @@ class ScoreBackend:
     def require_standing(self, model: ThreatModel) -> None:
         """`ParametersRefused` in one line if it does not stand against what a client's configuration declares."""
         if not self.stands_against_active:
-            require_semi_honest(model, self.name)
+            require_semi_honest(model, self.name, self.option)
         if self.reads_all_with_a_client:
-            require_apart(model, self.name)
+            require_apart(model, self.name, self.option)
 
     def disclosures(self, allow_extraction: bool) -> tuple[Disclosure, ...]:
         """Of a run that does or does not limit how many means are opened."""

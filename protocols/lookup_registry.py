@@ -4,6 +4,8 @@ import dataclasses
 from typing import Final, NoReturn
 
 from protocols.bundles import AskerReads, Registry, ScoreBackend
+from protocols.exact.disclosure import EXACT_ANSWERS
+from protocols.exact.server import ExactServer, ExactServerAgain
 from protocols.lookups.disclosure import NAME_LOOKUPS, VECTOR_LOOKUPS
 from protocols.lookups.names import NamesServer, sum_terms
 from protocols.registry import SCORES
@@ -12,6 +14,7 @@ from protocols.sums.secagg.keys import ClientKeys, ServerKeys
 LOOKUPS: Final = Registry[ScoreBackend]("lookup")
 NAMES: Final = "names"
 VECTORS: Final = "vectors"
+EXACT: Final = "exact"
 
 
 def batch_kind(name: str) -> ScoreBackend:
@@ -20,7 +23,7 @@ def batch_kind(name: str) -> ScoreBackend:
 
 
 def _not_ranked(keys: ClientKeys | None, budget: object = None) -> NoReturn:
-    raise TypeError("lookups are asked and answered by protocols.lookups")
+    raise TypeError("lookups are asked and answered by protocols.lookups and protocols.exact")
 
 
 def _names_server(keys: ServerKeys | None) -> NamesServer:
@@ -48,5 +51,17 @@ LOOKUPS.register(
         asker_reads=AskerReads.NAMES,
         masked_terms=sum_terms,
         disclosure=NAME_LOOKUPS,
+    )
+)
+LOOKUPS.register(
+    dataclasses.replace(
+        SCORES["topk"],
+        name=EXACT,
+        client=_not_ranked,
+        server=lambda keys: ExactServer(),
+        server_again=lambda keys, recorded: ExactServerAgain(recorded),
+        asker_reads=AskerReads.STORED,
+        disclosure=EXACT_ANSWERS,
+        option="--exact",
     )
 )

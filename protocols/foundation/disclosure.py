@@ -64,6 +64,7 @@ class Subject(Enum):
     SCORES = "scores of positions"
     QUERIES = "queries"
     ANSWERS = "answers"
+    FACTS = "stored facts"
 
     @property
     def of_shared_rows(self) -> bool:

@@ -1,5 +1,6 @@
 """Records of what a client has helped to open, on its own disk: means in `means.jsonl`, vectors that were looked up in
-`atoms.jsonl`. One line per batch, and one per table that says over which clients.
+`atoms.jsonl`, atoms that were answered from stored facts in `exact.jsonl`. One line per batch, and one per table that
+says over which clients.
 
 They lie beside the record of openings (`secure_kg.runs.client_folder`) and hold for all runs that share that folder. A
 line is written before the client's scores leave. Lines are only ever added, under a lock: sessions of one client may
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from protocols.exact.budget import ExactBudget
 from protocols.foundation.errors import SumAbandoned
 from protocols.foundation.identifiers import PartyId
 from protocols.lookups.vectors import VectorBudget
@@ -22,8 +24,11 @@ from secure_kg.foundation.errors import UserError
 
 _MEANS: Final = "means.jsonl"
 _ATOMS: Final = "atoms.jsonl"
+_EXACT: Final = "exact.jsonl"
 USUAL_ATOMS: Final = 1000
 """Vectors of one model that a client helps to find: some two hundred questions."""
+USUAL_EXACT: Final = 100
+"""Atoms that a client answers from its stored facts: some fifty questions."""
 
 
 class MeansRecord:
@@ -171,3 +176,10 @@ def atom_budget_of(folder: Path, width: int, table: bytes, *, limit: int = USUAL
     if limit < 0:
         raise UserError(f"a budget of {limit} vectors is none")
     return VectorBudget(MeansRecord(folder, _ATOMS), limit, width, table=table)
+
+
+def exact_budget_of(folder: Path, *, limit: int = USUAL_EXACT) -> ExactBudget:
+    """The budget of atoms that the client whose records are in `folder` answers from its stored facts, ever."""
+    if limit < 0:
+        raise UserError(f"a budget of {limit} atoms is none")
+    return ExactBudget(MeansRecord(folder, _EXACT), limit)

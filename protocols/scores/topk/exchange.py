@@ -13,7 +13,7 @@ from protocols.scores import asking
 from protocols.scores.messages import PURPOSE
 from protocols.scores.terms import ScoreTerms
 from protocols.scores.topk.messages import SelectionRelay, SelectionStep
-from protocols.scores.topk.words import AnyWords, Words, permutation
+from protocols.scores.topk.words import AnyWords, permutation
 from protocols.session.client_session import ClientSession
 
 STEP = f"selection/{PURPOSE}"
@@ -63,7 +63,7 @@ class Exchange:
             total ^= one
         return total, dealt
 
-    def hand_over(self, deal: list[int], to: PartyId, words: Words, name: str = "") -> tuple[list[Words], bytes]:
+    def hand_over(self, deal: list[int], to: PartyId, words: AnyWords, name: str = "") -> tuple[list[AnyWords], bytes]:
         """Give shares to one party. What it gets: the shares of all others. What others get: nothing.
 
         `name`: of the use, for a receiver outside that does not count steps.

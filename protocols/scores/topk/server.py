@@ -2,7 +2,8 @@
 
 import secrets
 from collections.abc import Mapping
-from typing import Final
+from dataclasses import dataclass
+from typing import ClassVar, Final
 
 from protocols.foundation.errors import PeerMisbehaved, SumAbandoned
 from protocols.foundation.identifiers import PartyId
@@ -24,31 +25,29 @@ _MOST_STEPS: Final = 10_000
 """A selection that goes on for longer is none."""
 
 
-class TopKServer(ScoreServer):
-    def __init__(self, holders: HolderServer) -> None:
-        super().__init__()
-        self._holders = holders
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How large the exchanges of a batch may be."""
 
-    def serve(self, session: ServerSession, terms: ScoreTerms) -> Served:
-        KeyLayout.of_scores(terms)
-        require_sendable(terms)
-        self._require_all(session, terms)
-        asking.relay(session, terms)
-        among = session.among(terms.scorers)
-        counting.serve_prepare(among, self._holders, terms)
-        counting.serve(among, self._holders, terms)
-        self._require_all(session, terms)
-        self._select(session, terms, terms)
-        return Served(frozenset(terms.scorers))
+    step_bytes: int
+    """What one client sends in one of them."""
+    most_dealt: int
+    """How many words are dealt for one of them."""
 
-    def _select(self, session: ServerSession, terms: ScoreTerms, widest: ScoreTerms) -> None:
-        """`widest`: terms of the largest messages."""
-        session.conversation.admit(step_bytes(widest))
-        dealer = Dealer(self._deal_seeds(session, terms), most_dealt(widest))
+
+class DealingServer(ScoreServer):
+    """The part that all batches on shares have in common: seeds, and one exchange after the other until the last."""
+
+    what: ClassVar[str] = "a selection"
+    """For people."""
+
+    def _carry(self, session: ServerSession, terms: ScoreTerms, sizes: Sizes) -> None:
+        session.conversation.admit(sizes.step_bytes)
+        dealer = Dealer(self._deal_seeds(session, terms), sizes.most_dealt)
         for step in range(1, _MOST_STEPS + 1):
             if self._relay(session, terms, dealer, step):
                 return
-        raise PeerMisbehaved("a selection that does not end")
+        raise PeerMisbehaved(f"{self.what} that does not end")
 
     def _deal_seeds(self, session: ServerSession, terms: ScoreTerms) -> dict[PartyId, Seed]:
         here = session.conversation.session
@@ -89,10 +88,9 @@ class TopKServer(ScoreServer):
             self._require_all(session, terms)
         return last
 
-    @staticmethod
-    def _require_all(session: ServerSession, terms: ScoreTerms) -> None:
+    def _require_all(self, session: ServerSession, terms: ScoreTerms) -> None:
         if missing := {*terms.clients, terms.asker} - session.present:
-            raise SumAbandoned(f"a selection needs all of its clients, and {len(missing)} dropped out")
+            raise SumAbandoned(f"{self.what} needs all of its clients, and {len(missing)} dropped out")
 
     @staticmethod
     def _answer_outside(session: ServerSession, terms: ScoreTerms, said: Mapping[PartyId, SelectionStep]) -> None:
@@ -102,6 +100,28 @@ class TopKServer(ScoreServer):
             int(party): one.to_one[terms.asker] for party, one in sorted(said.items()) if terms.asker in one.to_one
         }
         session.broadcast([terms.asker], SharesForAsker(PURPOSE, sealed), terms.round, STEP)
+
+
+class TopKServer(DealingServer):
+    def __init__(self, holders: HolderServer) -> None:
+        super().__init__()
+        self._holders = holders
+
+    def serve(self, session: ServerSession, terms: ScoreTerms) -> Served:
+        KeyLayout.of_scores(terms)
+        require_sendable(terms)
+        self._require_all(session, terms)
+        asking.relay(session, terms)
+        among = session.among(terms.scorers)
+        counting.serve_prepare(among, self._holders, terms)
+        counting.serve(among, self._holders, terms)
+        self._require_all(session, terms)
+        self._select(session, terms, terms)
+        return Served(frozenset(terms.scorers))
+
+    def _select(self, session: ServerSession, terms: ScoreTerms, widest: ScoreTerms) -> None:
+        """`widest`: terms of the largest messages."""
+        self._carry(session, terms, Sizes(step_bytes(widest), most_dealt(widest)))
 
 
 def _agreed(said: Mapping[PartyId, SelectionStep], step: int) -> list[int]:

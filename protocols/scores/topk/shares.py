@@ -92,16 +92,16 @@ class SharedArithmetic:
             low = g.dtype.type((1 << half) - 1)
             shift = g.dtype.type(half)
             upper, lower = (p >> shift) & low, (g & low) | ((p & low) << shift)
-            both = self._and((upper | (upper << shift)).astype(word), lower.astype(word))
+            both = self.conjunction((upper | (upper << shift)).astype(word), lower.astype(word))
             narrow = WORD_TYPES[max(1, half // 8)].type
             mask = word((1 << half) - 1)
             g = ((g >> shift) & low).astype(narrow) ^ (both & mask).astype(narrow)
             p = (both >> word(half)).astype(narrow)
         one = np.uint8(1)
-        borrowed: Bits = ((g >> one) & one) ^ self._and((p >> one) & one, g & one)
+        borrowed: Bits = ((g >> one) & one) ^ self.conjunction((p >> one) & one, g & one)
         return borrowed
 
-    def _and(self, left: AnyWords, right: AnyWords) -> AnyWords:
+    def conjunction(self, left: AnyWords, right: AnyWords) -> AnyWords:
         """XOR shares of left & right, bit by bit; one exchange."""
         count, size = len(left), left.dtype.itemsize
         step, deal = self._exchange.step, [int(Deal.AND), count, size]

@@ -4,6 +4,8 @@
     plan        the lookups that a question takes, by depth
     terms       the public parameters of every step; free of torch, since a server makes them too
     rules       what a client says to others, by its own decision
+    formulas    a question as atoms and a formula, for exact answers
+    facts       what one client has stored, and which of it it tells
     knowledge   what one client knows: rows, relations, scores, names
     run_terms   what the settings of a run say about questions
     files       what a client knows, from the files of a run
@@ -20,7 +22,8 @@ Adversary:   that of lookups of vectors and names (`protocols.lookups`) and of t
 Reveals:     to the server who asks, when, and of the question how many lookups it takes, of which kind and size. To the
              other clients the entities and relations of the question, the points along its way, the points that are
              scored (but not if these are hidden), and for which positions names are asked. To the asker the points that
-             it asked for and how many gave each, its answers, and the names that somebody gave.
+             it asked for and how many gave each, its answers, and the names that somebody gave; of exact answers the
+             stored facts that they are, as far as clients tell of them.
 Assumes:     what the protocols assume; that clients hold models of one run.
 Not covered: what an answer gives away: of a model whose relations translate, one answer is a relation's row, so clients
              keep a budget. Wrong answers of clients. What a series of questions tells.

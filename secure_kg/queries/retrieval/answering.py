@@ -3,12 +3,13 @@
 from itertools import count
 from typing import assert_never
 
+from protocols.exact.circuit import Sets
 from protocols.foundation.errors import PeerMisbehaved, SumAbandoned
 from protocols.lookups import steps, vectors
 from protocols.lookups.vectors import Vectors
 from protocols.scores import batches
 from protocols.scores.interface import Scores
-from secure_kg.queries.retrieval.requests import read_names, read_points, read_steps
+from secure_kg.queries.retrieval.requests import read_atoms, read_names, read_points, read_steps
 from secure_kg.queries.retrieval.session import Tools
 from secure_kg.queries.retrieval.terms import Kind, PlannedStep
 
@@ -45,10 +46,15 @@ class Answering:
                 batches.score(tools.scores, tools.session, step.terms, lambda request: self._scored(request, step))
             case Kind.HIDDEN:
                 batches.score(tools.hidden(step), tools.session, step.terms, lambda _: self._never())
+            case Kind.EXACT:
+                tools.exact.answer(tools.session, step.terms, lambda atoms: self._stored(atoms, step))
             case Kind.NAMES:
                 tools.names.answer(tools.session, step.terms, self._knowledge.named)
             case _:
                 assert_never(step.kind)
+
+    def _stored(self, atoms: bytes, step: PlannedStep) -> Sets:
+        return self._knowledge.facts.sets(read_atoms(atoms, step.sizes[0]), for_others=True)
 
     def _entities(self, request: bytes, step: PlannedStep) -> Vectors:
         return self._knowledge.entity_rows(read_names(request, step.sizes[0]))

@@ -14,13 +14,15 @@ from protocols.lookups import steps, vectors
 from protocols.lookups.messages import NextStep
 from protocols.lookups.vectors import Vectors
 from protocols.scores import batches
-from protocols.scores.interface import Answer
+from protocols.scores.interface import Answer, ScoringReport
+from protocols.scores.ranking import Ranking
 from protocols.scores.topk.hidden_batches import as_bytes
 from secure_kg.foundation.errors import UserError
 from secure_kg.models.queries.encoder import State
 from secure_kg.queries.form import Anchor, Intersection, NamedQuery, Negation, Projection, QueryError
 from secure_kg.queries.naming import Kind as NameKind
 from secure_kg.queries.naming import ascii_quoted, unknown_names
+from secure_kg.queries.retrieval.formulas import ExactPlan
 from secure_kg.queries.retrieval.knowledge import flat
 from secure_kg.queries.retrieval.plan import NamedProjection, Plan
 from secure_kg.queries.retrieval.requests import (
@@ -28,10 +30,12 @@ from secure_kg.queries.retrieval.requests import (
     Numbers,
     Step,
     bytes_of_step,
+    write_atoms,
     write_names,
     write_points,
     write_steps,
 )
+from secure_kg.queries.retrieval.rules import Exact
 from secure_kg.queries.retrieval.session import Tools
 from secure_kg.queries.retrieval.terms import Kind, PlannedStep
 
@@ -44,11 +48,12 @@ _LONGEST: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One answer. `mean`: its score, where the backend opens means."""
+    """One answer. `mean`: its score, where the backend opens means. `stored`: None if nobody was asked."""
 
     position: int
     name: str | None = field(repr=False)
     mean: float | None = None
+    stored: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +65,28 @@ class AskedStep:
 
 
 @dataclass(frozen=True, slots=True)
+class Stored:
+    """What stored facts give."""
+
+    positions: tuple[int, ...] = field(repr=False)
+    """All of them, in order."""
+    answers: tuple[Found, ...]
+    """Those that names were asked for: as many as answers are wanted, first those that are predicted, too."""
+
+
+@dataclass(frozen=True, slots=True)
 class Retrieved:
     """What a question came to."""
 
     answers: tuple[Found, ...]
+    """Predicted, best first."""
     contributors: tuple[int, ...]
     """Whose scores are in it, the asker's aside."""
     steps: tuple[AskedStep, ...]
     clipped: int = 0
     """Scores of the asker's own that were too large to be carried."""
+    stored: Stored | None = None
+    """None: not asked for."""
 
 
 class Asking:
@@ -82,20 +100,27 @@ class Asking:
 
     def ask(self, query: NamedQuery) -> Retrieved:
         """`UserError` in one line for what nobody knows; `SumAbandoned` if a step came to nothing."""
-        plan, before = Plan.of(query), len(self._asked)
-        self._require_encodable(plan)
-        self._states = {}
-        self._look_up_anchors(plan.anchors)
-        for level in plan.levels:
-            self._look_up_projections(level)
-        answer = self._scored(self._points(plan))
+        before, exact = len(self._asked), self._public.exact
+        formula = None if exact is Exact.NO else ExactPlan.of(query)
+        plan = None if exact is Exact.ONLY else self._encodable(query)
+        stored = None if formula is None else self._stored(formula)
+        answer = self._nothing_predicted() if plan is None else self._predicted(plan)
         ranking = answer.ranking
         best = ranking.positions[0].tolist()
         means: Sequence[float | None] = [None] * len(best) if ranking.means is None else ranking.means[0].tolist()
-        named = self._named(best)
-        found = (Found(at, named.get(at), mean) for at, mean in zip(best, means, strict=True))
-        contributors = tuple(sorted(ranking.contributors))
-        return Retrieved(tuple(found), contributors, tuple(self._asked[before:]), answer.report.clipped)
+        shown = _shown(stored or (), best, self._public.top)
+        named = self._named([*best, *(at for at in shown if at not in best)])
+        found = tuple(
+            Found(at, named.get(at), mean, None if stored is None else at in stored)
+            for at, mean in zip(best, means, strict=True)
+        )
+        return Retrieved(
+            found,
+            tuple(sorted(ranking.contributors)),
+            tuple(self._asked[before:]),
+            answer.report.clipped,
+            None if stored is None else Stored(stored, tuple(Found(at, named.get(at), stored=True) for at in shown)),
+        )
 
     def end(self) -> None:
         """Tell everybody that there is no further step."""
@@ -112,11 +137,29 @@ class Asking:
         self._asked.append(AskedStep(kind.value, sizes))
         return step
 
-    def _require_encodable(self, plan: Plan) -> None:
+    def _encodable(self, query: NamedQuery) -> Plan:
         """Before anybody is asked: an encoder may have no definition of a negation."""
-        empty = torch.zeros(1, self._knowledge.dim)
+        plan, empty = Plan.of(query), torch.zeros(1, self._knowledge.dim)
         for branch in plan.branches:
             self._state(branch, {anchor: self._knowledge.encoder.anchor(empty) for anchor in plan.anchors}, dry=True)
+        return plan
+
+    def _stored(self, plan: ExactPlan) -> tuple[int, ...]:
+        """Positions in order. Here, too, the asker's own facts are no more than its part of all."""
+        request, own = write_atoms(plan.atoms), self._knowledge.facts.sets(plan.atoms, for_others=False)
+        step = self._announced(Kind.EXACT, len(plan.atoms))
+        return tuple(self._tools.exact.ask(self._tools.session, step.terms, plan.formula, request, own).tolist())
+
+    def _predicted(self, plan: Plan) -> Answer:
+        self._states = {}
+        self._look_up_anchors(plan.anchors)
+        for level in plan.levels:
+            self._look_up_projections(level)
+        return self._scored(self._points(plan))
+
+    def _nothing_predicted(self) -> Answer:
+        others = frozenset(int(party) for party in self._public.clients if party != self._public.asker)
+        return Answer(Ranking((np.zeros(0, dtype=np.int64),), others), ScoringReport())
 
     def _look_up_anchors(self, anchors: Sequence[Anchor[str]]) -> None:
         encoder = self._knowledge.encoder
@@ -203,15 +246,16 @@ class Asking:
 
     def _named(self, best: Sequence[int]) -> dict[int, str]:
         """Own names first. Others are asked for, among own ones that fill the request up: its size tells nothing."""
-        own = self._knowledge.own_names
+        own, room = self._knowledge.own_names, self._public.top * len(self._public.bundles)
         lacking = [position for position in best if position not in own]
         others = [position for position in own if position not in best]
-        wanted = _drawn(lacking + _drawn(others, self._public.top - len(lacking)), self._public.top)
-        if not wanted:
-            return own
-        step = self._announced(Kind.NAMES, len(wanted))
-        names = self._tools.names.ask(self._tools.session, step.terms, wanted)
-        return {position: name for position, name in zip(wanted, names, strict=True) if name} | own
+        wanted = _drawn(lacking + _drawn(others, room - len(lacking)), room)
+        found: dict[int, str] = {}
+        for part in _in_parts(wanted, self._public.top):
+            step = self._announced(Kind.NAMES, len(part))
+            names = self._tools.names.ask(self._tools.session, step.terms, part)
+            found |= {position: name for position, name in zip(part, names, strict=True) if name}
+        return found | own
 
 
 def _in_parts(whole: Sequence[T], most: int) -> Iterator[Sequence[T]]:
@@ -225,6 +269,12 @@ def _drawn(positions: Sequence[int], number: int) -> list[int]:
     while left and len(drawn) < number:
         drawn.append(left.pop(secrets.randbelow(len(left))))
     return drawn
+
+
+def _shown(stored: Sequence[int], best: Sequence[int], most: int) -> list[int]:
+    """So many of the stored answers: those that are predicted as well by their rank, then others by position."""
+    ranks = {position: rank for rank, position in enumerate(best)}
+    return sorted(stored, key=lambda position: (ranks.get(position, len(best)), position))[:most]
 
 
 def _power(norm: float) -> int:

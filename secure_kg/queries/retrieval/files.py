@@ -13,7 +13,8 @@ from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.learning.query_learner import BOTH, ENTITIES
 from secure_kg.models.queries.model import QueryModel, QueryModelSize
-from secure_kg.queries.retrieval.knowledge import Knowledge, Vocabulary
+from secure_kg.queries.retrieval.facts import Vocabulary
+from secure_kg.queries.retrieval.knowledge import Knowledge
 from secure_kg.queries.retrieval.rules import Rules
 from secure_kg.queries.retrieval.run_terms import query_settings, shared_block
 from secure_kg.runs import checkpoint
@@ -35,7 +36,9 @@ def load_knowledge(run: Path, config: RunConfig, clients: int, number: int, rule
     aligned = own_positions(folder, names)
     positions = Positions(aligned.union_size, aligned.own[: len(entities)], aligned.digest)
     averaged = _averaged(folder, positions) if rules.names == "shared" else None
-    return Knowledge(Vocabulary(graph.entities, graph.relations), load_model(folder, size), positions, averaged, rules)
+    stored = graph.train if rules.facts == "train" else np.concatenate([graph.train, graph.valid, graph.test])
+    own = Vocabulary(graph.entities, graph.relations)
+    return Knowledge(own, load_model(folder, size), positions, averaged, rules, stored)
 
 
 def load_model(folder: Path, size: QueryModelSize) -> QueryModel:

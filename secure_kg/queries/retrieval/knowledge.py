@@ -1,7 +1,6 @@
-"""What one client knows, and what it says of it: rows, projections, scores and names. Its triples are not needed."""
+"""What one client knows, and what it says of it: rows, projections, scores and names; its stored facts beside them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -15,25 +14,20 @@ from protocols.foundation.errors import PeerMisbehaved
 from protocols.lookups.vectors import Vectors
 from protocols.scores.interface import Scores
 from protocols.scores.topk.hidden import HiddenTable
+from secure_kg.data.graph import TripleArray
 from secure_kg.models.queries.encoder import Encoder, State
 from secure_kg.models.queries.model import QueryModel
 from secure_kg.models.queries.scoring import pairs
+from secure_kg.queries.retrieval.facts import StoredFacts, Vocabulary
 from secure_kg.queries.retrieval.requests import Numbers, Step
 from secure_kg.queries.retrieval.rules import Rules
 
 _DOMAIN: Final = b"secure-kg/retrieval/table/1"
 
 
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
-    """A client's own names."""
-
-    entities: tuple[str, ...] = field(repr=False)
-    relations: tuple[str, ...] = field(repr=False)
-
-
 class Knowledge:
-    """`positions`: of the entities, in their order. `averaged`: which of them were averaged; None: not known."""
+    """`positions`: of the entities, in their order. `averaged`: which of them were averaged; None: not known. `stored`:
+    triples that exact answers come from; None: there are none."""
 
     def __init__(
         self,
@@ -42,9 +36,11 @@ class Knowledge:
         positions: Positions,
         averaged: npt.NDArray[np.bool_] | None,
         rules: Rules,
+        stored: TripleArray | None = None,
     ) -> None:
         self.vocabulary, self.positions, self.rules = vocabulary, positions, rules
         self._model, self._averaged = model, averaged
+        self.facts = StoredFacts(vocabulary, positions, rules, stored)
         self._entities = {name: place for place, name in enumerate(vocabulary.entities)}
         self._relations = {name: place for place, name in enumerate(vocabulary.relations)}
         self._order = np.argsort(positions.own)

@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 
+from protocols.exact.disclosure import EXACT_ANSWERS
 from protocols.foundation.disclosure import NOTHING, Disclosure, Subject, learned
 from protocols.lookups.disclosure import NAME_LOOKUPS, STEPS, VECTOR_LOOKUPS
 from protocols.scores.topk.disclosure import HIDDEN_QUERIES
+from secure_kg.queries.retrieval.rules import Exact
 from secure_kg.queries.retrieval.terms import PublicTerms
 
 _SLOTS = {"shared": "shared"}
-_IN_BRIEF = (Subject.QUERIES, Subject.ROWS, Subject.SCORES, Subject.NAMES, Subject.ANSWERS)
+_IN_BRIEF = (Subject.QUERIES, Subject.ROWS, Subject.SCORES, Subject.NAMES, Subject.ANSWERS, Subject.FACTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,10 @@ def who_learns_what(public: PublicTerms, allow_extraction: bool) -> tuple[PartyL
     bundle = public.bundle
     scores = (HIDDEN_QUERIES,) if public.hidden else bundle.disclosures(allow_extraction and bundle.has_budget)
     used: tuple[Disclosure, ...] = (STEPS, VECTOR_LOOKUPS, NAME_LOOKUPS, *scores)
+    if public.exact is Exact.ONLY:
+        used = (STEPS, NAME_LOOKUPS)
+    if public.exact is not Exact.NO:
+        used = (*used, EXACT_ANSWERS)
     by_party: dict[str, dict[str, str]] = {"the server": {}, "other clients": {}, "the asker": {}}
     for subject in Subject:
         told = learned(used, subject)

@@ -18,7 +18,7 @@ from secure_kg.foundation.errors import UserError
 from secure_kg.queries.form import NamedQuery
 from secure_kg.queries.retrieval.files import load_knowledge
 from secure_kg.queries.retrieval.in_process import Member, Session, hold_session
-from secure_kg.queries.retrieval.rules import Rules
+from secure_kg.queries.retrieval.rules import Exact, Rules
 from secure_kg.queries.retrieval.run_terms import query_settings, score_of, shared_block
 from secure_kg.queries.retrieval.serving import Serving
 from secure_kg.queries.retrieval.session import Budgets, Guards
@@ -26,7 +26,7 @@ from secure_kg.queries.retrieval.terms import PublicTerms
 from secure_kg.runs.alignment_files import load_aligned
 from secure_kg.runs.key_files import load_credentials, record_folder
 from secure_kg.runs.run_folder import RunFolder, read_config
-from secure_kg.runs.score_budget import USUAL_ATOMS, atom_budget_of, budget_of
+from secure_kg.runs.score_budget import USUAL_ATOMS, USUAL_EXACT, atom_budget_of, budget_of, exact_budget_of
 from secure_kg.runs.score_recording import require_unused
 
 _SECONDS: Final = 60.0
@@ -43,11 +43,13 @@ class AskSettings:
     scores: str = "topk"
     top: int = 10
     hide_query: bool = False
+    exact: Exact = Exact.NO
     min_holders: int | None = None
     """None: what the backend usually has."""
     rules: Rules = field(default_factory=Rules)
     """Of every client that answers."""
     atom_budget: int = USUAL_ATOMS
+    exact_budget: int = USUAL_EXACT
     allow_extraction: bool = False
     record: Path | None = None
 
@@ -104,6 +106,7 @@ class RunAsked:
             top=settings.top,
             least=1,
             hidden=settings.hide_query,
+            exact=settings.exact,
         )
         least = public.bundle.default_least if settings.min_holders is None else settings.min_holders
         if not 1 <= least < len(self._clients):
@@ -112,10 +115,11 @@ class RunAsked:
 
     def _threat_model(self) -> ThreatModel:
         """That of the run. A backend that the server could open together with a client is for where they are apart."""
-        apart = self.public.bundle.reads_all_with_a_client
+        apart = any(one.reads_all_with_a_client for one in self.public.bundles)
         model = dataclasses.replace(self.config.threat_model, server_apart=apart)
         try:
-            self.public.bundle.require_standing(model)
+            for bundle in self.public.bundles:
+                bundle.require_standing(model)
         except ProtocolError as problem:
             raise UserError(str(problem)) from None
         return model
@@ -132,6 +136,7 @@ class RunAsked:
         budgets = Budgets(
             atom_budget_of(folder, self.public.dim, knowledge.table, limit=settings.atom_budget),
             budget_of(folder, self.public.dim, helpers, allow_extraction=settings.allow_extraction),
+            exact_budget_of(folder, limit=settings.exact_budget),
         )
         credentials = load_credentials(keys, int(number)) if active else None
         return Member(knowledge, Guards(self._model, _STEP_SECONDS, budgets, credentials))

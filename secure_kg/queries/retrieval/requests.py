@@ -1,6 +1,7 @@
 """Requests as an asker seals them. Names stand in cells of one size, so a request tells the server numbers and no more.
 
     entities      one cell each: length (1 byte) and name
+    atoms         for each: a flag (1 byte: against the relation), a cell with the entity, a cell with the relation
     projections   for each: flags (1 byte: against the relation, from an anchor), a cell with the relation, the point
     points        numbers alone
 
@@ -23,6 +24,7 @@ Numbers = npt.NDArray[np.float32]
 CELL_BYTES: Final = 1 + MAX_NAME_BYTES
 _INVERSE, _OF_ANCHOR = 1, 2
 _NUMBER_BYTES: Final = 4
+_ATOM_BYTES: Final = 1 + 2 * CELL_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,15 @@ class Step:
     of_anchor: bool
     """Whether the point is an anchor's."""
     point: Numbers = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """All that stored facts lead to from an entity along a relation, or against it. Private: kept out of reprs."""
+
+    entity: str = field(repr=False)
+    relation: str = field(repr=False)
+    inverse: bool
 
 
 def bytes_of_step(width: int) -> int:
@@ -50,6 +61,17 @@ def read_names(request: bytes, count: int) -> list[str]:
     if len(request) != count * CELL_BYTES:
         raise PeerMisbehaved("a request for entities of another length")
     return [_name(request[start : start + CELL_BYTES]) for start in range(0, len(request), CELL_BYTES)]
+
+
+def write_atoms(atoms: Sequence[Atom]) -> bytes:
+    return b"".join(bytes([_INVERSE * atom.inverse]) + _cell(atom.entity) + _cell(atom.relation) for atom in atoms)
+
+
+def read_atoms(request: bytes, count: int) -> list[Atom]:
+    """`PeerMisbehaved` if these are not so many atoms."""
+    if len(request) != count * _ATOM_BYTES:
+        raise PeerMisbehaved("a request for exact answers of another length")
+    return [_atom(request[start : start + _ATOM_BYTES]) for start in range(0, len(request), _ATOM_BYTES)]
 
 
 def write_steps(steps: Sequence[Step]) -> bytes:
@@ -87,6 +109,12 @@ def _step(content: bytes, width: int) -> Step:
         raise PeerMisbehaved("a projection of no known kind")
     (point,) = read_points(content[1 + CELL_BYTES :], 1, width)
     return Step(_name(content[1 : 1 + CELL_BYTES]), bool(flags & _INVERSE), bool(flags & _OF_ANCHOR), point)
+
+
+def _atom(content: bytes) -> Atom:
+    if content[0] > _INVERSE:
+        raise PeerMisbehaved("an atom of no known kind")
+    return Atom(_name(content[1 : 1 + CELL_BYTES]), _name(content[1 + CELL_BYTES :]), bool(content[0]))
 
 
 def _cell(name: str) -> bytes:

@@ -1,10 +1,23 @@
 """A client's own rules about what it says to others; free of torch, so that a command can read them at once."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal
 
 NamePolicy = Literal["all", "shared", "none"]
 """Which entities a client names to others: all, those that enough clients hold for their rows to be averaged, none."""
+
+FactParts = Literal["train", "all"]
+"""Which of its triples a client counts as stored: those that it has trained on, or those of all parts of its graph."""
+
+
+class Exact(StrEnum):
+    """What of a question is answered from stored facts."""
+
+    NO = "no"
+    BESIDE = "beside"
+    """Stored answers, and predicted ones beside them."""
+    ONLY = "only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,3 +27,6 @@ class Rules:
     names: NamePolicy = "shared"
     no_atoms: frozenset[str] = frozenset()
     """Relations along which it projects for nobody else."""
+    exact: frozenset[str] | None = frozenset()
+    """Relations of whose stored facts it tells others; None: of all."""
+    facts: FactParts = "train"

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from protocols.exact.client import ExactClient
 from protocols.foundation.deadline import Deadline
 from protocols.holders.secret import SecretHolderClient
 from protocols.lookups.names import NamesClient
@@ -27,6 +28,7 @@ class Budgets:
 
     atoms: VectorBudget | None = None
     means: Budget | None = None
+    exact: Budget | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class Tools:
         self._keys = ClientKeys.agree(self.session, channels)
         self.vectors = MaskedScoreClient(channels, self._holders, guards.budgets.atoms)
         self.names = NamesClient(channels)
+        self.exact = ExactClient(channels, guards.budgets.exact)
         bundle = public.bundle
         self.scores = bundle.client(self._keys, guards.budgets.means if bundle.has_budget else None)
 

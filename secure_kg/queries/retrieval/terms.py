@@ -7,9 +7,10 @@ from enum import StrEnum
 from typing import Final
 
 from protocols.bundles import ScoreBackend
+from protocols.exact.terms import exact_terms
 from protocols.foundation.errors import PeerMisbehaved, ProtocolError
 from protocols.foundation.identifiers import PartyId, RoundId
-from protocols.lookup_registry import NAMES, VECTORS
+from protocols.lookup_registry import EXACT, LOOKUPS, NAMES, VECTORS
 from protocols.lookups import steps
 from protocols.lookups.messages import NextStep
 from protocols.lookups.names import names_terms
@@ -20,6 +21,7 @@ from protocols.scores.terms import MOST_POSITIONS, ScoreTerms
 from protocols.scores.topk.hidden import HiddenBatch
 from protocols.scores.topk.hidden_shape import HiddenShape, Similarity
 from secure_kg.models.queries.shapes import Score
+from secure_kg.queries.retrieval.rules import Exact
 from secure_kg.runs.records.scores import HiddenQueries, ScoreBatch
 
 MOST_VECTORS: Final = 512
@@ -49,11 +51,20 @@ class Kind(StrEnum):
     """The answers; [points of the question]."""
     HIDDEN = "hidden scores"
     """The same, while scorers do not see the points; [points, and the binary logarithms of two norms]."""
+    EXACT = "exact"
+    """Stored answers; [atoms of the question]."""
     NAMES = "names"
     """Names of positions; [how many]."""
 
 
-_NUMBERS: Final = {Kind.ENTITIES: 1, Kind.PROJECTIONS: 2, Kind.SCORES: 1, Kind.HIDDEN: 3, Kind.NAMES: 1}
+_NUMBERS: Final = {
+    Kind.ENTITIES: 1,
+    Kind.PROJECTIONS: 2,
+    Kind.SCORES: 1,
+    Kind.HIDDEN: 3,
+    Kind.EXACT: 1,
+    Kind.NAMES: 1,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +110,17 @@ class PublicTerms:
     top: int
     least: int
     hidden: bool = False
+    exact: Exact = Exact.NO
 
     @property
     def bundle(self) -> ScoreBackend:
         return SCORES[self.backend]
+
+    @property
+    def bundles(self) -> tuple[ScoreBackend, ...]:
+        """What answers come from: scores, stored facts, or both."""
+        scores = () if self.exact is Exact.ONLY else (self.bundle,)
+        return scores if self.exact is Exact.NO else (*scores, LOOKUPS[EXACT])
 
     def step(self, number: int, announced: NextStep) -> PlannedStep:
         """What was announced as the step of this number. `PeerMisbehaved` for one that is outside of these terms."""
@@ -126,6 +144,13 @@ class PublicTerms:
 
     def _step(self, kind: Kind, sizes: Sequence[int], round_id: RoundId, table: bytes) -> PlannedStep:
         first, given = sizes[0], tuple(sizes)
+        if kind is Kind.EXACT:
+            if self.exact is Exact.NO:
+                raise ValueError("exact answers in a session without")
+            terms = exact_terms(round_id, self.clients, self.asker, self.union, first, table)
+            return PlannedStep(kind, given, EXACT, terms)
+        if kind is not Kind.NAMES and self.exact is Exact.ONLY:
+            raise ValueError("predictions in a session of exact answers")
         if kind in (Kind.ENTITIES, Kind.PROJECTIONS):
             vectors = self._vectors(first, sizes[1] if len(sizes) > 1 else 1, round_id, table)
             return PlannedStep(kind, given, VECTORS, vectors.scores, vectors)

@@ -1,0 +1,37 @@
+"""The budget of exact answers: how many atoms a client answers, over all askers, sessions and models.
+
+An atom gives all neighbours of an entity along a relation. The budget bounds how much of its graph a client tells, and
+how many formulas an asker can put together. What is counted follows from the request alone, whether or not a client
+tells of the relation: a refusal says nothing about its rules. The same request of the same asker, asked again in one
+session, counts once: its answer is the same.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from protocols.foundation.digests import digest
+from protocols.scores.budget import Budget, ChargeRecord
+from protocols.scores.terms import ScoreTerms
+
+_FACTS: Final = digest(b"secure-kg/exact/facts/1")
+"""Under which all atoms are counted: facts are the same whatever model was trained on them."""
+
+
+class ExactBudget(Budget):
+    """`limit`: atoms."""
+
+    def __init__(self, record: ChargeRecord, limit: int) -> None:
+        super().__init__(record, limit)
+        self._limit_of_atoms = limit
+
+    def may_come(self, terms: ScoreTerms, queries: bytes) -> None:
+        super().may_come(replace(terms, table=_FACTS), queries)
+
+    def charge(self, terms: ScoreTerms, queries: bytes) -> None:
+        super().charge(replace(terms, table=_FACTS), queries)
+
+    def _refusal(self, terms: ScoreTerms, spent: int) -> str:
+        return (
+            f"{spent} atoms were answered exactly, and {self.cost(terms)} more go beyond the budget of "
+            f"{self._limit_of_atoms}"
+        )
