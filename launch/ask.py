@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, get_args
 
+from launch.ask_exact import add_options, add_rules, check_exact, exact_of, exact_rules
 from launch.command_line import OneLineParser, require_writable, run_command
 from protocols.lookups.names import MOST_NAMES
 from protocols.registry import SCORES
@@ -32,6 +33,7 @@ examples:
   mpirun -n 4 python -m launch.fedcqa --out runs/umls
   python -m launch.ask runs/umls --query '?x : treats(?x, "disease_or_syndrome")'
   python -m launch.ask runs/umls --query '?x : affects(?x, ?y) & causes("virus", ?y)' --hide-query
+  python -m launch.ask runs/umls --query '?x : treats(?x, "disease_or_syndrome")' --exact --allow-exact treats
   python -m launch.ask runs/umls --file questions.txt --scores masked --client 2 --record recorded
   python -m launch.audit recorded --out audits/questions
 
@@ -61,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--top-k", type=_number, default=10, metavar="K", help="how many answers [10]")
     parser.add_argument("--client", type=_number, default=1, metavar="K", help="who asks [1]")
     parser.add_argument("--hide-query", action="store_true", help="scorers do not see what they score (--scores topk)")
+    add_options(parser)
     parser.add_argument(
         "--min-holders",
         type=_number,
@@ -88,6 +91,7 @@ def _parser() -> argparse.ArgumentParser:
         help=f"how many vectors of the model a client helps to find, ever [{USUAL_ATOMS}]",
     )
     rules.add_argument("--allow-extraction", action="store_true", help="open means without a limit")
+    add_rules(rules)
     return parser
 
 
@@ -110,8 +114,10 @@ def _run(options: argparse.Namespace) -> int:
         top=options.top_k,
         hide_query=options.hide_query,
         min_holders=options.min_holders,
-        rules=Rules(options.name_policy, frozenset(options.no_atoms)),
+        exact=exact_of(options),
+        rules=Rules(options.name_policy, frozenset(options.no_atoms), exact_rules(options), options.exact_facts),
         atom_budget=options.atom_budget,
+        exact_budget=options.exact_budget,
         allow_extraction=options.allow_extraction,
         record=options.record,
     )
@@ -139,6 +145,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     """Before anything is loaded."""
+    check_exact(options)
     if options.hide_query and options.scores != "topk":
         raise UserError("--hide-query is for --scores topk: other backends score points that scorers see")
     if options.allow_extraction and not SCORES[options.scores].has_budget:

@@ -8,10 +8,11 @@ from secure_kg.foundation.console import say, table
 from secure_kg.queries.language.reading import Question
 from secure_kg.queries.language.writing import to_text
 from secure_kg.queries.naming import UnknownName
-from secure_kg.queries.retrieval.asking import Found
+from secure_kg.queries.retrieval.asking import Found, Stored
 from secure_kg.queries.retrieval.in_process import Outcome, Session
 from secure_kg.queries.retrieval.learned import who_learns_what
 from secure_kg.queries.retrieval.over_run import AskSettings, RunAsked
+from secure_kg.queries.retrieval.rules import Exact
 
 NOT_NAMED: Final = "(not named)"
 _WIDTH: Final = 100
@@ -41,7 +42,10 @@ def show(run: RunAsked, settings: AskSettings, session: Session, asked: list[Ask
         for warning in one.warnings:
             say(f"warning: {warning}")
         if one.outcome.retrieved is not None:
-            _show_answers(one.outcome.retrieved.answers)
+            if one.outcome.retrieved.stored is not None:
+                _show_stored(one.outcome.retrieved.stored, silent=settings.rules.exact == frozenset())
+            if run.public.exact is not Exact.ONLY:
+                _show_answers(one.outcome.retrieved.answers)
             if one.outcome.retrieved.clipped:
                 say(f"warning: {one.outcome.retrieved.clipped} scores of the asker were too large and were clipped")
         say(f"{_steps(one.outcome)}; {one.outcome.seconds:.2f} s")
@@ -59,12 +63,28 @@ def show(run: RunAsked, settings: AskSettings, session: Session, asked: list[Ask
 
 def _show_answers(answers: tuple[Found, ...]) -> None:
     means = any(answer.mean is not None for answer in answers)
-    columns = ("rank", "answer", "position", *(["mean score"] if means else []))
+    facts = any(answer.stored is not None for answer in answers)
+    columns = ("rank", "answer", "position", *(["mean score"] if means else []), *(["known"] if facts else []))
     rows: list[list[str | int]] = [
-        [rank, answer.name or NOT_NAMED, answer.position, *([f"{answer.mean:.4f}"] if answer.mean is not None else [])]
+        [
+            rank,
+            answer.name or NOT_NAMED,
+            answer.position,
+            *([f"{answer.mean:.4f}"] if answer.mean is not None else []),
+            *(["stored" if answer.stored else "predicted"] if answer.stored is not None else []),
+        ]
         for rank, answer in enumerate(answers, start=1)
     ]
     table("", columns, rows)
+
+
+def _show_stored(stored: Stored, *, silent: bool) -> None:
+    if silent:
+        say("warning: no client tells others of stored facts; --allow-exact lets them")
+    count, shown = len(stored.positions), len(stored.answers)
+    say(f"stored answers: {count}" + (f", of which {shown} are shown" if shown < count else ""))
+    if shown:
+        table("", ("stored answer", "position"), [[one.name or NOT_NAMED, one.position] for one in stored.answers])
 
 
 def _steps(outcome: Outcome) -> str:
@@ -85,6 +105,7 @@ def to_json(run: RunAsked, settings: AskSettings, session: Session, asked: list[
         "top_k": public.top,
         "min_holders": public.least,
         "name_policy": settings.rules.names,
+        "exact": public.exact.value,
         "questions": [_question(one) for one in asked],
         "learned": {one.party: one.about for one in who_learns_what(public, settings.allow_extraction)},
         "setup_seconds": session.setup_seconds,
@@ -102,10 +123,28 @@ def _question(one: AskedQuestion) -> dict[str, Any]:
         "problem": one.outcome.problem,
         "seconds": one.outcome.seconds,
         "answers": [
-            {"rank": rank, "name": answer.name, "position": answer.position, "mean": answer.mean}
+            {
+                "rank": rank,
+                "name": answer.name,
+                "position": answer.position,
+                "mean": answer.mean,
+                "stored": answer.stored,
+            }
             for rank, answer in enumerate(answers, start=1)
         ],
+        "stored": _stored(retrieved.stored) if retrieved is not None else None,
         "contributors": list(retrieved.contributors) if retrieved is not None else [],
         "clipped": retrieved.clipped if retrieved is not None else 0,
         "steps": [{"kind": step.kind, "sizes": list(step.sizes)} for step in retrieved.steps] if retrieved else [],
+    }
+
+
+def _stored(stored: Stored | None) -> dict[str, Any] | None:
+    """All positions, and names of those that are shown; None if stored facts were not asked for."""
+    if stored is None:
+        return None
+    return {
+        "count": len(stored.positions),
+        "positions": list(stored.positions),
+        "answers": [{"name": one.name, "position": one.position} for one in stored.answers],
     }

@@ -4,6 +4,7 @@ import dataclasses
 from typing import Final, NoReturn
 
 from protocols.bundles import AskerReads, Registry, ScoreBackend
+from protocols.exact.client import OPTION
 from protocols.exact.disclosure import EXACT_ANSWERS
 from protocols.exact.server import ExactServer, ExactServerAgain
 from protocols.lookups.disclosure import NAME_LOOKUPS, VECTOR_LOOKUPS
@@ -62,6 +63,6 @@ LOOKUPS.register(
         server_again=lambda keys, recorded: ExactServerAgain(recorded),
         asker_reads=AskerReads.STORED,
         disclosure=EXACT_ANSWERS,
-        option="--exact",
+        option=OPTION,
     )
 )

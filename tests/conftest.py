@@ -60,7 +60,7 @@ _WHOLE_SESSIONS = re.compile(
     "/test_("
     "framed_score_servers|score_audits|cheating_in_scores|encrypted_simulators|encrypted_batches|backends|cheated|bfv|"
     "private_union|union_names|twins_misbehaving|sum_check|covering|equivocating_askers|hidden|kge|simulators|"
-    "shamir|geometry|ranking|holder_matrices|twins_dropouts|questions|trouble_in_questions|ask|"
+    "shamir|geometry|ranking|holder_matrices|twins_dropouts|questions|trouble_in_questions|exact_questions|ask|"
     "hidden_in_audits|hostile_group|lookups|query_learner|query_federation|query_jobs|gqe_command"
     r")\.py"
 )

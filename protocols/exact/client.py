@@ -13,6 +13,7 @@ from protocols.scores import asking, batches
 from protocols.scores.budget import Budget, BudgetSpent, charge, require_budget
 from protocols.scores.interface import Answer, ScoreClient, ScoreQueries, Scores, ScoringReport
 from protocols.scores.messages import PURPOSE
+from protocols.scores.standing import require_apart, require_semi_honest
 from protocols.scores.terms import ScoreTerms
 from protocols.scores.topk.dealing import Deal, Seed
 from protocols.scores.topk.exchange import Exchange
@@ -22,6 +23,8 @@ from protocols.session.client_session import ClientSession
 from protocols.session.conversation import MAX_REASON, Abandon
 from protocols.sums.secagg.vectors import VectorClient
 
+OPTION: Final = "--exact"
+"""How people choose it."""
 _SEED: Final = f"seed/{PURPOSE}"
 
 TellSets: TypeAlias = Callable[[bytes], Sets]
@@ -40,10 +43,12 @@ class ExactClient:
         """The asker's side: the positions of the formula's set, in order. `SumAbandoned` after the last attempt."""
         if formula.atoms != terms.queries:
             raise ValueError(f"a formula of {formula.atoms} atoms where {terms.queries} are asked")
+        self._require_standing()
         return batches.asked_again(session, terms, lambda one: self._ask(session, one, formula, atoms, own))
 
     def answer(self, session: ClientSession, terms: ScoreTerms, telling: TellSets) -> None:
         """Another client's side."""
+        self._require_standing()
         batches.score(_Telling(self, telling), session, terms, _never_scored)
 
     def _ask(
@@ -67,6 +72,11 @@ class ExactClient:
         exchange, shared = self._begin(session, terms, asked.secrets.common)
         self._charge(session, terms, asked.queries)
         exchange.hand_over([int(Deal.ANSWER)], terms.asker, shared.result(formula, own))
+
+    def _require_standing(self) -> None:
+        """`ParametersRefused` if this client declares what exact answers do not stand against."""
+        require_semi_honest(self._vectors.model, "exact", OPTION)
+        require_apart(self._vectors.model, "exact", OPTION)
 
     def _begin(self, session: ClientSession, terms: ScoreTerms, common: bytes) -> tuple[Exchange, SharedSets]:
         session.conversation.admit(relay_bytes(terms))

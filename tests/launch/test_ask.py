@@ -93,9 +93,39 @@ def test_budgets_last(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "go beyond the budget of 1" in capsys.readouterr().err
 
 
+def test_stored_answers_beside_predicted_ones_and_alone(
+    asked: Asked, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    negated, path = '?x : embassy(?x, "usa") & !embassy(?x, "uk")', tmp_path / "only.json"
+    question = ["--query", '?x : embassy(?x, "usa")', "--json", str(path), "--name-policy", "all", "--top-k", "3"]
+    found = {}
+    for name, rules in {"all": ["--allow-exact"], "none": [], "parts": ["--allow-exact", "--exact-facts", "all"]}.items():
+        assert ask.main([str(run), *question, "--exact", *rules]) == 0
+        (told,) = json.loads(path.read_text())["questions"]
+        found[name] = set(told["stored"]["positions"])
+        assert told["stored"]["count"] == len(found[name])
+        assert all(answer["stored"] == (answer["position"] in found[name]) for answer in told["answers"])
+        assert len(told["stored"]["answers"]) == min(3, len(found[name]))
+    assert found["none"] < found["all"] <= found["parts"]
+    shown = capsys.readouterr().out
+    assert "of which 3 are shown" in shown
+    assert "│ stored" in shown
+    assert shown.count("warning: no client tells others of stored facts; --allow-exact lets them") == 1
+    assert ask.main([str(run), "--query", negated, "--exact-only", "--allow-exact", "embassy", "--json", "-"]) == 0
+    only = json.loads(capsys.readouterr().out)
+    (told,) = only["questions"]
+    assert (only["exact"], told["answers"], "stored facts" in only["learned"]["the asker"]) == ("only", [], True)
+    assert set(told["stored"]["positions"]) < found["all"]
+    assert (run / "clients" / "2" / "exact.jsonl").stat().st_mode & 0o77 == 0
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        (["--query", QUESTION, "--exact-only"], "goes through a variable in between"),
+        (["--query", QUESTION, "--exact-only", "--exact"], "not allowed with argument"),
+        (["--query", QUESTION, "--exact-only", "--hide-query"], "--exact-only has none"),
+        (["--query", '?x : embassy(?x, "usa")', "--exact", "--exact-budget", "0"], "client 2: "),
         (["--query", "?x : a(?x"], "line 1, column"),
         (["--file", "nowhere.txt"], "nowhere.txt"),
         ([], "--query --file --sparql is required"),

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from protocols.exact.circuit import Sets
+from protocols.exact.client import ExactClient
+from protocols.exact.formula import Formula
 from protocols.foundation.errors import Aborted, SumAbandoned
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId
 from protocols.holders.secret import SecretHolderClient
@@ -48,7 +51,17 @@ class NamesAsked:
     named: Mapping[PartyId, Mapping[int, str]]
 
 
-Lookup = VectorsAsked | NamesAsked
+@dataclass(frozen=True)
+class ExactAsked:
+    """A formula, and everybody's stored answers of its atoms."""
+
+    terms: ScoreTerms
+    formula: Formula
+    sets: Mapping[PartyId, Sets]
+    request: bytes = REQUEST
+
+
+Lookup = VectorsAsked | NamesAsked | ExactAsked
 
 
 @dataclass
@@ -79,10 +92,13 @@ def look_up(
         masked = MaskedScoreClient(
             keys.vectors, SecretHolderClient(keys.vectors, keys.key), (budgets or {}).get(me)
         )
-        names = NamesClient(keys.vectors)
+        names, exact = NamesClient(keys.vectors), ExactClient(keys.vectors, (budgets or {}).get(me))
         try:
             for lookup in lookups:
-                _take_part(lookup, conversation, masked, names, result)
+                if isinstance(lookup, ExactAsked):
+                    _take_part_exactly(lookup, conversation, exact, result)
+                else:
+                    _take_part(lookup, conversation, masked, names, result)
         except Stopped:
             return
         except Exception as problem:
@@ -119,11 +135,15 @@ def look_up(
 def _recorded_as(lookup: Lookup) -> tuple[str, ScoreTerms]:
     if isinstance(lookup, VectorsAsked):
         return "vectors", lookup.terms.scores
-    return "names", lookup.terms
+    return ("exact" if isinstance(lookup, ExactAsked) else "names"), lookup.terms
 
 
 def _take_part(
-    lookup: Lookup, conversation: Conversation, masked: MaskedScoreClient, names: NamesClient, result: Looked
+    lookup: VectorsAsked | NamesAsked,
+    conversation: Conversation,
+    masked: MaskedScoreClient,
+    names: NamesClient,
+    result: Looked,
 ) -> None:
     me, session = conversation.transport.party, at_once(conversation)
     seen = result.seen.setdefault(me, [])
@@ -136,6 +156,15 @@ def _take_part(
             result.found.append(names.ask(session, terms, positions))
         case NamesAsked(terms=terms, named=named):
             names.answer(session, terms, _noting(seen, lambda positions: named.get(me, {})))
+
+
+def _take_part_exactly(lookup: ExactAsked, conversation: Conversation, exact: ExactClient, result: Looked) -> None:
+    me, session = conversation.transport.party, at_once(conversation)
+    seen = result.seen.setdefault(me, [])
+    if me == lookup.terms.asker:
+        result.found.append(exact.ask(session, lookup.terms, lookup.formula, lookup.request, lookup.sets[me]))
+    else:
+        exact.answer(session, lookup.terms, _noting(seen, lambda request: lookup.sets[me]))
 
 
 def _noting(seen: list[Any], answering: Callable[[Any], Any]) -> Callable[[Any], Any]:

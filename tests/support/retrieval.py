@@ -15,14 +15,17 @@ from protocols.session.conversation import Conversation
 from protocols.session.patience import Patience
 from protocols.sums.secagg.params import ThreatModel
 from protocols.transport.base import Transport
+from secure_kg.data.graph import TripleArray
 from secure_kg.models.queries.model import QueryModel, QueryModelSize
 from secure_kg.models.queries.scoring import pairs
 from secure_kg.models.queries.shapes import EncoderShape, Score
+from secure_kg.queries.edges import QueryGraph
 from secure_kg.queries.form import NamedQuery
 from secure_kg.queries.language.reading import read_question
 from secure_kg.queries.naming import to_ids
+from secure_kg.queries.retrieval.facts import Vocabulary
 from secure_kg.queries.retrieval.in_process import Member, Session, hold_session
-from secure_kg.queries.retrieval.knowledge import Knowledge, Vocabulary
+from secure_kg.queries.retrieval.knowledge import Knowledge
 from secure_kg.queries.retrieval.rules import Rules
 from secure_kg.queries.retrieval.serving import Serving
 from secure_kg.queries.retrieval.session import Budgets, Guards
@@ -50,6 +53,9 @@ class World:
     encoder: str = "gqe"
     score: Score = "squared"
     clients: int = 3
+    facts: int = 0
+    """How many triples each client has stored. With facts every client has all relations."""
+    seed: int = 0
 
     @property
     def whole(self) -> QueryModel:
@@ -60,8 +66,23 @@ class World:
         """Relations have one holder each. Shared entities are with all but one client, in turn."""
         shared = [name for place, name in enumerate(ENTITIES[:SHARED]) if place % self.clients != client - 1]
         alone = [name for place, name in enumerate(ENTITIES[SHARED:]) if place % self.clients == client - 1]
-        relations = [name for place, name in enumerate(RELATIONS) if place % self.clients == client - 1]
+        relations = [name for place, name in enumerate(RELATIONS) if self.facts or place % self.clients == client - 1]
         return Vocabulary((*shared, *alone), tuple(relations))
+
+    def stored(self, client: int) -> TripleArray:
+        """In ids of the client's own names."""
+        own, rng = self.held(client), np.random.default_rng([self.seed, client])
+        sizes = (len(own.entities), len(own.relations), len(own.entities))
+        return np.column_stack([rng.integers(0, size, self.facts) for size in sizes])
+
+    def graph(self, clients: Sequence[int]) -> QueryGraph:
+        """What these clients have stored, in one place, in ids of all names."""
+        parts = [np.zeros((0, 3), dtype=np.int64)]
+        for client in clients:
+            entities = np.array([ENTITIES.index(name) for name in self.held(client).entities])
+            triples = self.stored(client)
+            parts.append(np.column_stack([entities[triples[:, 0]], triples[:, 1], entities[triples[:, 2]]]))
+        return QueryGraph.of(np.concatenate(parts), len(ENTITIES), len(RELATIONS))
 
     def knowledge(self, client: int, rules: Rules) -> Knowledge:
         own, whole = self.held(client), self.whole
@@ -75,7 +96,7 @@ class World:
             model.operators.copy_(whole.operators)
         positions = Positions(UNION, positions_of(own.entities), b"a union" * 4)
         averaged = np.array([name in ENTITIES[:SHARED] for name in own.entities])
-        return Knowledge(own, model, positions, averaged, rules)
+        return Knowledge(own, model, positions, averaged, rules, self.stored(client))
 
     def best(self, question: NamedQuery, top: int) -> list[int]:
         """The best positions if one party had everything."""
@@ -94,7 +115,7 @@ Bends: TypeAlias = Mapping[int, Callable[[Conversation], Conversation]]
 
 def ask(
     world: World,
-    *questions: str,
+    *questions: str | NamedQuery,
     rules: Mapping[int, Rules] | None = None,
     budgets: Mapping[int, Budgets] | None = None,
     bends: Bends | None = None,
@@ -122,7 +143,8 @@ def ask(
         straight, bend = Conversation(transport, number), (bends or {}).get(transport.party)
         return straight if bend is None else bend(straight)
 
-    return hold_session(serving, members, [read_question(text) for text in questions], 60.0, converse)
+    asked = [read_question(one) if isinstance(one, str) else one for one in questions]
+    return hold_session(serving, members, asked, 60.0, converse)
 
 
 def answers(session: Session, number: int = 0) -> list[tuple[int, str | None]]:

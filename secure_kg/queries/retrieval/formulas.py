@@ -5,7 +5,6 @@ in between is refused: its set of values would have to stay secret while everybo
 """
 
 from dataclasses import dataclass
-from typing import NoReturn
 
 from protocols.exact.formula import ATOM, BOTH, EITHER, NEGATED, Formula
 from protocols.exact.terms import MOST_ATOMS
@@ -47,17 +46,15 @@ def _steps(node: NamedQuery, atoms: list[Atom]) -> list[int]:
             return _joined(parts, BOTH, atoms)
         case Union(parts=parts):
             return _joined(parts, EITHER, atoms)
-        case Projection() | Anchor():
-            _refuse()
+        case Projection():
+            raise QueryError(
+                "an exact answer is for relations between the answer and a given entity, and this question goes "
+                "through a variable in between"
+            )
+        case Anchor():
+            raise QueryError("an exact answer is for relations to the answer, and this question names it")
 
 
 def _joined(parts: tuple[NamedQuery, ...], how: int, atoms: list[Atom]) -> list[int]:
     first, *others = (_steps(part, atoms) for part in parts)
     return first + [step for other in others for step in (*other, how)]
-
-
-def _refuse() -> NoReturn:
-    raise QueryError(
-        "an exact answer is for relations between the answer and a given entity, "
-        "and this question goes through a variable in between"
-    )
