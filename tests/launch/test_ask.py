@@ -99,7 +99,8 @@ def test_stored_answers_beside_predicted_ones_and_alone(
     negated, path = '?x : embassy(?x, "usa") & !embassy(?x, "uk")', tmp_path / "only.json"
     question = ["--query", '?x : embassy(?x, "usa")', "--json", str(path), "--name-policy", "all", "--top-k", "3"]
     found = {}
-    for name, rules in {"all": ["--allow-exact"], "none": [], "parts": ["--allow-exact", "--exact-facts", "all"]}.items():
+    every_part = ["--allow-exact", "--exact-facts", "all"]
+    for name, rules in {"all": ["--allow-exact"], "none": [], "parts": every_part}.items():
         assert ask.main([str(run), *question, "--exact", *rules]) == 0
         (told,) = json.loads(path.read_text())["questions"]
         found[name] = set(told["stored"]["positions"])
@@ -125,7 +126,7 @@ def test_stored_answers_beside_predicted_ones_and_alone(
         (["--query", QUESTION, "--exact-only"], "goes through a variable in between"),
         (["--query", QUESTION, "--exact-only", "--exact"], "not allowed with argument"),
         (["--query", QUESTION, "--exact-only", "--hide-query"], "--exact-only has none"),
-        (["--query", '?x : embassy(?x, "usa")', "--exact", "--exact-budget", "0"], "client 2: "),
+        (["--query", '?x : embassy(?x, "usa")', "--exact", "--exact-budget", "0"], "beyond the budget of 0"),
         (["--query", "?x : a(?x"], "line 1, column"),
         (["--file", "nowhere.txt"], "nowhere.txt"),
         ([], "--query --file --sparql is required"),
