@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final
 
+from protocols.exact.disclosure import EXACT_ANSWERS
 from protocols.foundation.disclosure import NOTHING, SLOTS, Disclosure, Subject, learned
 from protocols.holders.disclosure import SECRET_COUNT
 from protocols.lookup_registry import LOOKUPS
@@ -71,6 +72,7 @@ _SCORE_NAMES: Final = {
     UNLIMITED_MEANS.title: "`--allow-extraction` adds, where means open",
     VECTOR_LOOKUPS.title: VECTOR_LOOKUPS.title,
     NAME_LOOKUPS.title: NAME_LOOKUPS.title,
+    EXACT_ANSWERS.title: EXACT_ANSWERS.title,
     STEPS.title: STEPS.title,
 }
 
