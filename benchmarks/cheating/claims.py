@@ -47,6 +47,7 @@ SCORE_TOTALS: Final = (Claim("Q3", "A changed total of masked scores is noticed.
 SCORES_AGAIN: Final = (Claim("Q4", "Means of one table are opened over one set of clients."),)
 DEALT: Final = (Claim("Q5", "an audit deals again what the server has dealt"),)
 MEANS: Final = (Claim("Q6", "No scorer helps to open the means of more queries than its budget."),)
+FACTS_OF_ALL: Final = (Claim("Q8", "Exact answers are over all clients or over none."),)
 FRAMES: Final = (
     Claim("R1", "A party neither unpacks nor keeps a frame larger than the tasks of its session call for."),
 )

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from benchmarks.cheating import claims, score_clients, scores
+from benchmarks.cheating import claims, exact_answers, score_clients, scores
 from benchmarks.cheating.entry import Entry
 from protocols.scores.encrypted import bfv
 
@@ -148,5 +148,13 @@ def _of_selections() -> tuple[Entry, ...]:
             "caught",
             ("false-randomness",),
             scores.false_randomness,
+        ),
+        Entry(
+            "facts-without-the-victim",
+            "the victim's stored facts: the same question again over all others, for the asker to subtract",
+            claims.FACTS_OF_ALL,
+            "stopped",
+            ("selection-relayed-otherwise",),
+            exact_answers.without_client,
         ),
     )

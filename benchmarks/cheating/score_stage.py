@@ -17,10 +17,10 @@ from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import Aborted, LeftOut, PeerLost, ProtocolError, SumAbandoned
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId, new_session
 from protocols.foundation.wire import Frame
-from protocols.registry import SCORES
+from protocols.lookup_registry import batch_kind
 from protocols.scores import batches
 from protocols.scores.budget import Budget
-from protocols.scores.interface import Scores, ScoreServer
+from protocols.scores.interface import ScoreClient, Scores, ScoreServer
 from protocols.scores.plain import in_clear
 from protocols.scores.ranking import Ranking, rank
 from protocols.scores.terms import ScoreTerms
@@ -48,6 +48,7 @@ ACTIVE: Final = ThreatModel(0.0, 0.25, "active")
 SEMI_HONEST: Final = ThreatModel(0.0, 0.25)
 _SECONDS: Final = 60.0
 MakeServer = Callable[[ServerKeys], ScoreServer]
+MakeClient = Callable[[ClientKeys], ScoreClient]
 MakeEnd = Callable[[InProcessNetwork], Transport]
 
 
@@ -122,6 +123,8 @@ class ScoreStage:
     """Ends of the wire of clients that cheat."""
     vectors_of: dict[PartyId, type[VectorClient]] = field(default_factory=dict)
     """The side of masked sums of clients that cheat."""
+    clients: MakeClient | None = None
+    """Of batches that are no scores; None: those of the backend."""
     directory: Mapping[PartyId, bytes] | None = None
     answers: dict[int, Ranking] = field(default_factory=dict)
     """By the number of the batch."""
@@ -192,14 +195,15 @@ class ScoreStage:
             network.end(party)  # whoever still waits for it is not kept
 
     def _take_part(self, conversation: Conversation) -> None:
-        me, bundle = conversation.transport.party, SCORES[self.backend]
+        me, bundle = conversation.transport.party, batch_kind(self.backend)
         session = ClientSession(conversation, Deadline.after(_SECONDS))
         keys = None
         if bundle.needs_keys:
             make = self.vectors_of.get(me, VectorClient)
             vectors = make(CLIENTS, self.model, credentials=self._credentials.get(me))
             keys = ClientKeys.agree(session, vectors)
-        client = bundle.client(keys, self.budgets.get(me))
+        made = self.clients(keys) if self.clients is not None and keys is not None else None
+        client = made or bundle.client(keys, self.budgets.get(me))
         for number, one in enumerate(self.asked):
             try:
                 if me == one.terms.asker:
@@ -218,7 +222,7 @@ class ScoreStage:
 
     def _serve(self, conversation: Conversation, make: MakeServer | None) -> None:
         session = ServerSession(conversation, set(CLIENTS), Patience.fixed(_SECONDS), lambda parties, step: None)
-        bundle, keys = SCORES[self.backend], None
+        bundle, keys = batch_kind(self.backend), None
         if bundle.needs_keys:
             keys = ServerKeys.agree(session, self.vectors(len(CLIENTS), self.model))
         server = make(keys) if make is not None and keys is not None else bundle.server(keys)

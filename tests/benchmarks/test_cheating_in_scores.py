@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.cheating import in_scores, scores
+from benchmarks.cheating import exact_answers, in_scores, scores
 from benchmarks.cheating.entry import Entry, perform
 from benchmarks.cheating_servers import main
+from protocols.foundation.identifiers import PartyId
 from protocols.scores import asking, budget
 from protocols.scores.covering import Covering
 from protocols.scores.layout import ScoreLayout
+from protocols.scores.topk.exchange import Exchange, Open
 from protocols.sums.secagg.openings import Openings
 
 ENTRIES = {entry.name: entry for entry in in_scores.of_scores()}
@@ -43,6 +45,16 @@ def test_without_their_record_of_openings_scorers_would_open_the_same_queries_ov
     assert not scores.without_scorer(tmp_path / "by the table").got
     monkeypatch.setattr(Covering, "guard", lambda self, terms, may_open: may_open)
     assert scores.without_scorer(tmp_path).got
+
+
+def test_if_clients_went_on_without_each_other_the_asker_would_read_the_facts_of_all_but_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def opened(self: Exchange, sealed: dict[int, bytes], size: int, open_: Open) -> list[bytes]:
+        return [open_(PartyId(party), one) for party, one in sorted(sealed.items())]
+
+    monkeypatch.setattr(Exchange, "_opened", opened)
+    assert exact_answers.without_client(tmp_path).got
 
 
 def test_without_sealed_askings_scorers_would_answer_the_server(
