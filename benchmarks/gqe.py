@@ -3,8 +3,8 @@
 With --dataset, how many queries a second each encoder trains on, by dimension: drawing, forward, backward and optimiser
 step, all types in one batch. Figures are per second of the processor, the best of several stretches.
 
-With --published, one encoder is trained on all train triples for a given processor time, and judged by published test
-queries: means over a query's hard answers, over queries, over types. The learning rate falls linearly to a fiftieth.
+With --published, one encoder is trained on all train triples for a given processor time, and judged by published
+queries, for choices by those of the validation part: means over a query's hard answers, over queries, over types. The learning rate falls linearly to a fiftieth.
 Drawing counts as training, ranking does not.
 """
 
@@ -35,7 +35,7 @@ from secure_kg.models.queries.model import QueryModel, QueryModelSize
 from secure_kg.models.queries.shapes import ENCODERS
 from secure_kg.queries.answers import Judged, answer_rows
 from secure_kg.queries.clients import QueryClients
-from secure_kg.queries.edges import Ids, QueryGraph, Stages
+from secure_kg.queries.edges import Ids, QueryGraph
 from secure_kg.queries.published import read_names, read_queries, read_stages
 from secure_kg.queries.sampling import Evaluation, Sampler
 from secure_kg.queries.structures import EIGHT, STRUCTURES
@@ -60,8 +60,9 @@ def _parser() -> argparse.ArgumentParser:
     usual = QueryConfig()
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--dataset", default="umls", help="a PyKEEN data set, a folder or a triple file [umls]")
-    what.add_argument("--published", metavar="FOLDER", help="judge by FOLDER/queries-test.npz")
+    what.add_argument("--published", metavar="FOLDER", help="judge by FOLDER/queries-test.npz, or -valid.npz")
     parser.add_argument("--graph", metavar="FOLDER", help="triples of the published queries [the same folder]")
+    parser.add_argument("--part", choices=("valid", "test"), default="test", help="whose queries judge [test]")
     parser.add_argument("--encoder", help=f"some of {','.join(ENCODERS)}; of --published one [all; gqe]")
     parser.add_argument("--dim", help="dimensions, with commas between them; of --published one [64,128; 128]")
     parser.add_argument("--score", default=usual.score, help="usual, l2, squared or dot [usual]")
@@ -80,8 +81,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.graph and not options.published:
-        raise UserError("--graph goes with --published")
+    for name in ("graph", "part"):
+        if getattr(options, name) not in (None, "test") and not options.published:
+            raise UserError(f"--{name} goes with --published")
     if options.steps < 1 or options.queries < 1 or not options.minutes > 0:
         raise UserError("--steps, --queries and --minutes must be positive")
     if options.json not in (None, "-"):
@@ -186,9 +188,11 @@ def judge(options: argparse.Namespace, config: QueryConfig) -> dict[str, Any]:
     folder = Path(options.published)
     names = read_names(folder)
     stages, _ = read_stages(Path(options.graph or folder), names)
-    published = {kind: one.rows for kind, one in read_queries(folder / "queries-test.npz", names).items()}
+    known, every = (stages.train, stages.valid) if options.part == "valid" else (stages.valid, stages.test)
+    queries = read_queries(folder / f"queries-{options.part}.npz", names)
+    published = {kind: one.rows for kind, one in queries.items()}
     evaluations = [
-        _evaluation(stages, kind, _some(published.get(kind, _links(stages)), options, kind))
+        _evaluation(known, every, kind, _some(published.get(kind, _links(known, every)), options, kind))
         for kind in EIGHT
         if kind in published or kind == "1p"
     ]
@@ -203,6 +207,7 @@ def judge(options: argparse.Namespace, config: QueryConfig) -> dict[str, Any]:
     metrics = rank_queries(training.model, evaluations, config.eval_megabytes)
     return {
         "published": folder.resolve().name,
+        "part": options.part,
         "processor_minutes": used / 60,
         "steps": steps,
         "queries_trained": steps * training.queries_of_a_step,
@@ -214,22 +219,20 @@ def judge(options: argparse.Namespace, config: QueryConfig) -> dict[str, Any]:
     }
 
 
-def _links(stages: Stages) -> Ids:
-    """Queries of type 1p with a hard answer: the test edges. Published sets leave them to the triples."""
-    graph, known = stages.test.edges, stages.valid
-    owner = np.repeat(np.arange(stages.test.entities), np.diff(graph.slots))
-    rows = np.column_stack((owner, graph.labels)).astype(np.int32)
-    every = answer_rows(stages.test, STRUCTURES["1p"], rows)
-    return rows[every.without(answer_rows(known, STRUCTURES["1p"], rows)).counts > 0]
+def _links(known: QueryGraph, every: QueryGraph) -> Ids:
+    """Queries of type 1p with a hard answer: the edges of the part. Published sets leave them to the triples."""
+    owner = np.repeat(np.arange(every.entities), np.diff(every.edges.slots))
+    rows = np.column_stack((owner, every.edges.labels)).astype(np.int32)
+    found = answer_rows(every, STRUCTURES["1p"], rows)
+    return rows[found.without(answer_rows(known, STRUCTURES["1p"], rows)).counts > 0]
 
 
 def _some(rows: Ids, options: argparse.Namespace, kind: str) -> Ids:
     return rows[generator(options.seed, "published", kind).permutation(len(rows))[: options.queries]]
 
 
-def _evaluation(stages: Stages, kind: str, rows: Ids) -> Evaluation:
-    smaller, larger = (answer_rows(graph, STRUCTURES[kind], rows) for graph in (stages.valid, stages.test))
-    judged = Judged.between(smaller, larger)
+def _evaluation(known: QueryGraph, every: QueryGraph, kind: str, rows: Ids) -> Evaluation:
+    judged = Judged.between(*(answer_rows(graph, STRUCTURES[kind], rows) for graph in (known, every)))
     kept = judged.hard.counts > 0
     return Evaluation(kind, rows[kept], Judged(judged.easy.chosen(kept), judged.hard.chosen(kept)))
 
@@ -240,7 +243,7 @@ def show_judged(report: dict[str, Any]) -> None:
         [kind, report["queries"][kind], *(f"{types[kind][name]:.4f}" for name in FIGURES)] for kind in types
     ]
     rows.append(["mean", sum(report["queries"].values()), *(f"{report[name]:.4f}" for name in FIGURES)])
-    title = f"{ENCODERS[settings['encoder']].title}, dimension {settings['dim']}, on {report['published']}"
+    title = f"{ENCODERS[settings['encoder']].title}, dimension {settings['dim']}, on {report['published']}, {report['part']}"
     table(title, ("type", "queries", "MRR", "Hits@1", "Hits@3", "Hits@10"), rows)
     say(
         f"{report['processor_minutes']:.1f} processor minutes, {report['queries_trained'] / 1e6:.1f} million queries, "
