@@ -4,8 +4,8 @@ With --dataset, how many queries a second each encoder trains on, by dimension: 
 step, all types in one batch. Figures are per second of the processor, the best of several stretches.
 
 With --published, one encoder is trained on all train triples for a given processor time, and judged by published
-queries, for choices by those of the validation part: means over a query's hard answers, over queries, over types. The learning rate falls linearly to a fiftieth.
-Drawing counts as training, ranking does not.
+queries, for choices by those of the validation part: means over a query's hard answers, over queries, over types. The
+learning rate falls linearly to a fiftieth. Drawing counts as training, ranking does not.
 """
 
 import argparse
@@ -243,7 +243,8 @@ def show_judged(report: dict[str, Any]) -> None:
         [kind, report["queries"][kind], *(f"{types[kind][name]:.4f}" for name in FIGURES)] for kind in types
     ]
     rows.append(["mean", sum(report["queries"].values()), *(f"{report[name]:.4f}" for name in FIGURES)])
-    title = f"{ENCODERS[settings['encoder']].title}, dimension {settings['dim']}, on {report['published']}, {report['part']}"
+    judged = f"{report['published']}, {report['part']} part"
+    title = f"{ENCODERS[settings['encoder']].title}, dimension {settings['dim']}, on {judged}"
     table(title, ("type", "queries", "MRR", "Hits@1", "Hits@3", "Hits@10"), rows)
     say(
         f"{report['processor_minutes']:.1f} processor minutes, {report['queries_trained'] / 1e6:.1f} million queries, "

@@ -33,12 +33,18 @@ def test_judges_by_published_queries_and_links(tmp_path: Path, capsys: pytest.Ca
     assert report["queries"] == {"1p": 2, "2p": 1}  # c's successors and a's predecessors
     assert report["settings"]["dim"] == 4
     assert 0 < report["mrr"] <= 1
+    np.savez(tmp_path / "queries-valid.npz", **{"2p_q": np.array([[0, 0, 0]])})
+    assert gqe.main([*options, "--part", "valid"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["part"] == "valid"
+    assert report["queries"] == {"1p": 2, "2p": 1}  # the link from b to c, both ways; from a over b to c
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         (["--graph", "somewhere"], "--graph goes with --published"),
+        (["--part", "valid"], "--part goes with --published"),
         (["--encoder", "box"], "--encoder must be one of"),
         (["--dim", "x"], "--dim must be whole numbers"),
         (["--published", "somewhere", "--dim", "4,8"], "one encoder of one dimension"),
