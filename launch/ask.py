@@ -35,6 +35,7 @@ examples:
   python -m launch.ask runs/umls --query '?x : affects(?x, ?y) & causes("virus", ?y)' --hide-query
   python -m launch.ask runs/umls --query '?x : treats(?x, "disease_or_syndrome")' --exact --allow-exact treats
   python -m launch.ask runs/umls --file questions.txt --scores masked --client 2 --record recorded
+  python -m launch.ask runs/umls --file questions.txt --report questions.html
   python -m launch.audit recorded --out audits/questions
 
 docs/queries.md has the language, docs/ask.md what each party learns."""
@@ -71,6 +72,12 @@ def _parser() -> argparse.ArgumentParser:
         help="how many others must hold an entity before they score it [2 where means are opened, else 1]",
     )
     parser.add_argument("--json", metavar="FILE", help="write everything to FILE; - for standard output")
+    parser.add_argument(
+        "--report",
+        type=Path,
+        metavar="FILE",
+        help="write a page (HTML) to FILE; it holds questions and answers, and belongs to the asker",
+    )
     parser.add_argument("--record", type=Path, metavar="DIR", help="record what the server sees, for launch.audit")
     rules = parser.add_argument_group("what clients say when they are asked")
     rules.add_argument(
@@ -106,6 +113,7 @@ def _run(options: argparse.Namespace) -> int:
     questions = _questions(options)
     # Torch takes its time: mistakes above are told at once.
     from launch.ask_output import AskedQuestion, show, to_json
+    from launch.ask_report import write_page
     from secure_kg.queries.retrieval.over_run import AskSettings, RunAsked
 
     settings = AskSettings(
@@ -134,6 +142,8 @@ def _run(options: argparse.Namespace) -> int:
         show(run, settings, session, asked)
     if options.json and not quiet:
         write_json(Path(options.json), to_json(run, settings, session, asked))
+    if options.report is not None:
+        write_page(options.report, run, settings, session, questions)
     problems = [one.outcome.problem for one in asked if one.outcome.retrieved is None]
     if len(asked) < len(questions):
         why = session.problems.get(run.public.asker, "the session has ended")
@@ -154,6 +164,8 @@ def _check(options: argparse.Namespace) -> None:
         raise UserError(f"--top-k {options.top_k}: a question has {MOST_NAMES} answers at most")
     if options.json not in (None, "-"):
         require_writable(Path(options.json))
+    if options.report is not None:
+        require_writable(options.report)
 
 
 def _questions(options: argparse.Namespace) -> list[Question]:

@@ -16,7 +16,7 @@ from protocols.foundation.digests import digest
 from protocols.foundation.errors import PeerMisbehaved
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.scores import batches
-from protocols.scores.budget import Budget, ChargeRecord
+from protocols.scores.budget import Budget, ChargeRecord, Standing
 from protocols.scores.interface import Scores, ScoringReport
 from protocols.scores.layout import FALSE_TOTAL
 from protocols.scores.masked import MaskedScoreClient
@@ -132,6 +132,9 @@ class VectorBudget(Budget):
     ) -> None:
         super().__init__(record, limit, allow_extraction=allow_extraction)
         self._limit_of_vectors, self._width, self._table = limit, width, table
+
+    def standing(self, table: bytes) -> Standing:
+        return super().standing(table if self._table is None else self._table)
 
     def cost(self, terms: ScoreTerms) -> int:
         return terms.positions // self._width

@@ -113,6 +113,14 @@ class Helpers:
         return cls(clients, max(FEWEST_CLIENTS, scorers - model.dropouts_of(scorers)), model.corrupt_of(clients))
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What was charged of a budget, and what there is in all; None: it has no limit."""
+
+    spent: int
+    limit: int | None
+
+
 def default_limit(width: int, helpers: Helpers) -> int:
     """Of one client, for a table whose rows have so many numbers: half of them are opened at most, by all together."""
     charged, honest = max(1, helpers.least - helpers.corrupt), max(1, helpers.clients - helpers.corrupt)
@@ -138,6 +146,10 @@ class Budget:
 
     def __repr__(self) -> str:
         return f"Budget({'unlimited' if self._allowed else self._limit} queries per table)"
+
+    def standing(self, table: bytes) -> Standing:
+        """Of one table, for the client itself."""
+        return Standing(self._record.spent(table), None if self._allowed else self._limit)
 
     def cost(self, terms: ScoreTerms) -> int:
         """What a batch counts."""

@@ -35,7 +35,7 @@ def line_chart(points: Sequence[tuple[float, float]], x_label: str, y_label: str
     placed = [place(*point) for point in points]
     parts.append(tag("polyline", class_="line", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in placed)))
     parts += [tag("circle", class_="dot", cx=f"{x:.1f}", cy=f"{y:.1f}", r="2.5") for x, y in placed]
-    return _svg(_WIDTH, _HEIGHT, f"{y_label} by {x_label}", [*parts, _x_title(x_label)])
+    return svg(_WIDTH, _HEIGHT, f"{y_label} by {x_label}", [*parts, _x_title(x_label)])
 
 
 def column_chart(
@@ -70,7 +70,7 @@ def column_chart(
         parts.append(tag("g", tag("title", f"{x_label} {name}: {told}"), *shapes))
         if index % every == 0:
             parts.append(_text(name, left + step / 2, _HEIGHT - 26, "middle"))
-    chart = _svg(_WIDTH, _HEIGHT, f"{unit} by {x_label}: {', '.join(series)}", [*parts, _x_title(x_label)])
+    chart = svg(_WIDTH, _HEIGHT, f"{unit} by {x_label}: {', '.join(series)}", [*parts, _x_title(x_label)])
     return tag("div", chart, legend([(name, f"s{number}") for number, name in enumerate(series)]))
 
 
@@ -114,7 +114,7 @@ def histogram(counts: Sequence[int], label: str, low: str, high: str) -> Html:
         for index, count in enumerate(counts)
     ]  # fmt: skip
     axis = _line("grid", 0, width, height, height)
-    return _svg(
+    return svg(
         width,
         height + 24,
         label,
@@ -157,8 +157,9 @@ def _x_title(label: str) -> Html:
     return _text(label, _LEFT + (_WIDTH - _LEFT - _RIGHT) / 2, _HEIGHT - 6, "middle")
 
 
-def _svg(width: int, height: int, title: str, parts: Sequence[Html]) -> Html:
-    return tag("svg", join(parts), viewBox=f"0 0 {width} {height}", role="img", aria_label=title)
+def svg(width: float, height: float, title: str, parts: Sequence[Html]) -> Html:
+    """A picture as wide as there is room. `title` is read out in its place."""
+    return tag("svg", join(parts), viewBox=f"0 0 {width:g} {height:g}", role="img", aria_label=title)
 
 
 def _ticks(low: float, high: float, wanted: int = 5) -> list[float]:

@@ -9,7 +9,7 @@ from secure_kg.report.style import STYLE
 
 _VOID: Final = frozenset({"img", "meta", "wbr"})
 _CARDS_IN_LINE: Final = 6
-_CONTROLS: Final = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]")
+_CONTROLS: Final = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]")
 
 
 class Html(str):

@@ -22,12 +22,13 @@ h1 { font-size: 1.5rem; line-height: 1.25; margin: 0; } h2 { font-size: 1.1rem; 
 h3 { font-size: 1rem; margin: 0 0 .25rem; } h4 { font-size: .95rem; margin: .7rem 0 0; } p { margin: .4rem 0; }
 a { color: var(--main); } ul { margin: .4rem 0; padding-left: 1.3rem; }
 code { font-size: .9em; overflow-wrap: anywhere; }
-code.option { white-space: nowrap; }
+code.option, .whole { white-space: nowrap; }
 .quiet { color: var(--quiet); margin: .2rem 0 0; }
 .warning { border: 2px solid #c62828; border-radius: .5rem; padding: .6rem .8rem; margin: 0 0 1rem; font-weight: 600; }
 .verdict { border-left: .4rem solid var(--main); background: var(--soft); border-radius: .25rem; padding: .7rem .9rem;
   margin: 1rem 0; font-size: 1.15rem; font-weight: 600; }
 .verdict.bad { border-color: var(--bad); } .verdict.good { border-color: var(--good); }
+.missing { color: var(--bad); }
 .verdict.fair { border-color: var(--second); }
 nav ol { columns: 2 16rem; margin: .4rem 0; padding-left: 1.8rem; } nav a { text-decoration: none; }
 nav a:hover, nav a:focus { text-decoration: underline; }
@@ -102,7 +103,30 @@ th:first-child, td:first-child { text-align: left; }
   max-width: 46rem; }
 .pictures img { width: 100%; height: auto; display: block; image-rendering: pixelated; border: 1px solid var(--edge); }
 .pictures figure { max-width: 22rem; } .pictures svg { margin-top: .5rem; }
-details { margin-top: 1.5rem; } summary { cursor: pointer; } pre { overflow-x: auto; font-size: .85rem; }
+.question { background: var(--soft); border-radius: .4rem; padding: .5rem .8rem; margin: .5rem 0;
+  overflow-wrap: anywhere; white-space: pre-wrap; }
+.answers { width: auto; } .answers th:nth-child(2), .answers td:nth-child(2) { text-align: left; white-space: normal; }
+.answers .score { min-width: 8rem; } .question code { font-size: .95rem; }
+.query { margin: .6rem 0; } .query text { fill: var(--ink); font: 13px ui-monospace, monospace; }
+.query path { fill: none; stroke: var(--quiet); stroke-width: 1.5; } .query polygon { fill: var(--quiet); }
+.query .join path { stroke-dasharray: 1 4; stroke-linecap: round; stroke-width: 2; }
+.query .negated path { stroke: var(--bad); stroke-dasharray: 6 4; } .query .negated polygon { fill: var(--bad); }
+.query .spot rect { fill: var(--paper); stroke: var(--quiet); stroke-width: 1.5; }
+.query .entity rect { fill: var(--soft); stroke: var(--edge); } .query .target rect { stroke: var(--main); }
+.query .not rect { stroke: var(--bad); } .query .not text { fill: var(--bad); }
+.query .target text, .query .and text, .query .or text, .query .not text { font-weight: 700; }
+.steps { list-style: none; margin: .6rem 0; padding: 0; counter-reset: step; }
+.steps > li { counter-increment: step; position: relative; padding: 0 0 1rem 2.4rem; }
+.steps > li::before { content: counter(step); position: absolute; left: 0; top: 0; width: 1.6rem; height: 1.6rem;
+  border-radius: 50%; background: var(--main); color: var(--paper); font-weight: 600; font-size: .85rem;
+  line-height: 1.6rem; text-align: center; }
+.steps > li:not(:last-child)::after { content: ""; position: absolute; left: .75rem; top: 1.9rem; bottom: .3rem;
+  border-left: 2px solid var(--edge); }
+.parties { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(14rem, 100%), 1fr)); gap: .4rem 1.2rem;
+  margin: .2rem 0 0; font-size: .9rem; }
+.parties dt { color: var(--quiet); } .parties dd { margin: 0; }
+details { margin-top: 1.5rem; } section details { margin-top: .6rem; } summary { cursor: pointer; }
+pre { overflow-x: auto; font-size: .85rem; }
 @media screen and (max-width: 44rem) {
   .tick { font-size: 17px; }
   .scroll th:first-child, .scroll td:first-child { position: sticky; left: 0; background: var(--paper); }

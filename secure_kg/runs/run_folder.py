@@ -200,12 +200,17 @@ def read_config(path: Path) -> RunConfig:
     return RunConfig.from_toml(text, str(where))
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write through a neighbour and rename, so that a crash leaves the old file or the new one."""
+def write_whole(path: Path, content: bytes, *, private: bool = False) -> None:
+    """Write through a neighbour and rename, so that a crash leaves the old file or the new one.
+
+    `private`: nobody but the owner of the file can read it.
+    """
     draft = path.with_name(path.name + ".draft")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with draft.open("wb") as file:
+            if private:
+                os.fchmod(file.fileno(), 0o600)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

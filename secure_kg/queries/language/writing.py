@@ -18,7 +18,7 @@ def to_text(query: NamedQuery, name: str | None = None) -> str:
     """The query as one line, with the name of the question if it has one."""
     variables = (f"?x{number}" if number else "?x" for number in itertools.count())
     answer = next(variables)
-    title = "" if name is None else f"{_name(name)} = "
+    title = "" if name is None else f"{name_text(name)} = "
     return f"{title}{answer} : {_written(query, answer, variables, in_conjunction=False)}"
 
 
@@ -26,13 +26,13 @@ def _written(query: NamedQuery, at: str, variables: Iterator[str], *, in_conjunc
     """What must hold for the variable `at`; in a conjunction, alternatives stand in parentheses."""
     match query:
         case Anchor(entity=entity):
-            return f"{at} = {_quoted(entity)}"
+            return f"{at} = {quoted(entity)}"
         case Projection(relation=relation, of=Anchor(entity=entity), inverse=inverse):
-            return _atom(relation, _quoted(entity), at, inverse)
+            return atom_text(relation, quoted(entity), at, inverse)
         case Projection(relation=relation, of=of, inverse=inverse):
             other = next(variables)
             there = _written(of, other, variables, in_conjunction=True)
-            return f"{_atom(relation, other, at, inverse)} & {there}"
+            return f"{atom_text(relation, other, at, inverse)} & {there}"
         case Negation(of=of):
             return f"!({_written(of, at, variables, in_conjunction=False)})"
         case Intersection(parts=parts):
@@ -42,16 +42,19 @@ def _written(query: NamedQuery, at: str, variables: Iterator[str], *, in_conjunc
             return f"({either})" if in_conjunction else either
 
 
-def _atom(relation: str, source: str, target: str, inverse: bool) -> str:
+def atom_text(relation: str, source: str, target: str, inverse: bool) -> str:
+    """One atom: `source` and `target` are variables or quoted names, and change places if it is an inverse one."""
     first, second = (target, source) if inverse else (source, target)
-    return f"{_name(relation)}({first}, {second})"
+    return f"{name_text(relation)}({first}, {second})"
 
 
-def _name(name: str) -> str:
-    return name if _BARE.fullmatch(name) and name != "not" else _quoted(name)
+def name_text(name: str) -> str:
+    """A name of a relation or of a question, in quotes if it needs them."""
+    return name if _BARE.fullmatch(name) and name != "not" else quoted(name)
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name of an entity, in printable characters only."""
     if not name or any("\ud800" <= character < "\ue000" for character in name):
         raise QueryError("a name that is empty or not valid Unicode cannot be written")
     return f'"{"".join(map(_escaped, name))}"'

@@ -98,6 +98,11 @@ class Asking:
         self._asked: list[AskedStep] = []
         self._states: dict[NamedQuery, State] = {}
 
+    @property
+    def steps(self) -> tuple[AskedStep, ...]:
+        """All that were announced so far, those of questions that came to nothing included."""
+        return tuple(self._asked)
+
     def ask(self, query: NamedQuery) -> Retrieved:
         """`UserError` in one line for what nobody knows; `SumAbandoned` if a step came to nothing."""
         before, exact = len(self._asked), self._public.exact

@@ -13,7 +13,7 @@ from secure_kg.federation.in_process import run_in_process
 from secure_kg.foundation.errors import UserError
 from secure_kg.queries.form import NamedQuery
 from secure_kg.queries.retrieval.answering import Answering
-from secure_kg.queries.retrieval.asking import Asking, Retrieved
+from secure_kg.queries.retrieval.asking import AskedStep, Asking, Retrieved
 from secure_kg.queries.retrieval.knowledge import Knowledge
 from secure_kg.queries.retrieval.serving import Serving, serve
 from secure_kg.queries.retrieval.session import Guards, Tools
@@ -28,6 +28,8 @@ class Outcome:
     retrieved: Retrieved | None
     problem: str = ""
     seconds: float = 0.0
+    steps: tuple[AskedStep, ...] = ()
+    """What everybody saw announced, also of a question that came to nothing."""
 
 
 @dataclass(slots=True)
@@ -94,9 +96,11 @@ def hold_session(
 def _ask(asking: Asking, questions: Sequence[NamedQuery], session: Session) -> None:
     """A question that came to nothing does not end the session; a broken protocol does."""
     for question in questions:
-        started = time.perf_counter()
+        started, before, retrieved, problem = time.perf_counter(), len(asking.steps), None, ""
         try:
-            session.outcomes.append(Outcome(asking.ask(question), "", time.perf_counter() - started))
-        except (UserError, SumAbandoned) as problem:
-            session.outcomes.append(Outcome(None, str(problem), time.perf_counter() - started))
+            retrieved = asking.ask(question)
+        except (UserError, SumAbandoned) as error:
+            problem = str(error)
+        seconds = time.perf_counter() - started
+        session.outcomes.append(Outcome(retrieved, problem, seconds, asking.steps[before:]))
     asking.end()

@@ -7,7 +7,7 @@ from protocols.foundation.disclosure import NOTHING, Disclosure, Subject, learne
 from protocols.lookups.disclosure import NAME_LOOKUPS, STEPS, VECTOR_LOOKUPS
 from protocols.scores.topk.disclosure import HIDDEN_QUERIES
 from secure_kg.queries.retrieval.rules import Exact
-from secure_kg.queries.retrieval.terms import PublicTerms
+from secure_kg.queries.retrieval.terms import Kind, PublicTerms
 
 _SLOTS = {"shared": "shared"}
 _IN_BRIEF = (Subject.QUERIES, Subject.ROWS, Subject.SCORES, Subject.NAMES, Subject.ANSWERS, Subject.FACTS)
@@ -28,14 +28,41 @@ class PartyLearns:
 
 
 def who_learns_what(public: PublicTerms, allow_extraction: bool) -> tuple[PartyLearns, ...]:
-    """Server, other clients, asker."""
-    bundle = public.bundle
-    scores = (HIDDEN_QUERIES,) if public.hidden else bundle.disclosures(allow_extraction and bundle.has_budget)
+    """From a whole question: server, other clients, asker."""
+    return _by_party(protocols_of(public, allow_extraction))
+
+
+def what_a_step_tells(kind: Kind, public: PublicTerms, allow_extraction: bool) -> tuple[PartyLearns, ...]:
+    """From one step, its announcement aside: server, other clients, asker."""
+    return _by_party(_protocols_of_step(kind, public, allow_extraction))
+
+
+def protocols_of(public: PublicTerms, allow_extraction: bool) -> tuple[Disclosure, ...]:
+    """The disclosures of all that a question goes through."""
+    scores = _protocols_of_step(Kind.HIDDEN if public.hidden else Kind.SCORES, public, allow_extraction)
     used: tuple[Disclosure, ...] = (STEPS, VECTOR_LOOKUPS, NAME_LOOKUPS, *scores)
     if public.exact is Exact.ONLY:
         used = (STEPS, NAME_LOOKUPS)
     if public.exact is not Exact.NO:
         used = (*used, EXACT_ANSWERS)
+    return used
+
+
+def _protocols_of_step(kind: Kind, public: PublicTerms, allow_extraction: bool) -> tuple[Disclosure, ...]:
+    match kind:
+        case Kind.ENTITIES | Kind.PROJECTIONS:
+            return (VECTOR_LOOKUPS,)
+        case Kind.NAMES:
+            return (NAME_LOOKUPS,)
+        case Kind.HIDDEN:
+            return (HIDDEN_QUERIES,)
+        case Kind.EXACT:
+            return (EXACT_ANSWERS,)
+        case Kind.SCORES:
+            return public.bundle.disclosures(allow_extraction and public.bundle.has_budget)
+
+
+def _by_party(used: tuple[Disclosure, ...]) -> tuple[PartyLearns, ...]:
     by_party: dict[str, dict[str, str]] = {"the server": {}, "other clients": {}, "the asker": {}}
     for subject in Subject:
         told = learned(used, subject)

@@ -10,7 +10,7 @@ import torch
 
 from protocols.foundation.errors import ProtocolError
 from protocols.foundation.identifiers import PartyId
-from protocols.scores.budget import Helpers
+from protocols.scores.budget import Helpers, Standing
 from protocols.session.patience import Patience
 from protocols.sums.secagg.params import ThreatModel
 from secure_kg.federation.plan.settings import RunConfig
@@ -84,6 +84,21 @@ class RunAsked:
             settings.allow_extraction,
         )
         return hold_session(serving, self._members, questions, _STEP_SECONDS * (1 + len(questions)))
+
+    @property
+    def name(self) -> str:
+        """Of the run's folder."""
+        return self._run.resolve().name
+
+    def budgets(self) -> dict[PartyId, tuple[Standing | None, Standing | None]]:
+        """What the clients that answer have given so far of their budgets of vectors and of means."""
+        counted, found = self.public.bundle.has_budget, {}
+        for party, member in self._members.items():
+            budgets, table = member.guards.budgets, member.knowledge.table
+            means = budgets.means.standing(table) if budgets.means is not None and counted else None
+            if party != self.public.asker:
+                found[party] = budgets.atoms.standing(table) if budgets.atoms is not None else None, means
+        return found
 
     def _dropouts(self, parties: Collection[PartyId], step: str) -> None:
         for party in sorted(parties):

@@ -57,14 +57,15 @@ class Kind(StrEnum):
     """Names of positions; [how many]."""
 
 
-_NUMBERS: Final = {
-    Kind.ENTITIES: 1,
-    Kind.PROJECTIONS: 2,
-    Kind.SCORES: 1,
-    Kind.HIDDEN: 3,
-    Kind.EXACT: 1,
-    Kind.NAMES: 1,
+SIZES: Final[dict[Kind, tuple[str, ...]]] = {
+    Kind.ENTITIES: ("entities",),
+    Kind.PROJECTIONS: ("projections", "points in each"),
+    Kind.SCORES: ("points of the question",),
+    Kind.HIDDEN: ("points of the question", "binary logarithm of the longest row", "of the longest point"),
+    Kind.EXACT: ("atoms of the question",),
+    Kind.NAMES: ("positions",),
 }
+"""What the numbers of an announcement count, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ class PublicTerms:
     def planned(self, number: int, announced: NextStep) -> PlannedStep:
         """The same for the asker's own step: `ValueError` or `ProtocolError` says why it cannot be."""
         kind = Kind(announced.kind)
-        if len(announced.sizes) != _NUMBERS[kind] or not announced.table:
+        if len(announced.sizes) != len(SIZES[kind]) or not announced.table:
             raise ValueError("a step of other sizes than its kind has")
         if number >= MOST_STEPS:
             raise ValueError(f"more than {MOST_STEPS} steps in one session")

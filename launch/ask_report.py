@@ -1,0 +1,41 @@
+"""The page that `launch.ask` writes for the asker."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from launch.ask_output import AskedQuestion
+from secure_kg.queries.language.reading import Question
+from secure_kg.queries.naming import unknown_names
+from secure_kg.queries.retrieval.in_process import Outcome, Session
+from secure_kg.queries.retrieval.over_run import AskSettings, RunAsked
+from secure_kg.report.ask_page import PageSession, SpentBudgets, ask_page
+from secure_kg.report.ask_question import PageQuestion
+from secure_kg.runs.run_folder import write_whole
+
+
+def write_page(
+    path: Path, run: RunAsked, settings: AskSettings, session: Session, questions: Sequence[Question]
+) -> None:
+    """With all questions: those that a session which ended before its time did not come to have a line."""
+    page = ask_page(
+        PageSession(
+            run=run.name,
+            public=run.public,
+            allow_extraction=settings.allow_extraction,
+            session=session,
+            questions=[_told(run, session, number, question) for number, question in enumerate(questions)],
+            budgets=[SpentBudgets(int(party), *standing) for party, standing in run.budgets().items()],
+            record=None if settings.record is None else str(settings.record),
+        )
+    )
+    write_whole(path, page.encode(), private=True)
+
+
+def _told(run: RunAsked, session: Session, number: int, question: Question) -> PageQuestion:
+    if number < len(session.outcomes):
+        outcome = session.outcomes[number]
+    else:
+        why = session.problems.get(run.public.asker, "the session has ended")
+        outcome = Outcome(None, f"came to nothing: {why}" if number == len(session.outcomes) else "was not asked")
+    unknown = tuple(unknown_names(question.query, run.own.entities, run.own.relations))
+    return PageQuestion(question, tuple(AskedQuestion(question, unknown, outcome).warnings), outcome)
