@@ -12,7 +12,7 @@ from secure_kg.queries.retrieval.in_process import Outcome
 from secure_kg.queries.retrieval.learned import PartyLearns, what_a_step_tells
 from secure_kg.queries.retrieval.terms import SIZES, Kind, PublicTerms
 from secure_kg.queries.structures import type_of
-from secure_kg.report.html import Html, chip, details, join, quiet, section, table, tag
+from secure_kg.report.html import Html, chip, details, quiet, section, table, tag
 from secure_kg.report.query_picture import query_picture
 
 MOST_AT_ONCE: Final = 20
@@ -53,7 +53,8 @@ class _Column:
 def written(text: str) -> Html:
     """A question in which no line ends inside of a variable."""
     parts = re.split(r"(\?x\d*)", text)
-    return join(tag("span", part, class_="whole") if number % 2 else part for number, part in enumerate(parts))
+    whole = (tag("span", part, class_="whole") if number % 2 else part for number, part in enumerate(parts))
+    return tag("code", *whole)
 
 
 def anchor_of(number: int) -> str:
@@ -71,7 +72,7 @@ def question_section(
     return section(
         anchor_of(number),
         f"Question {number}" if name is None else f"Question {number}: {name}",
-        tag("p", tag("code", written(one.text)), class_="question"),
+        tag("p", written(one.text), class_="question"),
         query_picture(one.question.query),
         *(tag("p", chip("warning", "medium"), " ", line) for line in one.warnings),
         *_result(one),

@@ -105,12 +105,13 @@ th:first-child, td:first-child { text-align: left; }
 .pictures figure { max-width: 22rem; } .pictures svg { margin-top: .5rem; }
 .question { background: var(--soft); border-radius: .4rem; padding: .5rem .8rem; margin: .5rem 0;
   overflow-wrap: anywhere; white-space: pre-wrap; }
-.answers { width: auto; } .answers th:nth-child(2), .answers td:nth-child(2) { text-align: left; white-space: normal; }
+.answers { width: auto; } .answers th:nth-child(2), .answers td:nth-child(2) { text-align: left; }
+.answers td:nth-child(2) { white-space: normal; overflow-wrap: anywhere; min-width: 8rem; }
 .answers .score { min-width: 8rem; } .question code { font-size: .95rem; }
 .query { margin: .6rem 0; } .query text { fill: var(--ink); font: 13px ui-monospace, monospace; }
 .query path { fill: none; stroke: var(--quiet); stroke-width: 1.5; } .query polygon { fill: var(--quiet); }
-.query .join path { stroke-dasharray: 1 4; stroke-linecap: round; stroke-width: 2; }
 .query .negated path { stroke: var(--bad); stroke-dasharray: 6 4; } .query .negated polygon { fill: var(--bad); }
+.query .join path { stroke-dasharray: 1 4; stroke-linecap: round; stroke-width: 2; }
 .query .spot rect { fill: var(--paper); stroke: var(--quiet); stroke-width: 1.5; }
 .query .entity rect { fill: var(--soft); stroke: var(--edge); } .query .target rect { stroke: var(--main); }
 .query .not rect { stroke: var(--bad); } .query .not text { fill: var(--bad); }

@@ -9,7 +9,13 @@ import pytest
 
 import launch.audit
 from launch import ask, cli, fedcqa
+from launch.ask_report import write_page
+from protocols.foundation.identifiers import PartyId
+from secure_kg.queries.language.reading import read_questions
+from secure_kg.queries.retrieval.in_process import Session
+from secure_kg.queries.retrieval.over_run import AskSettings, RunAsked
 from tests.support.jobs_in_threads import run_in_threads
+from tests.support.pages import Page, outward
 
 TINY = [
     *("--dataset", "nations", "--dim", "8", "--batch-size", "8", "--local-steps", "1", "--eval-queries", "2"),
@@ -67,7 +73,8 @@ def test_a_file_of_questions_with_one_that_nobody_can_answer(
 ) -> None:
     path = tmp_path / "questions.txt"
     path.write_text('first = ?x : embassy(?x, "usa")\nsecond = ?x : embasy(?x, "usa")\n')
-    assert cli.main(["ask", str(run), "--file", str(path), "--json", "-"]) == 2
+    page = tmp_path / "new" / "page.html"
+    assert cli.main(["ask", str(run), "--file", str(path), "--json", "-", "--report", str(page)]) == 2
     told = capsys.readouterr()
     first, second = json.loads(told.out)["questions"]
     assert (first["name"], len(first["answers"]), second["answers"]) == ("first", 10, [])
@@ -75,6 +82,20 @@ def test_a_file_of_questions_with_one_that_nobody_can_answer(
     assert any("unknown relation" in line for line in second["warnings"])
     (line,) = told.err.splitlines()
     assert "embasy" in line
+    shown = Page(page.read_text())
+    assert outward(shown) == []
+    assert (page.stat().st_mode & 0o77, len(shown.all("svg"))) == (0, 2)
+    for words in ("1 of 2", "client 1, the asker", first["answers"][0]["name"], second["problem"], " of 1,000"):
+        assert words in shown.text
+
+
+def test_a_session_that_ends_before_its_time_is_on_the_page(run: Path, tmp_path: Path) -> None:
+    settings, session = AskSettings(), Session(problems={PartyId(1): ValueError("a link broke")})
+    questions = read_questions('first = ?x : embassy(?x, "usa")\nsecond = ?x : embassy("usa", ?x)')
+    write_page(tmp_path / "page.html", RunAsked(run, settings), settings, session, questions)
+    shown = Page((tmp_path / "page.html").read_text()).text
+    assert "came to nothing: a link broke" in shown
+    assert "was not asked" in shown
 
 
 def test_a_question_in_sparql(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,6 +156,7 @@ def test_stored_answers_beside_predicted_ones_and_alone(
         (["--query", QUESTION, "--allow-extraction"], "opens no means"),
         (["--query", QUESTION, "--min-holders", "3"], "2 clients besides the asker"),
         (["--query", QUESTION, "--top-k", "0"], "--top-k"),
+        (["--query", QUESTION, "--report", "/proc/page.html"], "/proc/page.html: cannot be written"),
         (["--query", QUESTION, "--top-k", "5000"], "1000 answers at most"),
         (["--query", '?x : embassy(?x, "usa") & !embassy(?x, "uk")'], "no definition of a negation"),
     ],

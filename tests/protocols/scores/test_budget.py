@@ -9,9 +9,10 @@ import pytest
 from protocols.bundles import AskerReads
 from protocols.foundation.errors import SumAbandoned
 from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.lookups.vectors import VectorBudget
 from protocols.registry import SCORES
 from protocols.scores.batches import ATTEMPTS
-from protocols.scores.budget import Budget, BudgetSpent, Charge, Helpers, MemoryRecord, default_limit
+from protocols.scores.budget import Budget, BudgetSpent, Charge, Helpers, MemoryRecord, Standing, default_limit
 from protocols.scores.messages import PURPOSE
 from protocols.scores.terms import MOST_ANSWERS
 from protocols.session.conversation import Conversation
@@ -109,6 +110,13 @@ def test_allowed_extraction_is_written_down_and_not_refused() -> None:
     budget.may_come(terms_of(3, 5), b"a")
     budget.charge(terms_of(3, 5), b"a")
     assert len(record_of(budget).charges) == 1
+    assert budget.standing(b"table") == Standing(1, None)
+
+
+def test_a_client_can_tell_what_it_has_spent() -> None:
+    record = MemoryRecord([Charge(b"table", 2, PartyId(1)), Charge(b"another", 3, PartyId(1))])
+    assert Budget(record, 4).standing(b"table") == Standing(2, 4)
+    assert VectorBudget(record, 9, 6, table=b"another").standing(b"table") == Standing(3, 9)
 
 
 def test_a_negative_budget_is_refused() -> None:
