@@ -106,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
         "--backends", nargs="+", metavar="NAME", help=f"of {', '.join(choosing.known())} [all that are installed]"
     )
     parser.add_argument("--carrier", choices=(THREADS, PROCESSES), default=THREADS, help="without mpirun [threads]")
-    parser.add_argument("--paillier-bits", type=int, default=3072, metavar="B", help="length of Paillier keys [3072]")
+    parser.add_argument("--paillier-bits", type=int, metavar="B", help="length of Paillier keys [3072]")
     parser.add_argument(
         "--peers",
         action="store_true",
@@ -143,6 +143,7 @@ def _run(options: argparse.Namespace) -> int:
     leads = environment.rank() in (None, SERVER)
     quiet = options.json == "-" or not leads
     chosen = choosing.choose(options, lambda line: None if quiet else say(line))
+    options.paillier_bits = choosing.key_bits(chosen, options.paillier_bits)
     bundles = choosing.bundles(choosing.with_variants(chosen, options), options.paillier_bits)
     measured = Measured(
         work, bundles, options.repeat, Teller(quiet), options.allow_extraction, options.record, options.hide_query

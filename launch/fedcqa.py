@@ -28,7 +28,8 @@ examples:
   mpirun -n 4 python -m launch.fedcqa --dataset fb15k237 --step 2 --grace 600   FB15k-237 by relations
   python -m launch.fedcqa --resume runs/NAME                        go on after an interruption
 
-The run folder gets config.toml, metrics.jsonl, summary.json, checkpoints and, in clients/K, what client K keeps.""",
+The run folder gets config.toml, metrics.jsonl, summary.json, report.html, checkpoints and, in clients/K, what client
+K keeps.""",
     defaults={"strategy": "fedcqa", "aggregation": "secret", "by": "relations"},
 )
 CENTRAL = dataclasses.replace(

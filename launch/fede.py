@@ -24,7 +24,8 @@ examples:
   python -m launch.fede --resume runs/NAME                          go on after an interruption
   python -m launch.fuse runs/FEDE runs/LOCAL --out fused            afterwards: FedE's model fusion, with a Local run
 
-The run folder gets config.toml, metrics.jsonl, summary.json, checkpoints and, in clients/K, what client K keeps.""",
+The run folder gets config.toml, metrics.jsonl, summary.json, report.html, checkpoints and, in clients/K, what client
+K keeps.""",
     defaults={"strategy": "fede"},
 )
 

@@ -22,7 +22,8 @@ examples:
   python -m launch.fedr_secagg --resume runs/NAME                   go on after an interruption
   python -m launch.fedr_secagg --adversary active --keys keys       with identities from python -m launch.keygen
 
-The run folder gets config.toml, metrics.jsonl, summary.json, checkpoints and, in clients/K, what client K keeps.""",
+The run folder gets config.toml, metrics.jsonl, summary.json, report.html, checkpoints and, in clients/K, what client
+K keeps.""",
     defaults={"strategy": "fedr"},
 )
 

@@ -21,7 +21,8 @@ examples:
   python -m launch.local --resume runs/NAME                         go on after an interruption
   python -m launch.entire                                           the other end: all triples in one place
 
-The run folder gets config.toml, metrics.jsonl, summary.json, checkpoints and, in clients/K, what client K keeps.""",
+The run folder gets config.toml, metrics.jsonl, summary.json, report.html, checkpoints and, in clients/K, what client
+K keeps.""",
     defaults={"strategy": "local"},
 )
 

@@ -254,7 +254,7 @@ def _explained(name: str, text: str, of_queries: bool) -> str:
 
 
 def _preset_text(preset: Mapping[str, Any]) -> str:
-    return " ".join(f"{flag(key)} {value}" for key, value in preset.items())
+    return " ".join(flag(key) if value is True else f"{flag(key)} {value}" for key, value in preset.items())
 
 
 def _model_name(text: str) -> str:

@@ -31,7 +31,7 @@ def show_results(summary: Summary, folder: Path) -> None:
     ]
     if summary.told:
         sizes = summary.bytes_up, summary.bytes_down
-        rows.append(["all", summary.test_triples or 0, *_row(summary.figures, names, *sizes)])
+        rows.append(["all", summary.number_of_examples or 0, *_row(summary.figures, names, *sizes)])
     scores = [TITLES.get(name, name) for name in names]
     table(title, ("", examples, *scores, "kB up", "kB down"), rows)
     if not summary.told:

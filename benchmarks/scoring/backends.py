@@ -62,6 +62,13 @@ def with_variants(names: Sequence[str], options: argparse.Namespace) -> list[str
     return [*names, *([PAILLIER_2048] if wanted else []), *([HIDDEN] if hides else [])]
 
 
+def key_bits(names: Sequence[str], asked_for: int | None) -> int:
+    """The length of Paillier keys. `UserError` for one that nothing would have."""
+    if asked_for is not None and PAILLIER not in names:
+        raise UserError(f"--paillier-bits {asked_for}: {PAILLIER} is not among the backends that are measured")
+    return DEFAULT_BITS if asked_for is None else asked_for
+
+
 def bundles(names: Sequence[str], paillier_bits: int) -> dict[str, ScoreBackend]:
     """By the names under which they are reported."""
     others = {PAILLIER_2048: lambda: _paillier(PAILLIER_2048, 2048), HIDDEN: hidden_bundle}

@@ -234,6 +234,10 @@ class Conversation:
             yield answer  # and forget it: of large messages there must not be two while the next one is awaited
         patience.seconds_in_vain += max(0.0, last_dropout - max(answered, default=0.0))
 
+    def hear_out(self, party: PartyId) -> None:
+        """`PeerFailed` if a party that takes no messages any more has sent `Failed`. What else it sent is dropped."""
+        self.came_back(party)
+
     def came_back(self, party: PartyId) -> bool:
         """Whether a dropout has sent `Back`. What it sent before that is late and dropped."""
         for _ in range(_MOST_AT_ONCE):  # one that sends without end must not keep us

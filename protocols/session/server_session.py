@@ -71,5 +71,11 @@ class ServerSession:
         return self.conversation.gather_each(senders, expected, round_id, self.patience, step, purpose)
 
     def broadcast(self, to: Collection[PartyId], message: wire.Message, round_id: RoundId, step: str) -> None:
-        """The same message to those of `to` who are present. Those who take none are reported as dropouts."""
-        self.dropout(self.conversation.broadcast(self.present & frozenset(to), message, round_id), step)
+        """The same message to those of `to` who are present. Those who take none are reported as dropouts.
+
+        `PeerFailed` if one of these has said why.
+        """
+        lost = self.conversation.broadcast(self.present & frozenset(to), message, round_id)
+        for party in sorted(lost):
+            self.conversation.hear_out(party)
+        self.dropout(lost, step)

@@ -200,7 +200,8 @@ _CLEAR_TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
 
 
 def _in_clear(entries: Iterable[Entry]) -> list[Finding]:
-    findings = []
+    """One for each kind of message, whether it was received, passed on or both."""
+    findings: dict[tuple[str, str], Finding] = {}
     adding = " or ".join(name for name, one in AGGREGATIONS.items() if one.hides_contributions)
     aligning = " or ".join(name for name, one in ALIGNMENTS.items() if not one.server_reads_names)
     scoring = ", ".join(name for name, one in SCORES.items() if not one.server_reads_scores)
@@ -213,9 +214,10 @@ def _in_clear(entries: Iterable[Entry]) -> list[Finding]:
             f"{entry.kind}.{entry.name}: {counted(entry.messages, 'message')} of {named_clients(entry.parties)}, "
             f"{entry.bytes:,} bytes, {in_rounds(min(entry.rounds), max(entry.rounds))}"
         )
-        advice = advice.format(aligning=aligning, adding=adding, scoring=scoring)
-        findings.append(Finding(name, "high", title, (evidence,), f"Nothing hides these data. {advice}"))
-    return findings
+        advice = f"Nothing hides these data. {advice.format(aligning=aligning, adding=adding, scoring=scoring)}"
+        known = findings.get((name, title))
+        findings[name, title] = Finding(name, "high", title, (*(known.evidence if known else ()), evidence), advice)
+    return list(findings.values())
 
 
 def _family(purpose: str) -> str:

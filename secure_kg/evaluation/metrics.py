@@ -18,6 +18,8 @@ class Metrics(ABC):
     """What `headline` is, in a word."""
     figure_names: ClassVar[tuple[str, ...]] = ()
     """Names of all figures at the top level, for results that only clients can read."""
+    over_queries: ClassVar[bool] = False
+    """Whether an example is a query. Otherwise result files count it as a triple."""
 
     @classmethod
     @abstractmethod

@@ -58,6 +58,7 @@ class QueryMetrics(Metrics):
     """Sums by type, in the order of `KINDS`, and the loss over the last round."""
 
     headline_name: ClassVar[str] = "MRR"
+    over_queries: ClassVar[bool] = True
     figure_names: ClassVar[tuple[str, ...]] = (*FIGURES, "types", "queries")
 
     types: tuple[TypeSums, ...]

@@ -97,7 +97,7 @@ def _convergence(summary: Summary, evaluations: Sequence[Evaluation]) -> list[Ht
     losses = [(number, told["loss"]) for number, told in read if "loss" in told]
     if losses or not read:
         loss = line_chart(losses, "round", "training loss", best)
-        charts.append(figure(loss, "training loss, mean over these clients' triples"))
+        charts.append(figure(loss, f"training loss, mean over these clients' {summary.examples}"))
     return [tag("h2", "Convergence"), tag("div", *charts, class_="charts")]
 
 
@@ -111,7 +111,7 @@ def _results(summary: Summary) -> Html:
     body = [
         [
             whose,
-            f"{entry.examples if isinstance(entry, ClientLine) else entry.test_triples:,}",
+            f"{entry.examples if isinstance(entry, ClientLine) else entry.number_of_examples or 0:,}",
             *(written(name, entry.figures[name]) if name in entry.figures else "" for name in summary.all_scores),
             f"{entry.bytes_up / 1000:,.0f}",
             f"{entry.bytes_down / 1000:,.0f}",
@@ -131,8 +131,12 @@ def _types(summary: Summary) -> list[Html]:
         [kind, f"{summary.figures['queries'][kind]:,}", *(written(name, found[name]) for name in scores)]
         for kind, found in types.items()
     ]
-    head = ("type of query, all clients", "test queries", *(TITLES[name] for name in scores))
-    return [table(head, body), quiet("Means over a query's hard answers, over queries and over types.")]
+    head = ("all clients", "test queries", *(TITLES[name] for name in scores))
+    return [
+        tag("h2", "Results by type of query"),
+        table(head, body),
+        quiet("Means over a query's hard answers, over queries and over types."),
+    ]
 
 
 def _line(style: str, text: str | None) -> list[Html]:

@@ -38,16 +38,25 @@ def load_arrays(path: Path) -> tuple[Arrays, Figures]:
         raise UserError(f"{path}: not a readable checkpoint") from None
 
 
+def load_numbers(path: Path) -> tuple[Arrays, Figures]:
+    """Likewise, where every value must be a number. Told here, because later nobody could say which file it was."""
+    arrays, record = load_arrays(path)
+    for name, array in arrays.items():
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise UserError(f"{path}: damaged ({name} has values that are no numbers)")
+    return arrays, record
+
+
 def save_part(folder: Path, round_id: int, arrays: Arrays, record: Figures) -> None:
     """One party's part of the checkpoint of `round_id`."""
-    save_arrays(_part(folder, round_id), arrays, record)
+    save_arrays(part_path(folder, round_id), arrays, record)
     rounds = sorted(int(path.stem.rpartition("-")[2]) for path in folder.glob("checkpoint-*.safetensors"))
     for old in [number for number in rounds if number <= round_id][:-_KEEP]:
-        _part(folder, old).unlink()
+        part_path(folder, old).unlink()
 
 
 def load_part(folder: Path, round_id: int) -> tuple[Arrays, Figures]:
-    return load_arrays(_part(folder, round_id))
+    return load_numbers(part_path(folder, round_id))
 
 
 def latest_before(folder: Path, round_id: int) -> int | None:
@@ -81,5 +90,5 @@ def last_complete(run: Path) -> Complete:
     return Complete(round_id, tuple(clients))
 
 
-def _part(folder: Path, round_id: int) -> Path:
+def part_path(folder: Path, round_id: int) -> Path:
     return folder / f"checkpoint-{round_id:06d}.safetensors"

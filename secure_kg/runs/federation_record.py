@@ -37,7 +37,8 @@ def write_result(
     """`evaluations`: how many this client has seen; one that was away may have missed the best."""
     result = FederationResult(
         figures=test.figures(),
-        test_triples=test.examples,
+        test_triples=None if test.over_queries else test.examples,
+        test_queries=test.examples if test.over_queries else None,
         test_clients=test_clients,
         valid_mrr=valid_mrr,
         rows_averaged=averaged,

@@ -33,7 +33,7 @@ class _Federation:
     """The results of all clients together; None where nobody here can read them."""
 
     figures: Figures
-    test_triples: int | None
+    examples: int | None
     test_clients: int
     valid_mrr: float | None
     rows_kept_local: int | None
@@ -46,12 +46,13 @@ def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> S
         for result in folder.client_results()
         if result.client in outcome.bytes_up
     ]
-    found = _federation(config, outcome, folder)
+    found, over_queries = _federation(config, outcome, folder), _metrics_of(config).over_queries
     return Summary(
         leaky_split=leaky_split(clients, len(outcome.bytes_up), allowed=config.allow_leaky_split),
         metrics=_metrics_of(config).described(found.figures),
         figures=found.figures,
-        test_triples=found.test_triples,
+        test_triples=None if over_queries else found.examples,
+        test_queries=found.examples if over_queries else None,
         test_clients=found.test_clients,
         valid_mrr=found.valid_mrr,
         rows_kept_local=found.rows_kept_local,
@@ -109,7 +110,7 @@ def _federation(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) ->
     if read is None:
         return _Federation(dict.fromkeys(_metrics_of(config).figure_names), None, outcome.test_clients, None, None)
     kept = outcome.union_size - read.rows_averaged
-    return _Federation(read.figures, read.test_triples, read.test_clients, read.valid_mrr, kept)
+    return _Federation(read.figures, read.number_of_examples, read.test_clients, read.valid_mrr, kept)
 
 
 def comparable(summary: Summary, other: Summary) -> bool:

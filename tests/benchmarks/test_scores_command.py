@@ -71,6 +71,7 @@ def test_the_table_and_the_file(capsys: pytest.CaptureFixture[str], tmp_path: Pa
         (["--top", "1001"], "not in 1..1000"),
         (["--min-holders", "5"], "1 to 4"),
         (["--backends", "paillier", "--paillier-bits", "512"], "Paillier keys of 512 bits"),
+        (["--backends", "plain", "--paillier-bits", "2048"], "paillier is not among the backends that are measured"),
         (["--share", "0"], "--share above 0"),
         (["--repeat", "0"], "--repeat"),
         (["--json", "/proc/nowhere/x.json"], "cannot be written"),

@@ -50,11 +50,12 @@ def restore(context: ClientContext, results: ResultExchange, count: OwnCount, we
     if part is None:
         return
     arrays, read = checkpoint.load_part(context.folder, part)
-    record = ClientCheckpoint.from_json(read, f"the checkpoint of round {part}")
+    path = checkpoint.part_path(context.folder, part)
+    record = ClientCheckpoint.from_json(read, path)
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     fits = context.learner.parameters_state()
     if any(f"model/{name}" not in tensors or tensors[f"model/{name}"].shape != p.shape for name, p in fits.items()):
-        raise UserError("the checkpoint does not fit this client: its data have changed")
+        raise UserError(f"{path}: the checkpoint does not fit this client: its data have changed")
     context.learner.load_state(_below(tensors, "model/"))
     results.best, results.best_round = _below(tensors, "best/"), record.best_round
     context.watch = Stopwatch(record.seconds, record.cpu_seconds)

@@ -299,7 +299,7 @@ class FederationServer:
 
     def _restore(self, done: int) -> None:
         arrays, read = checkpoint.load_part(self._folder.server, done)
-        record = ServerCheckpoint.from_json(read, f"the checkpoint of round {done}")
+        record = ServerCheckpoint.from_json(read, checkpoint.part_path(self._folder.server, done))
         saved_by = checkpoint.last_complete(self._folder.path).saved_by
         self._tables.restore(arrays, done, saved_by)
         self._stopping = EarlyStopping(self._config.patience, *record.so_far)

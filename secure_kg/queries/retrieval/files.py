@@ -44,7 +44,7 @@ def load_knowledge(run: Path, config: RunConfig, clients: int, number: int, rule
 def load_model(folder: Path, size: QueryModelSize) -> QueryModel:
     """The model of the best round in a client's folder, without gradients."""
     path = folder / _MODEL
-    arrays, _ = checkpoint.load_arrays(path)
+    arrays, _ = checkpoint.load_numbers(path)
     nothing = torch.Generator()
     model = QueryModel(replace(size, entities=0, relations=0), nothing, nothing)
     rows, operators = arrays.get("rows"), arrays.get("operators")

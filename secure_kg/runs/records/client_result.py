@@ -74,14 +74,22 @@ class FederationResult(Record, kw_only=True, frozen=True):
 
     kind: ClassVar[str] = "result of a federation"
     opened: ClassVar[tuple[str, ...]] = ("figures",)
+    absent: ClassVar[frozenset[str]] = frozenset({"test_queries"})
 
     figures: Figures = msgspec.field(default_factory=dict)
-    test_triples: int
+    test_triples: int | None
+    test_queries: int | None = None
+    """In a run of queries, which has no `test_triples`."""
     test_clients: int
     valid_mrr: float
     rows_averaged: int
     evaluations: int
     """How many this client has seen; one that was away may have missed the best."""
+
+    @property
+    def number_of_examples(self) -> int | None:
+        """How many there are; earlier versions counted queries as triples."""
+        return self.test_triples if self.test_queries is None else self.test_queries
 
 
 class Evaluation(Record, kw_only=True, frozen=True):

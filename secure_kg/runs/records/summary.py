@@ -27,6 +27,7 @@ class Summary(Record, kw_only=True, frozen=True):
     kind: ClassVar[str] = "summary of a run"
     opened: ClassVar[tuple[str, ...]] = ("figures", "more")
     nested: ClassVar[dict[str, type[Record]]] = {"clients": ClientLine}
+    absent: ClassVar[frozenset[str]] = frozenset({"test_queries"})
 
     leaky_split: dict[str, int] | msgspec.UnsetType | None = msgspec.UNSET
     """Counts of damage; None if the split is known to be sound. First: whoever reads on must have read it.
@@ -38,6 +39,9 @@ class Summary(Record, kw_only=True, frozen=True):
     figures: Figures = msgspec.field(default_factory=dict)
     """The learner's test results over all clients (`Metrics.figures`); null where only clients can read them."""
     test_triples: int | None
+    """Null in a run of queries, as far as it was not written by an earlier version."""
+    test_queries: int | None = None
+    """In a run of queries."""
     test_clients: int
     valid_mrr: float | None = None
     rows_kept_local: int | None
@@ -100,6 +104,11 @@ class Summary(Record, kw_only=True, frozen=True):
         if "types" in self.figures:
             return "queries"
         return "triples" if not self.figures or _RANKING[0] in self.figures else "examples"
+
+    @property
+    def number_of_examples(self) -> int | None:
+        """How many there are; earlier versions counted queries as triples."""
+        return self.test_triples if self.test_queries is None else self.test_queries
 
     @property
     def told(self) -> bool:

@@ -5,9 +5,10 @@ from collections.abc import Collection
 import pytest
 
 from protocols.alignment.plain import ClearNames
-from protocols.foundation.errors import DeadlineExpired, ProtocolError
+from protocols.foundation.errors import DeadlineExpired, PeerFailed, ProtocolError
 from protocols.foundation.identifiers import PartyId
 from protocols.session.client_session import ClientSession
+from protocols.session.conversation import Failed
 from protocols.session.patience import Patience
 from protocols.session.server_session import ServerSession
 from protocols.session.turns import ask_in_turn
@@ -108,3 +109,15 @@ def test_those_asked_in_turn_and_in_vain_are_dropouts(ends: Ends) -> None:
     with pytest.raises(ProtocolError, match="no client is left"):
         ask_in_turn(session, names(), ClearNames, STEP)
     assert session.present == frozenset()
+
+
+def test_one_that_takes_no_messages_but_has_said_why_is_no_dropout(ends: Ends) -> None:
+    dropouts = Silences()
+    session = session_of(ends, dropouts)
+    ends.wire.deaf.update({ONE, TWO})
+    ends.say(ONE, names("stale"), round_id=ROUND - 1)
+    session.broadcast([ONE], names("a"), ROUND, STEP)
+    assert session.present == {TWO, THREE}
+    ends.say(TWO, Failed("a file is damaged"), round_id=ROUND - 1)
+    with pytest.raises(PeerFailed, match="^client 2: a file is damaged$"):
+        session.broadcast(CLIENTS, names("a"), ROUND, STEP)

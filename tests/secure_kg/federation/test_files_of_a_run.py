@@ -156,6 +156,13 @@ def test_a_damaged_checkpoint_is_one_line(tmp_path: Path, content: bytes) -> Non
         checkpoint.load_part(tmp_path, 3)
 
 
+def test_a_checkpoint_with_what_is_no_number_is_one_line_with_its_file(tmp_path: Path) -> None:
+    arrays = {"rows": np.array([1.0, np.nan], dtype=np.float32), "rounds": np.array([1, 2], dtype=np.uint32)}
+    checkpoint.save_part(tmp_path, 3, arrays, {})
+    with pytest.raises(UserError, match=f"^{tmp_path}/checkpoint-000003.safetensors: damaged .rows has"):
+        checkpoint.load_part(tmp_path, 3)
+
+
 def test_last_complete_round(tmp_path: Path) -> None:
     assert checkpoint.last_complete(tmp_path) == checkpoint.Complete(0, ())
     checkpoint.mark_complete(tmp_path, 7, {3, 1})

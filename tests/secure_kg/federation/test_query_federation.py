@@ -1,6 +1,7 @@
 """FedCQA in a whole federation: twins, resumption, what stays local, and the strategies it is compared with."""
 
 import dataclasses
+import html
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +145,11 @@ def test_closing_lines_and_report_tell_of_types(
     for word in ("FedCQA", "gqe", "2i", "hard answers"):
         assert word in page
     assert "tail side" not in said + page
+    assert "training loss, mean over these clients' queries" in html.unescape(page)
+    told, queries = summary.to_json(), sum(summary.figures["queries"].values())
+    assert (told["test_triples"], told["test_queries"], summary.number_of_examples) == (None, queries, queries)
+    earlier = Summary.from_json({**told, "test_triples": queries} | {"test_queries": None}, "summary.json")
+    assert earlier.number_of_examples == queries
 
 
 def test_an_audit_computes_its_sums_again(tmp_path: Path) -> None:

@@ -77,6 +77,8 @@ def test_an_honest_session_has_no_high_finding_but_what_plain_scores_show(
     assert (len(stage.answers), stage.crashed, stage.refused) == (2, [], {})
     told = audited(stage)
     assert high(told) == ({"clear-scores", "clear-queries"} if backend == "plain" else set())
+    titles = [one.title for one in told.findings]
+    assert len(titles) == len(set(titles))  # also of what the server received and passed on
     assert passed(told) >= SEEN_BY_ALL
     assert not any(finding.severity == "medium" for finding in told.findings)
     if stage.directory is not None:
