@@ -8,8 +8,8 @@ from secure_kg.queries.language.reading import Question
 from secure_kg.queries.naming import unknown_names
 from secure_kg.queries.retrieval.in_process import Outcome, Session
 from secure_kg.queries.retrieval.over_run import AskSettings, RunAsked
-from secure_kg.report.ask_page import PageSession, SpentBudgets, ask_page
-from secure_kg.report.ask_question import PageQuestion
+from secure_kg.report.questions.page import PageSession, SpentBudgets, ask_page
+from secure_kg.report.questions.question import PageQuestion
 from secure_kg.runs.run_folder import write_whole
 
 

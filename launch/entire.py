@@ -24,8 +24,9 @@ examples:
   python -m launch.entire --client-data parts                       those of parts/client-1, parts/client-2, ...
   python -m launch.entire --resume runs/NAME                        go on after an interruption
 
-There is no server and no MPI; started by mpirun -n N, rank 0 pools the data of N-1 clients and the others leave. The
-run folder has the files of every run: config.toml, metrics.jsonl, summary.json, report.html, checkpoints and clients/K.""",
+There is no server and no MPI; started by mpirun -n N, rank 0 pools the data of N-1 clients and the others leave.
+The run folder has the files of every run: config.toml, metrics.jsonl, summary.json, report.html, checkpoints and
+clients/K.""",
     defaults={"strategy": "entire", "aggregation": "plain", "min_participants": 1},
 )
 

@@ -119,5 +119,5 @@ def test_one_that_takes_no_messages_but_has_said_why_is_no_dropout(ends: Ends) -
     session.broadcast([ONE], names("a"), ROUND, STEP)
     assert session.present == {TWO, THREE}
     ends.say(TWO, Failed("a file is damaged"), round_id=ROUND - 1)
-    with pytest.raises(PeerFailed, match="^client 2: a file is damaged$"):
+    with pytest.raises(PeerFailed, match=r"^client 2: a file is damaged$"):
         session.broadcast(CLIENTS, names("a"), ROUND, STEP)

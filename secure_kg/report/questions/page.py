@@ -13,8 +13,8 @@ from secure_kg.queries.language.writing import to_text
 from secure_kg.queries.retrieval.in_process import Session
 from secure_kg.queries.retrieval.learned import protocols_of, who_learns_what
 from secure_kg.queries.retrieval.terms import PublicTerms
-from secure_kg.report.ask_question import NOT_NAMED, PageQuestion, anchor_of, question_section, written
 from secure_kg.report.html import Html, cards, details, document, megabytes, quiet, section, stacked_table, table, tag
+from secure_kg.report.questions.question import NOT_NAMED, PageQuestion, anchor_of, question_section, written
 
 FEW: Final = 3
 """Questions of which everything is shown at once."""

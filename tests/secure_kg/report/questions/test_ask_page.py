@@ -14,8 +14,8 @@ from secure_kg.queries.retrieval.asking import AskedStep, Found, Retrieved
 from secure_kg.queries.retrieval.in_process import Outcome, Session
 from secure_kg.queries.retrieval.learned import what_a_step_tells, who_learns_what
 from secure_kg.queries.retrieval.terms import Kind, PublicTerms
-from secure_kg.report.ask_page import FEW, PageSession, SpentBudgets, ask_page
-from secure_kg.report.ask_question import MOST_AT_ONCE, PageQuestion
+from secure_kg.report.questions.page import FEW, PageSession, SpentBudgets, ask_page
+from secure_kg.report.questions.question import MOST_AT_ONCE, PageQuestion
 from tests.support.pages import Page, outward
 
 HOSTILE = "<script>alert(1)</script>'\"&\n<img src=x onerror=alert(2)>\u202e"

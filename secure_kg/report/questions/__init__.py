@@ -1,0 +1,1 @@
+"""The page of a session of questions, for the asker."""
