@@ -106,7 +106,7 @@ th:first-child, td:first-child { text-align: left; }
 .question { background: var(--soft); border-radius: .4rem; padding: .5rem .8rem; margin: .5rem 0;
   overflow-wrap: anywhere; white-space: pre-wrap; }
 .answers { width: auto; } .answers th:nth-child(2), .answers td:nth-child(2) { text-align: left; }
-.answers td:nth-child(2) { white-space: normal; overflow-wrap: anywhere; min-width: 8rem; }
+.answers td:nth-child(2) { white-space: normal; overflow-wrap: anywhere; min-width: 9rem; }
 .answers .score { min-width: 8rem; } .question code { font-size: .95rem; }
 .query { margin: .6rem 0; } .query text { fill: var(--ink); font: 13px ui-monospace, monospace; }
 .query path { fill: none; stroke: var(--quiet); stroke-width: 1.5; } .query polygon { fill: var(--quiet); }
@@ -130,6 +130,8 @@ details { margin-top: 1.5rem; } section details { margin-top: .6rem; } summary {
 pre { overflow-x: auto; font-size: .85rem; }
 @media screen and (max-width: 44rem) {
   .tick { font-size: 17px; }
+  .answers { font-size: .85rem; } .answers th, .answers td { padding: .25rem .35rem; }
+  .answers .score { min-width: 4rem; }
   .scroll th:first-child, .scroll td:first-child { position: sticky; left: 0; background: var(--paper); }
   .scroll table { border-collapse: separate; border-spacing: 0; }
   .stack, .stack tbody, .stack tr, .stack td { display: block; width: 100%; }

@@ -152,10 +152,7 @@ def _costs(told: PageSession) -> list[Html]:
     spent = {one.client: one for one in told.budgets}
     vectors = any(one.vectors is not None for one in told.budgets)
     means = any(one.means is not None for one in told.budgets)
-    head = [
-        "", "bytes sent and received", *(["vectors found with its help, ever"] * vectors),
-        *(["means opened with its help, ever"] * means),
-    ]  # fmt: skip
+    head = ["", "bytes", *(["vectors of its budget"] * vectors), *(["means of its budget"] * means)]
     body = []
     for party, size in sorted(told.session.traffic.items()):
         budgets = spent.get(int(party))
@@ -164,7 +161,9 @@ def _costs(told: PageSession) -> list[Html]:
         line += [_standing(None if budgets is None else budgets.means)] * means
         body.append(line)
     recorded = f"What the server saw is recorded in {told.record}, for an audit (launch.audit)."
-    return [table(head, body), *([quiet(recorded)] if told.record is not None else [])]
+    given = "Budgets: what a client has helped to find or to open of this model so far, in all sessions."
+    notes = ["Bytes are those sent and received.", *([given] if spent else [])]
+    return [table(head, body), quiet(" ".join(notes)), *([quiet(recorded)] if told.record is not None else [])]
 
 
 def _standing(standing: Standing | None) -> str:
