@@ -12,6 +12,7 @@ from protocols.scores.budget import Standing
 from secure_kg.queries.language.writing import to_text
 from secure_kg.queries.retrieval.in_process import Session
 from secure_kg.queries.retrieval.learned import protocols_of, who_learns_what
+from secure_kg.queries.retrieval.rules import Exact
 from secure_kg.queries.retrieval.terms import PublicTerms
 from secure_kg.report.html import Html, cards, details, document, megabytes, quiet, section, stacked_table, table, tag
 from secure_kg.report.questions.question import NOT_NAMED, PageQuestion, anchor_of, question_section, written
@@ -74,11 +75,13 @@ def _whose(told: PageSession) -> str:
 
 
 def _subtitle(public: PublicTerms) -> str:
+    asks = f"client {public.asker} of {len(public.clients)} asks; at most {public.top} answers"
+    if public.exact is Exact.ONLY:
+        return f"{asks}; from stored facts only"
     hidden = ", hidden queries" if public.hidden else ""
-    return (
-        f"client {public.asker} of {len(public.clients)} asks; scores by {public.backend}{hidden}; at most "
-        f"{public.top} answers; an entity is scored if {public.least} or more others hold it"
-    )
+    stored = "; stored facts beside them" if public.exact is Exact.BESIDE else ""
+    scored = f"an entity is scored if {public.least} or more others hold it"
+    return f"{asks}; scores by {public.backend}{hidden}; {scored}{stored}"
 
 
 def _figures(told: PageSession) -> list[tuple[str, str]]:
@@ -117,6 +120,8 @@ def _summary(questions: Sequence[PageQuestion]) -> list[Html]:
 
 
 def _best(one: PageQuestion) -> str:
+    if one.outcome.retrieved is not None and not one.answers:
+        return "none"
     if one.answers:
         return one.answers[0].name or NOT_NAMED
     return tag("span", _cut(one.outcome.problem), class_="missing")
@@ -143,7 +148,7 @@ def _not_covered(told: PageSession) -> list[Html]:
     head = ("", "stands against", "what a client on the server's side opens to it", "assumes", "not covered")
     used = protocols_of(told.public, told.allow_extraction)
     body = [[one.title, one.against, one.with_a_client, one.assumes, one.not_covered] for one in used]
-    answers = "An answer is what the model predicts. It is no better than the model."
+    answers = "A predicted answer is no better than the model."
     return [tag("p", answers), stacked_table(head, body)]
 
 

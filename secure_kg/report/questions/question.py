@@ -7,7 +7,7 @@ from typing import Final
 
 from secure_kg.queries.language.reading import Question
 from secure_kg.queries.language.writing import to_text
-from secure_kg.queries.retrieval.asking import AskedStep, Found
+from secure_kg.queries.retrieval.asking import AskedStep, Found, Stored
 from secure_kg.queries.retrieval.in_process import Outcome
 from secure_kg.queries.retrieval.learned import PartyLearns, what_a_step_tells
 from secure_kg.queries.retrieval.terms import SIZES, Kind, PublicTerms
@@ -34,7 +34,11 @@ class PageQuestion:
 
     @property
     def answers(self) -> tuple[Found, ...]:
-        return self.outcome.retrieved.answers if self.outcome.retrieved is not None else ()
+        """Ranked ones, or stored ones where no others were asked for."""
+        retrieved = self.outcome.retrieved
+        if retrieved is None:
+            return ()
+        return retrieved.answers or (retrieved.stored.answers if retrieved.stored is not None else ())
 
     @property
     def kind(self) -> str:
@@ -87,7 +91,21 @@ def _result(one: PageQuestion) -> list[Html]:
         return [tag("p", chip("no answer", "high"), " ", one.outcome.problem)]
     clipped = f"{retrieved.clipped} scores of the asker were too large and were clipped"
     warning = [tag("p", chip("warning", "medium"), " ", clipped)] if retrieved.clipped else []
-    return [*_answers(retrieved.answers), *warning]
+    stored = [] if retrieved.stored is None else _stored(retrieved.stored)
+    ranked = _answers(retrieved.answers) if retrieved.answers or retrieved.stored is None else []
+    return [*stored, *ranked, *warning]
+
+
+def _stored(stored: Stored) -> list[Html]:
+    """What the facts of all clients give, as far as they tell."""
+    count, shown = len(stored.positions), len(stored.answers)
+    told = f"Stored answers: {count}" + (f", of which {shown} are shown" if shown < count else "")
+    body = [["", one.name or NOT_NAMED, str(one.position)] for one in stored.answers]
+    return [tag("p", told), *([table(("", "stored answer", "position"), body, "answers")] if body else [])]
+
+
+def _known(found: Found) -> str | None:
+    return None if found.stored is None else "stored" if found.stored else "predicted"
 
 
 def _answers(answers: Sequence[Found]) -> list[Html]:
@@ -98,6 +116,7 @@ def _answers(answers: Sequence[Found]) -> list[Html]:
         _Column("answer", lambda rank, found: found.name or NOT_NAMED),
         _Column("position", lambda rank, found: str(found.position)),
         _Column("mean score", lambda rank, found: None if found.mean is None else f"{found.mean:.4f}"),
+        _Column("known", lambda rank, found: _known(found)),
         *_scale([found.mean for found in answers if found.mean is not None]),
     ]
     lines = [[column.cell(rank, found) for column in columns] for rank, found in enumerate(answers, start=1)]

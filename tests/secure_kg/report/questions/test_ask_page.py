@@ -10,9 +10,10 @@ from protocols.scores.budget import Standing
 from secure_kg.queries.form import Anchor, Projection
 from secure_kg.queries.language.places import Place
 from secure_kg.queries.language.reading import Question, read_questions
-from secure_kg.queries.retrieval.asking import AskedStep, Found, Retrieved
+from secure_kg.queries.retrieval.asking import AskedStep, Found, Retrieved, Stored
 from secure_kg.queries.retrieval.in_process import Outcome, Session
 from secure_kg.queries.retrieval.learned import what_a_step_tells, who_learns_what
+from secure_kg.queries.retrieval.rules import Exact
 from secure_kg.queries.retrieval.terms import Kind, PublicTerms
 from secure_kg.report.questions.page import FEW, PageSession, SpentBudgets, ask_page
 from secure_kg.report.questions.question import MOST_AT_ONCE, PageQuestion
@@ -105,6 +106,22 @@ def test_scores_are_shown_where_the_asker_reads_them() -> None:
     without = page_of(three(means=False), terms(backend="topk"))
     assert "mean score" not in without
     assert "left:" not in "".join(Page(without).values("style"))
+
+
+def test_stored_answers_are_told_from_predicted_ones() -> None:
+    found = Found(10, "both", None, True), Found(11, "one", None, False)
+    question = read_questions(TEXTS)[1]
+    steps = (*STEPS, AskedStep("exact", (1,)))
+    stored = Stored((10, 12), (Found(10, "both"),))
+    beside = PageQuestion(question, (), Outcome(Retrieved(found, (2, 3), steps, stored=stored), "", 0.1, steps))
+    text = Page(page_of([beside], terms(backend="topk", exact=Exact.BESIDE))).text
+    for words in ("known", "predicted", "Stored answers: 2, of which 1 are shown", "stored facts beside them"):
+        assert words in text
+    alone = PageQuestion(question, (), Outcome(Retrieved((), (), steps[-1:], stored=stored), "", 0.1, steps[-1:]))
+    text = Page(page_of([alone] * 2, terms(backend="topk", exact=Exact.ONLY))).text
+    assert "from stored facts only" in text
+    assert "Nobody has an answer." not in text
+    assert "predicted" not in text.split("What each party learned")[0]
 
 
 def test_a_question_that_came_to_nothing_is_there_with_its_line_and_its_steps() -> None:
