@@ -93,7 +93,8 @@ def _result(one: PageQuestion) -> list[Html]:
     warning = [tag("p", chip("warning", "medium"), " ", clipped)] if retrieved.clipped else []
     stored = [] if retrieved.stored is None else _stored(retrieved.stored)
     ranked = _answers(retrieved.answers) if retrieved.answers or retrieved.stored is None else []
-    return [*stored, *ranked, *warning]
+    heading = [tag("p", "Ranked answers of the model:")] if stored and ranked else []
+    return [*stored, *heading, *ranked, *warning]
 
 
 def _stored(stored: Stored) -> list[Html]:
