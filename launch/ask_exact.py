@@ -37,7 +37,7 @@ def add_rules(rules: "argparse._ArgumentGroup") -> None:
         type=_number,
         default=USUAL_EXACT,
         metavar="N",
-        help=f"how many atoms a client answers from its stored facts, ever [{USUAL_EXACT}]",
+        help=f"how many atoms a client answers from stored facts, in equal shares for all askers [{USUAL_EXACT}]",
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from protocols.foundation.digests import digest
-from protocols.scores.budget import Budget, ChargeRecord
+from protocols.scores.budget import Budget
 from protocols.scores.terms import ScoreTerms
 
 _FACTS: Final = digest(b"secure-kg/exact/facts/1")
@@ -18,11 +18,7 @@ _FACTS: Final = digest(b"secure-kg/exact/facts/1")
 
 
 class ExactBudget(Budget):
-    """`limit`: atoms."""
-
-    def __init__(self, record: ChargeRecord, limit: int) -> None:
-        super().__init__(record, limit)
-        self._limit_of_atoms = limit
+    """`limit`: atoms. `share`: of one asker; None: as many as there are."""
 
     def may_come(self, terms: ScoreTerms, queries: bytes) -> None:
         super().may_come(replace(terms, table=_FACTS), queries)
@@ -30,8 +26,6 @@ class ExactBudget(Budget):
     def charge(self, terms: ScoreTerms, queries: bytes) -> None:
         super().charge(replace(terms, table=_FACTS), queries)
 
-    def _refusal(self, terms: ScoreTerms, spent: int) -> str:
-        return (
-            f"{spent} atoms were answered exactly, and {self.cost(terms)} more go beyond the budget of "
-            f"{self._limit_of_atoms}"
-        )
+    def _refusal(self, terms: ScoreTerms, spent: int, bound: int, of: str) -> str:
+        kind = "share" if of else "budget"
+        return f"{spent} atoms were answered exactly{of}, and {self.cost(terms)} more go beyond the {kind} of {bound}"

@@ -118,7 +118,8 @@ class VectorBudget(Budget):
     """How many vectors of a table a client helps to find, over all askers and sessions: a batch counts its vectors.
 
     `table`: under which all batches are counted; None: those of each width by themselves. Wider vectors than `width`
-    then count as several.
+    then count as several. `share`: how many of them one asker may have; None: all. With equal shares no asker can use
+    up what is left to another one. The limit counts all askers, because they may tell each other what they read.
     """
 
     def __init__(
@@ -128,10 +129,10 @@ class VectorBudget(Budget):
         width: int,
         *,
         table: bytes | None = None,
-        allow_extraction: bool = False,
+        share: int | None = None,
     ) -> None:
-        super().__init__(record, limit, allow_extraction=allow_extraction)
-        self._limit_of_vectors, self._width, self._table = limit, width, table
+        super().__init__(record, limit, share=share)
+        self._width, self._table = width, table
 
     def standing(self, table: bytes) -> Standing:
         return super().standing(table if self._table is None else self._table)
@@ -148,8 +149,8 @@ class VectorBudget(Budget):
     def _counted(self, terms: ScoreTerms) -> ScoreTerms:
         return terms if self._table is None else replace(terms, table=self._table)
 
-    def _refusal(self, terms: ScoreTerms, spent: int) -> str:
+    def _refusal(self, terms: ScoreTerms, spent: int, bound: int, of: str) -> str:
         return (
-            f"{spent} vectors of this model were looked up, and {self.cost(terms)} more go beyond the budget of "
-            f"{self._limit_of_vectors}: enough of them give the model"
+            f"{spent} vectors of this model were looked up{of}, and {self.cost(terms)} more go beyond the "
+            f"{'share' if of else 'budget'} of {bound}: enough of them give the model"
         )

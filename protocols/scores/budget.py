@@ -30,6 +30,7 @@ Not covered: what a row gives away within the span of the queries. A budget boun
              as long as enough clients help.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -58,11 +59,29 @@ class Charge:
     asker: PartyId
 
 
+def spent_of(charges: Iterable[Charge], table: bytes, asker: PartyId | None) -> int:
+    """What was charged to a table, by all askers or by one."""
+    return sum(one.queries for one in charges if one.table == table and asker in (None, one.asker))
+
+
+def goes_beyond(charges: Sequence[Charge], charge: Charge, limit: int | None, share: int | None) -> bool:
+    """Whether one more charge goes beyond `limit` in all, or beyond the `share` of its asker. None: no bound."""
+    bounds = ((limit, None), (share, charge.asker))
+    return any(
+        bound is not None and spent_of(charges, charge.table, asker) + charge.queries > bound for bound, asker in bounds
+    )
+
+
+def share_of(limit: int, askers: int) -> int:
+    """What one of so many askers may have of a budget: an equal part, and one at least."""
+    return max(limit // askers, min(limit, 1))
+
+
 class ChargeRecord(Protocol):
     """Where charges are kept, for all sessions of a client."""
 
-    def spent(self, table: bytes) -> int:
-        """Queries that were charged to a table so far."""
+    def spent(self, table: bytes, asker: PartyId | None = None) -> int:
+        """Queries that were charged to a table so far, by all askers or by one."""
 
     def cover(self, table: bytes, clients: frozenset[PartyId]) -> frozenset[PartyId]:
         """See `protocols.scores.covering.CoverRecord`."""
@@ -70,9 +89,9 @@ class ChargeRecord(Protocol):
     def covered(self, table: bytes) -> frozenset[PartyId]:
         """Likewise."""
 
-    def add(self, charge: Charge, limit: int | None) -> bool:
+    def add(self, charge: Charge, limit: int | None, share: int | None = None) -> bool:
         """Write a charge down, safe from the process's own death; False, and nothing written, if it goes beyond
-        `limit`. Both in one step: sessions may run at the same time."""
+        `limit` in all, or beyond the `share` of its asker. Both in one step: sessions may run at the same time."""
 
 
 @dataclass(slots=True)
@@ -88,11 +107,11 @@ class MemoryRecord:
     def covered(self, table: bytes) -> frozenset[PartyId]:
         return self.covers.covered(table)
 
-    def spent(self, table: bytes) -> int:
-        return sum(charge.queries for charge in self.charges if charge.table == table)
+    def spent(self, table: bytes, asker: PartyId | None = None) -> int:
+        return spent_of(self.charges, table, asker)
 
-    def add(self, charge: Charge, limit: int | None) -> bool:
-        if limit is not None and self.spent(charge.table) + charge.queries > limit:
+    def add(self, charge: Charge, limit: int | None, share: int | None = None) -> bool:
+        if goes_beyond(self.charges, charge, limit, share):
             return False
         self.charges.append(charge)
         return True
@@ -130,16 +149,22 @@ def default_limit(width: int, helpers: Helpers) -> int:
 class Budget:
     """What a client lets be opened of a table: how many queries, and over whom.
 
-    `limit`: queries per table. `allow_extraction`: charges are written down and never refused. `other_scorers`: means
-    of one table may be opened over different clients.
+    `limit`: queries per table. `share`: of one asker; None: as many as there are. `allow_extraction`: charges are
+    written down and never refused. `other_scorers`: means of one table may be opened over different clients.
     """
 
     def __init__(
-        self, record: ChargeRecord, limit: int, *, allow_extraction: bool = False, other_scorers: bool = False
+        self,
+        record: ChargeRecord,
+        limit: int,
+        *,
+        share: int | None = None,
+        allow_extraction: bool = False,
+        other_scorers: bool = False,
     ) -> None:
-        if limit < 0:
+        if limit < 0 or (share is not None and share < 0):
             raise ValueError(f"a budget of {limit} queries is none")
-        self._record, self._limit, self._allowed = record, limit, allow_extraction
+        self._record, self._limit, self._share, self._allowed = record, limit, share, allow_extraction
         self._charged: set[bytes] = set()
         """Batches that this session has paid for."""
         self.covering = Covering(record, others=other_scorers)
@@ -157,26 +182,34 @@ class Budget:
 
     def may_come(self, terms: ScoreTerms, queries: bytes) -> None:
         """`BudgetSpent` if the batch goes beyond the budget. Nothing is charged."""
-        spent = self._record.spent(terms.table)
-        if not self._allowed and not self._is_paid(terms, queries) and spent + self.cost(terms) > self._limit:
-            raise BudgetSpent(self._refusal(terms, spent))
+        if not self._allowed and not self._is_paid(terms, queries):
+            self._require_room(terms)
 
     def charge(self, terms: ScoreTerms, queries: bytes) -> None:
         """Called right before a client sends what the means are made of; `BudgetSpent` if it must not."""
         if self._is_paid(terms, queries):
             return
         charge = Charge(terms.table, self.cost(terms), terms.asker)
-        if not self._record.add(charge, None if self._allowed else self._limit):
-            raise BudgetSpent(self._refusal(terms, self._record.spent(terms.table)))
+        limit, share = (None, None) if self._allowed else (self._limit, self._share)
+        if not self._record.add(charge, limit, share):
+            self._require_room(terms)
+            raise AssertionError("unreachable: charges are never taken back")
         self._charged.add(_batch(terms, queries))
+
+    def _require_room(self, terms: ScoreTerms) -> None:
+        bounds = ((self._limit, None, ""), (self._share, terms.asker, " by this asker"))
+        for bound, asker, of in bounds:
+            spent = self._record.spent(terms.table, asker)
+            if bound is not None and spent + self.cost(terms) > bound:
+                raise BudgetSpent(self._refusal(terms, spent, bound, of))
 
     def _is_paid(self, terms: ScoreTerms, queries: bytes) -> bool:
         return _batch(terms, queries) in self._charged
 
-    def _refusal(self, terms: ScoreTerms, spent: int) -> str:
+    def _refusal(self, terms: ScoreTerms, spent: int, bound: int, of: str) -> str:
         return (
-            f"means of {spent} queries of this table were opened, and {self.cost(terms)} more go beyond the budget of "
-            f"{self._limit}: enough of them give the table; use a backend that opens positions only, or say "
+            f"means of {spent} queries of this table were opened{of}, and {self.cost(terms)} more go beyond the budget "
+            f"of {bound}: enough of them give the table; use a backend that opens positions only, or say "
             "--allow-extraction"
         )
 

@@ -19,7 +19,7 @@ from protocols.exact.budget import ExactBudget
 from protocols.foundation.errors import SumAbandoned
 from protocols.foundation.identifiers import PartyId
 from protocols.lookups.vectors import VectorBudget
-from protocols.scores.budget import Budget, Charge, Helpers, default_limit
+from protocols.scores.budget import Budget, Charge, Helpers, default_limit, goes_beyond, share_of, spent_of
 from secure_kg.foundation.errors import UserError
 
 _MEANS: Final = "means.jsonl"
@@ -39,13 +39,13 @@ class MeansRecord:
         self._alone: BinaryIO | None = None
         """Held from what is announced before a sum until over whom it is opened is written down."""
 
-    def spent(self, table: bytes) -> int:
+    def spent(self, table: bytes, asker: PartyId | None = None) -> int:
         with self._locked() as file:
-            return self._spent(file, table)
+            return spent_of(self._charges(file), table, asker)
 
-    def add(self, charge: Charge, limit: int | None) -> bool:
+    def add(self, charge: Charge, limit: int | None, share: int | None = None) -> bool:
         with self._locked() as file:
-            if limit is not None and self._spent(file, charge.table) + charge.queries > limit:
+            if goes_beyond(list(self._charges(file)), charge, limit, share):
                 return False
             record = {"table": charge.table.hex(), "queries": charge.queries, "asker": int(charge.asker)}
             self._write(file, record)
@@ -88,9 +88,6 @@ class MeansRecord:
         file.write(_line_break_due(file) + json.dumps(record).encode() + b"\n")
         file.flush()
         os.fsync(file.fileno())
-
-    def _spent(self, file: BinaryIO, table: bytes) -> int:
-        return sum(charge.queries for charge in self._charges(file) if charge.table == table)
 
     def _charges(self, file: BinaryIO) -> Iterator[Charge]:
         for record in self._lines(file):
@@ -167,19 +164,23 @@ def budget_of(
     return Budget(MeansRecord(folder), chosen, allow_extraction=allow_extraction, other_scorers=other_scorers)
 
 
-def atom_budget_of(folder: Path, width: int, table: bytes, *, limit: int = USUAL_ATOMS) -> VectorBudget:
+def atom_budget_of(
+    folder: Path, width: int, table: bytes, *, limit: int = USUAL_ATOMS, askers: int = 1
+) -> VectorBudget:
     """The budget of vectors that the client whose records are in `folder` helps to find, of the model `table`.
 
     Vectors of `width` numbers count as one, wider ones as several. Where relations translate, one answer gives a
-    relation's row: this bounds how many rows an asker can compute, and not how well.
+    relation's row: this bounds how many rows an asker can compute, and not how well. `askers`: who may ask; each of
+    them has an equal share, so that nobody can use up what is left to others.
     """
     if limit < 0:
         raise UserError(f"a budget of {limit} vectors is none")
-    return VectorBudget(MeansRecord(folder, _ATOMS), limit, width, table=table)
+    return VectorBudget(MeansRecord(folder, _ATOMS), limit, width, table=table, share=share_of(limit, askers))
 
 
-def exact_budget_of(folder: Path, *, limit: int = USUAL_EXACT) -> ExactBudget:
-    """The budget of atoms that the client whose records are in `folder` answers from its stored facts, ever."""
+def exact_budget_of(folder: Path, *, limit: int = USUAL_EXACT, askers: int = 1) -> ExactBudget:
+    """The budget of atoms that the client whose records are in `folder` answers from its stored facts, ever, in equal
+    shares for all `askers`."""
     if limit < 0:
         raise UserError(f"a budget of {limit} atoms is none")
-    return ExactBudget(MeansRecord(folder, _EXACT), limit)
+    return ExactBudget(MeansRecord(folder, _EXACT), limit, share=share_of(limit, askers))

@@ -147,11 +147,11 @@ class RunAsked:
         active = config.adversary == "active" and config.keys is not None
         keys = Path(config.keys or "")
         folder = record_folder(keys, int(number)) if active else RunFolder(self._run).client(int(number))
-        helpers = Helpers.of(len(self._clients), self._model)
+        helpers, askers = Helpers.of(len(self._clients), self._model), len(self._clients) - 1
         budgets = Budgets(
-            atom_budget_of(folder, self.public.dim, knowledge.table, limit=settings.atom_budget),
+            atom_budget_of(folder, self.public.dim, knowledge.table, limit=settings.atom_budget, askers=askers),
             budget_of(folder, self.public.dim, helpers, allow_extraction=settings.allow_extraction),
-            exact_budget_of(folder, limit=settings.exact_budget),
+            exact_budget_of(folder, limit=settings.exact_budget, askers=askers),
         )
         credentials = load_credentials(keys, int(number)) if active else None
         return Member(knowledge, Guards(self._model, _STEP_SECONDS, budgets, credentials))
