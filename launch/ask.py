@@ -88,6 +88,12 @@ def _parser() -> argparse.ArgumentParser:
         "hold them; none [shared]",
     )
     rules.add_argument(
+        "--anchor-policy",
+        choices=get_args(NamePolicy),
+        default=Rules().anchors,
+        help="of which entities a client gives the row to whoever asks for their name, likewise [all]",
+    )
+    rules.add_argument(
         "--no-atoms", nargs="+", default=[], metavar="RELATION", help="relations that no client follows for others"
     )
     rules.add_argument(
@@ -95,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
         type=_number,
         default=USUAL_ATOMS,
         metavar="N",
-        help=f"how many vectors of the model a client helps to find, ever [{USUAL_ATOMS}]",
+        help=f"how many vectors of the model a client helps to find, in equal shares for all askers [{USUAL_ATOMS}]",
     )
     rules.add_argument("--allow-extraction", action="store_true", help="open means without a limit")
     add_rules(rules)
@@ -123,7 +129,13 @@ def _run(options: argparse.Namespace) -> int:
         hide_query=options.hide_query,
         min_holders=options.min_holders,
         exact=exact_of(options),
-        rules=Rules(options.name_policy, frozenset(options.no_atoms), exact_rules(options), options.exact_facts),
+        rules=Rules(
+            options.name_policy,
+            frozenset(options.no_atoms),
+            exact_rules(options),
+            options.exact_facts,
+            options.anchor_policy,
+        ),
         atom_budget=options.atom_budget,
         exact_budget=options.exact_budget,
         allow_extraction=options.allow_extraction,

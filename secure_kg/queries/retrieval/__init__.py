@@ -25,6 +25,7 @@ Reveals:     to the server who asks, when, and of the question how many lookups 
              it asked for and how many gave each, its answers, and the names that somebody gave; of exact answers the
              stored facts that they are, as far as clients tell of them.
 Assumes:     what the protocols assume; that clients hold models of one run.
-Not covered: what an answer gives away: of a model whose relations translate, one answer is a relation's row, so clients
-             keep a budget. Wrong answers of clients. What a series of questions tells.
+Not covered: what an answer gives away: of a model whose relations translate, one answer is a relation's row, and of
+             others a few are, so clients keep a budget. What a series of questions tells
+             (`secure_kg.attacks.questions`). Wrong answers of clients.
 """

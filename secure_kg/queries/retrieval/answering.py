@@ -57,7 +57,7 @@ class Answering:
         return self._knowledge.facts.sets(read_atoms(atoms, step.sizes[0]), for_others=True)
 
     def _entities(self, request: bytes, step: PlannedStep) -> Vectors:
-        return self._knowledge.entity_rows(read_names(request, step.sizes[0]))
+        return self._knowledge.entity_rows(read_names(request, step.sizes[0]), for_others=True)
 
     def _projections(self, request: bytes, step: PlannedStep) -> Vectors:
         number, points = step.sizes

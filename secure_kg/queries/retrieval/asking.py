@@ -170,7 +170,7 @@ class Asking:
         encoder = self._knowledge.encoder
         for part in _in_parts(anchors, self._public.vectors_at_once(1, CELL_BYTES)):
             names = [anchor.entity for anchor in part]
-            request, own = write_names(names), self._knowledge.entity_rows(names)
+            request, own = write_names(names), self._knowledge.entity_rows(names, for_others=False)
             rows = self._found(self._announced(Kind.ENTITIES, len(part)), request, own, [("entity", n) for n in names])
             with torch.no_grad():
                 for anchor, row in zip(part, rows, strict=True):

@@ -44,7 +44,8 @@ class StoredFacts:
         return found
 
     def _tells(self, relation: str) -> bool:
-        return self._rules.exact is None or relation in self._rules.exact
+        allowed = self._rules.exact is None or relation in self._rules.exact
+        return allowed and relation not in self._rules.no_atoms  # facts say more than a projection
 
     def _answers(self, atom: Atom) -> TripleArray:
         """Local ids. A name that this client does not know is that of no triple."""

@@ -35,7 +35,7 @@ def load_knowledge(run: Path, config: RunConfig, clients: int, number: int, rule
     names = {ENTITIES: entities, BOTH: [*entities, *ways]}[shared_block(config)]
     aligned = own_positions(folder, names)
     positions = Positions(aligned.union_size, aligned.own[: len(entities)], aligned.digest)
-    averaged = _averaged(folder, positions) if rules.names == "shared" else None
+    averaged = _averaged(folder, positions) if "shared" in (rules.names, rules.anchors) else None
     stored = graph.train if rules.facts == "train" else np.concatenate([graph.train, graph.valid, graph.test])
     own = Vocabulary(graph.entities, graph.relations)
     return Knowledge(own, load_model(folder, size), positions, averaged, rules, stored)
@@ -62,6 +62,9 @@ def _averaged(folder: Path, positions: Positions) -> npt.NDArray[np.bool_]:
     last = checkpoint.latest_before(folder, 1 << 31)
     rounds = checkpoint.load_part(folder, last)[0].get(_AVERAGED) if last is not None else None
     if rounds is None or rounds.shape != (positions.union_size,):
-        raise UserError(f"{folder}: no checkpoint says which rows were averaged; say --name-policy all or none")
+        raise UserError(
+            f"{folder}: no checkpoint says which rows were averaged; say --name-policy and --anchor-policy "
+            "all or none"
+        )
     averaged: npt.NDArray[np.bool_] = rounds[positions.own] > 0
     return averaged

@@ -20,7 +20,7 @@ from secure_kg.models.queries.model import QueryModel
 from secure_kg.models.queries.scoring import pairs
 from secure_kg.queries.retrieval.facts import StoredFacts, Vocabulary
 from secure_kg.queries.retrieval.requests import Numbers, Step
-from secure_kg.queries.retrieval.rules import Rules
+from secure_kg.queries.retrieval.rules import NamePolicy, Rules
 
 _DOMAIN: Final = b"secure-kg/retrieval/table/1"
 
@@ -68,22 +68,30 @@ class Knowledge:
     def longest_row(self) -> float:
         return float(self._model.entity.detach().norm(dim=1).max())
 
-    def entity_rows(self, names: Sequence[str]) -> Vectors:
+    def entity_rows(self, names: Sequence[str], *, for_others: bool) -> Vectors:
+        """Of the names that this client holds. `for_others`: and of which its rules let it say so."""
+        told = self._told(self.rules.anchors if for_others else "all")
         places = [self._entities.get(name, -1) for name in names]
+        places = [place if place >= 0 and told[place] else -1 for place in places]
         known = np.array([place >= 0 for place in places], dtype=np.bool_)
         rows = self._model.entity.detach().numpy()[[place for place in places if place >= 0]]
         return Vectors(known, rows.reshape(-1, self.dim))
+
+    def relation_row(self, relation: str, inverse: bool) -> Numbers:
+        """The row of a relation of this client's own, the way there or the way back."""
+        place = self._model.size.entities + 2 * self._relations[relation] + inverse
+        row: Numbers = self._model.rows.detach().numpy()[place]
+        return row
 
     @torch.no_grad()
     def projected(self, steps: Sequence[Step], width: int, *, for_others: bool) -> Vectors:
         """Where this client knows the relation. `for_others`: and where its rules let it say so."""
         hidden = self.rules.no_atoms if for_others else frozenset[str]()
         mine = [step.relation in self._relations and step.relation not in hidden for step in steps]
-        encoder, first = self.encoder, self._model.size.entities
-        found = []
+        encoder, found = self.encoder, []
         for step in (step for step, own in zip(steps, mine, strict=True) if own):
-            label = 2 * self._relations[step.relation] + step.inverse
-            state = encoder.project(self.state(step.point), self._model.rows[first + label][None], step.of_anchor)
+            row = torch.from_numpy(self.relation_row(step.relation, step.inverse))[None]
+            state = encoder.project(self.state(step.point), row, step.of_anchor)
             found.append(flat(state))
         values = np.stack(found) if found else np.zeros((0, width), dtype=np.float32)
         return Vectors(np.array(mine, dtype=np.bool_), values)
@@ -112,13 +120,14 @@ class Knowledge:
 
     def named(self, positions: Sequence[int]) -> dict[int, str]:
         """Names for others, by this client's rule."""
-        if self.rules.names == "none":
-            return {}
-        named = self.own_names
-        if self.rules.names == "shared":
-            averaged = self._averaged if self._averaged is not None else np.zeros(len(named), dtype=np.bool_)
-            named = {at: named[at] for at in self.positions.own[averaged].tolist()}
-        return {position: named[position] for position in positions if position in named}
+        all_names = self.own_names
+        told = set(self.positions.own[self._told(self.rules.names)].tolist())
+        return {position: all_names[position] for position in positions if position in told}
+
+    def _told(self, policy: NamePolicy) -> npt.NDArray[np.bool_]:
+        """Of which own entities others may hear."""
+        everybody = np.full(len(self.vocabulary.entities), policy == "all")
+        return everybody if policy != "shared" or self._averaged is None else self._averaged
 
 
 def flat(state: Tensor) -> Numbers:

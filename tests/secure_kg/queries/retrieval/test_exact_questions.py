@@ -167,6 +167,14 @@ def test_types_with_a_chain_are_refused(kind: str) -> None:
         ExactPlan.of(drawn(kind, np.random.default_rng(0)))
 
 
+def test_a_relation_that_a_client_hides_has_no_stored_answers_of_it() -> None:
+    world, question = World(facts=80), '?x : likes(?x, "e03")'
+    hiding = {client: Rules("all", frozenset({"likes"}), exact=None) for client in (2, 3)}
+    alone = expected(world, read_question(question), (1,))
+    assert list(stored(ask(world, question, exact=Exact.ONLY, rules=hiding)).positions) == alone
+    assert list(stored(ask(world, question, **ONLY)).positions) != alone
+
+
 def test_names_that_nobody_knows_have_no_stored_answers() -> None:
     assert stored(ask(World(facts=80), '?x : liked(?x, "e03")', **ONLY)).positions == ()
     assert stored(ask(World(facts=80), '?x : likes(?x, "e3")', **ONLY)).positions == ()

@@ -101,9 +101,20 @@ def test_what_nobody_knows_is_one_line_and_the_session_goes_on(question: str, wo
 
 def test_a_client_follows_no_relation_that_its_rules_exclude_but_may_ask_itself() -> None:
     world, rules = World(), {3: Rules("all", frozenset({"likes"}))}
-    question = '?x : likes(?x, "e03")'
-    assert 'nobody knows, or tells of, the relation "likes"' in ask(world, question, rules=rules).outcomes[0].problem
-    assert len(answers(ask(world, question, rules=rules, asker=3))) == 5
+    both_ways = ('?x : likes(?x, "e03")', '?x : likes("e03", ?x)')
+    for outcome in ask(world, *both_ways, rules=rules).outcomes:
+        assert 'nobody knows, or tells of, the relation "likes"' in outcome.problem
+    assert len(answers(ask(world, *both_ways, rules=rules, asker=3), 1)) == 5
+
+
+@pytest.mark.parametrize("policy", ["all", "shared", "none"])
+def test_rows_by_the_rules_of_those_who_hold_them(policy: Any) -> None:
+    """Client 1 lacks e00, which both others hold, and e11, which client 2 holds alone."""
+    rules = dict.fromkeys((2, 3), Rules("all", anchors=policy))
+    told = ask(World(), '?x : cures("e00", ?x)', '?x : cures("e11", ?x)', rules=rules).outcomes
+    assert [outcome.retrieved is not None for outcome in told] == [policy != "none", policy == "all"]
+    (own,) = ask(World(), '?x : cures("e11", ?x)', rules=rules, asker=2).outcomes
+    assert own.retrieved is not None
 
 
 @pytest.mark.parametrize("policy", ["all", "shared", "none"])
@@ -123,6 +134,33 @@ def test_the_budget_of_vectors_lasts_and_its_end_is_one_line(tmp_path: Path) -> 
     outcome = ask(World(), CHAIN, budgets=budgets()).outcomes[0]
     assert outcome.retrieved is None
     assert "7 vectors of this model were looked up, and 1 more go beyond the budget of 7" in outcome.problem
+
+
+def test_an_asker_uses_up_its_share_and_nobody_elses(tmp_path: Path) -> None:
+    table = World().knowledge(1, Rules()).table
+
+    def asked(asker: int, question: str, askers: int) -> str:
+        """What came of a question over clients whose budget of six vectors is for so many askers."""
+        budgets = {
+            one: Budgets(atom_budget_of(tmp_path / str(one), 6, table, limit=6, askers=askers)) for one in (1, 2, 3)
+        }
+        return ask(World(), question, budgets=budgets, asker=asker).outcomes[0].problem
+
+    assert asked(1, CHAIN, 2) == ""  # three vectors
+    assert "3 vectors of this model were looked up by this asker, and 1 more go beyond the share" in asked(1, OTHER, 2)
+    assert asked(2, CHAIN, 2) == ""
+    assert "beyond the budget of 6" in asked(2, OTHER, 1)
+
+
+def test_without_shares_one_asker_can_use_up_everything(tmp_path: Path) -> None:
+    table = World().knowledge(1, Rules()).table
+
+    def asked(asker: int, question: str) -> str:
+        budgets = {3: Budgets(atom_budget_of(tmp_path, 6, table, limit=6))}
+        return ask(World(), question, budgets=budgets, asker=asker).outcomes[0].problem
+
+    assert [asked(1, CHAIN), asked(1, OTHER)] == ["", ""]
+    assert "beyond the budget of 6" in asked(2, CHAIN)
 
 
 def test_the_budget_of_means() -> None:
