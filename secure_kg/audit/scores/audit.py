@@ -23,6 +23,7 @@ from secure_kg.audit.scores.declarations import ScoreLedger, may_learn
 from secure_kg.audit.scores.looking import Looking, ScoresAsProgrammed
 from secure_kg.audit.scores.opening import ScorePlan
 from secure_kg.audit.scores.session import ScoredSession
+from secure_kg.audit.scores.together import answers_together
 from secure_kg.audit.sums_seen import SumsSeen
 from secure_kg.audit.view.attending import Attending
 from secure_kg.audit.view.findings import CheckResult, Evidence, Finding, worst_first
@@ -89,7 +90,7 @@ class ScoreAudit:
             attacks_not_tried=self.not_attacked,
             sums=self.sums.record(),
             traffic=self.flow.record(),
-            notes=list(STANDING_NOTES),
+            notes=[*answers_together(record), *STANDING_NOTES],
         )
 
 
