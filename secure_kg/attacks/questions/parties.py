@@ -83,7 +83,7 @@ class Parties:
 
 
 def _with_rules(knowledge: Knowledge, rules: Rules) -> Knowledge:
-    other = copy.copy(knowledge)
+    other = copy.copy(knowledge)  # its stored facts keep their rules: no attack asks for them
     other.rules = rules
     return other
 

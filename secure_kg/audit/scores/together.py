@@ -64,7 +64,7 @@ def answers_together(record: ScoreSession) -> list[Note]:
     read, width = read_by_askers(record.batches, record.dimensions), record.dimensions
     if not read:
         return []
-    told = ["By asker: " + "; ".join(f"asker {asker}: {one.line()}" for asker, one in read.items()) + "."]
+    told = [f"Asker {asker}: {one.line()}." for asker, one in read.items()]
     if any(one.vectors for one in read.values()):
         told.append(
             "A vector along a relation gives the relation's row to the last rounding where relations translate points "

@@ -26,7 +26,7 @@ def noted(path: Path, backend: str) -> tuple[Note, Path]:
 
 def test_a_session_of_questions_is_counted_by_asker(tmp_path: Path) -> None:
     note, path = noted(tmp_path / "means", "masked")
-    assert "asker 1: 3 vectors looked up, 1 query with opened means, 4 positions asked for their names." in note.text
+    assert "Asker 1: 3 vectors looked up, 1 query with opened means, 4 positions asked for their names." in note.text
     assert "in 1 of the 6 dimensions of a row: the rest stays open" in note.text
     assert "estimate" not in note.text
     assert any("3 vectors looked up" in str(part) for part in notes([note]))
