@@ -13,7 +13,7 @@ Guesses:   degree     the more triples of its own an entity has, the better. No 
            known      it knows some triples of the hidden relation, and takes the mean of tail minus head for its row,
                       drawn towards the mean of the rows of relations that it knows.
            direct     the answer itself, if the relation were not hidden; or a row that was read before it was.
-Paper:     Hu et al., "Privacy-preserving neural graph databases", KDD 2024: innocuous answers that combine.
+Paper:     Hu et al., "Privacy-Preserved Neural Graph Databases", arXiv 2312.15591: innocuous answers that combine.
 """
 
 from collections.abc import Mapping, Sequence
