@@ -1,32 +1,36 @@
-"""A logical question over the graphs of all clients of a run: `python -m launch.ask RUN --query '...'`."""
+"""A logical question over the graphs of all clients of a run: `python -m launch.ask RUN --query '...'`.
+
+Under mpirun this process is one of the parties, and forks before anything heavy is imported.
+"""
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, get_args
+from typing import TYPE_CHECKING, Final, get_args
 
-from launch.ask_exact import add_options, add_rules, check_exact, exact_of, exact_rules
 from launch.command_line import OneLineParser, require_writable, run_command
-from protocols.lookups.names import MOST_NAMES
-from protocols.registry import SCORES
+from launch.hosts import environment
+from launch.hosts.registry import HOSTS
 from secure_kg.foundation.console import fail, say
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.invocation import command
-from secure_kg.queries.language.places import Place
-from secure_kg.queries.language.reading import Question, read_question, read_question_file
-from secure_kg.queries.naming import unknown_names
-from secure_kg.queries.retrieval.rules import NamePolicy, Rules
-from secure_kg.runs.run_folder import write_json
-from secure_kg.runs.score_budget import USUAL_ATOMS
+
+if TYPE_CHECKING:
+    from secure_kg.queries.language.reading import Question
+    from secure_kg.queries.retrieval.members import AskersView
+    from secure_kg.queries.retrieval.over_run import AskSettings
+    from secure_kg.queries.retrieval.parts import Session
 
 _DESCRIPTION: Final = """\
 Ask a logical question over the graphs of all clients of a FedCQA run, and get ranked answers.
 
 One client asks. What the question needs of others is looked up from all of them at once, under masks: the asker does
-not learn who had it, and the server sees no name, row, score or question. Here all parties are threads of one process,
-and each reads its own folder of RUN; nothing is protected from whoever runs this."""
+not learn who had it, and the server sees no name, row, score or question. Each party reads its own folder of RUN. Under
+mpirun every party is a process: rank 0 the server, rank K client K; the asker's rank shows the answers. Without mpirun
+all of them are threads of one process. Either way nothing is protected from whoever runs all of it."""
 
 _EXAMPLES: Final = """\
 examples:
@@ -37,16 +41,33 @@ examples:
   python -m launch.ask runs/umls --file questions.txt --scores masked --client 2 --record recorded
   python -m launch.ask runs/umls --file questions.txt --report questions.html
   python -m launch.audit recorded --out audits/questions
+  mpirun -n 4 python -m launch.ask runs/umls --query '?x : treats(?x, "disease_or_syndrome")'    a process per party
 
 docs/queries.md has the language, docs/ask.md what each party learns."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: every question has an answer. 2: one line on standard error says what to mend."""
-    return run_command(lambda: _run(_parser().parse_args(argv)))
+    if environment.rank() is None:
+        return run_command(lambda: _run(_parser().parse_args(argv)))
+    speaks = HOSTS["mpi"].load().enter()
+    # The parties share the cores of one machine; a thread pool in each would only make them wait for each other.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if speaks:
+        return run_command(lambda: _run(_parser().parse_args(arguments)))
+    try:
+        return 0 if {"-h", "--help"} & set(arguments) else _run(_parser().parse_args(arguments))
+    except UserError:
+        return 0  # a mistake on the command line, which rank 0 finds as well, and says
 
 
 def _parser() -> argparse.ArgumentParser:
+    from launch.ask_exact import add_options, add_rules
+    from protocols.registry import SCORES
+    from secure_kg.queries.retrieval.rules import NamePolicy, Rules
+    from secure_kg.runs.score_budget import USUAL_ATOMS
+
     parser = OneLineParser(
         prog=command("launch.ask"),
         description=_DESCRIPTION,
@@ -55,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("run", metavar="RUN", type=Path, help="folder of a finished run of launch.fedcqa")
-    what = parser.add_mutually_exclusive_group(required=True)
+    what = parser.add_mutually_exclusive_group(required=environment.rank() is None)  # of ranks one needs a question
     what.add_argument("--query", metavar="TEXT", help="one question")
     what.add_argument("--file", type=Path, metavar="FILE", help="a file of questions, which are asked one by one")
     what.add_argument("--sparql", type=Path, metavar="FILE", help="a file with one question in SPARQL")
@@ -116,13 +137,35 @@ def _number(text: str) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     _check(options)
+    from secure_kg.queries.retrieval.over_run import RunAsked
+
+    settings, note = _settings(options), fail if options.json == "-" else say
+    if environment.rank() is not None:
+        from launch.hosts.questions import Asking, run_rank
+
+        asking = Asking(
+            options.run,
+            settings,
+            questions=lambda: _questions(options),
+            show=lambda run, session, questions: _told(options, settings, run, session, questions),
+            note=note,
+        )
+        return run_rank(asking)
     questions = _questions(options)
     # Torch takes its time: mistakes above are told at once.
-    from launch.ask_output import AskedQuestion, show, to_json
-    from launch.ask_report import write_page
-    from secure_kg.queries.retrieval.over_run import AskSettings, RunAsked
+    from secure_kg.queries.retrieval.members import ask_in_process
 
-    settings = AskSettings(
+    over = RunAsked(options.run, settings)
+    run, session = ask_in_process(over, [question.query for question in questions], note)
+    return _told(options, settings, run, session, questions)
+
+
+def _settings(options: argparse.Namespace) -> "AskSettings":
+    from launch.ask_exact import exact_of, exact_rules
+    from secure_kg.queries.retrieval.over_run import AskSettings
+    from secure_kg.queries.retrieval.rules import Rules
+
+    return AskSettings(
         client=options.client,
         scores=options.scores,
         top=options.top_k,
@@ -141,9 +184,22 @@ def _run(options: argparse.Namespace) -> int:
         allow_extraction=options.allow_extraction,
         record=options.record,
     )
+
+
+def _told(
+    options: argparse.Namespace,
+    settings: "AskSettings",
+    run: "AskersView",
+    session: "Session",
+    questions: "Sequence[Question]",
+) -> int:
+    """Show and write the answers; the exit code."""
+    from launch.ask_output import AskedQuestion, show, to_json
+    from launch.ask_report import write_page
+    from secure_kg.queries.naming import unknown_names
+    from secure_kg.runs.run_folder import write_json
+
     quiet = options.json == "-"
-    run = RunAsked(options.run, settings, fail if quiet else say)
-    session = run.ask([question.query for question in questions])
     asked = [
         AskedQuestion(question, tuple(unknown_names(question.query, run.own.entities, run.own.relations)), outcome)
         for question, outcome in zip(questions, session.outcomes, strict=False)  # a session may end before its time
@@ -160,13 +216,17 @@ def _run(options: argparse.Namespace) -> int:
     if len(asked) < len(questions):
         why = session.problems.get(run.public.asker, "the session has ended")
         problems.append(f"question {len(asked) + 1} came to nothing: {why}")
-    for problem in problems:
+    for problem in dict.fromkeys(problems):  # a client that is gone is the same problem to all questions
         fail(problem)
     return 2 if problems else 0
 
 
 def _check(options: argparse.Namespace) -> None:
     """Before anything is loaded."""
+    from launch.ask_exact import check_exact
+    from protocols.lookups.names import MOST_NAMES
+    from protocols.registry import SCORES
+
     check_exact(options)
     if options.hide_query and options.scores != "topk":
         raise UserError("--hide-query is for --scores topk: other backends score points that scorers see")
@@ -174,17 +234,23 @@ def _check(options: argparse.Namespace) -> None:
         raise UserError(f"--allow-extraction: --scores {options.scores} opens no means")
     if options.top_k > MOST_NAMES:
         raise UserError(f"--top-k {options.top_k}: a question has {MOST_NAMES} answers at most")
+
+
+def _questions(options: argparse.Namespace) -> "list[Question]":
+    """For the asker, which also writes files; under mpirun no other rank opens any of these."""
+    from secure_kg.queries.language.places import Place
+    from secure_kg.queries.language.reading import Question, read_question, read_question_file
+
     if options.json not in (None, "-"):
         require_writable(Path(options.json))
     if options.report is not None:
         require_writable(options.report)
-
-
-def _questions(options: argparse.Namespace) -> list[Question]:
     if options.query is not None:
         return [Question(read_question(options.query), None, Place(1, 1))]
     if options.sparql is not None:
         return read_question_file(options.sparql, sparql=True)
+    if options.file is None:
+        raise UserError("the rank of the client that asks needs --query, --file or --sparql; see --help")
     return read_question_file(options.file)
 
 

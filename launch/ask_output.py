@@ -9,9 +9,10 @@ from secure_kg.queries.language.reading import Question
 from secure_kg.queries.language.writing import to_text
 from secure_kg.queries.naming import UnknownName
 from secure_kg.queries.retrieval.asking import Found, Stored
-from secure_kg.queries.retrieval.in_process import Outcome, Session
 from secure_kg.queries.retrieval.learned import who_learns_what
-from secure_kg.queries.retrieval.over_run import AskSettings, RunAsked
+from secure_kg.queries.retrieval.members import AskersView
+from secure_kg.queries.retrieval.over_run import AskSettings
+from secure_kg.queries.retrieval.parts import Outcome, Session
 from secure_kg.queries.retrieval.rules import Exact
 
 NOT_NAMED: Final = "(not named)"
@@ -35,7 +36,7 @@ class AskedQuestion:
         return [f"{one.warning()} (in the asker's own graph; others are asked)" for one in self.unknown]
 
 
-def show(run: RunAsked, settings: AskSettings, session: Session, asked: list[AskedQuestion]) -> None:
+def show(run: AskersView, settings: AskSettings, session: Session, asked: list[AskedQuestion]) -> None:
     """For people."""
     for one in asked:
         say(f"question: {one.text}")
@@ -52,11 +53,9 @@ def show(run: RunAsked, settings: AskSettings, session: Session, asked: list[Ask
     for party in who_learns_what(run.public, settings.allow_extraction):
         say(textwrap.fill(party.line(), _WIDTH, subsequent_indent="  "))
     own = session.traffic.get(run.public.asker, 0)
-    most = max((size for party, size in session.traffic.items() if party != run.public.asker), default=0)
-    say(
-        f"{session.setup_seconds:.2f} s of set-up; bytes sent and received: {own:,} by the asker, "
-        f"{most:,} by another client at most"
-    )
+    others = [size for party, size in session.traffic.items() if party != run.public.asker]
+    told = f", {max(others):,} by another client at most" if others else ""  # in processes of their own they count, too
+    say(f"{session.setup_seconds:.2f} s of set-up; bytes sent and received: {own:,} by the asker{told}")
     if settings.record is not None:
         say(f"what the server saw: {settings.record} (python -m launch.audit {settings.record} --out DIR)")
 
@@ -94,7 +93,7 @@ def _steps(outcome: Outcome) -> str:
     return f"steps: {', '.join(told)}"
 
 
-def to_json(run: RunAsked, settings: AskSettings, session: Session, asked: list[AskedQuestion]) -> dict[str, Any]:
+def to_json(run: AskersView, settings: AskSettings, session: Session, asked: list[AskedQuestion]) -> dict[str, Any]:
     """All of it. Without a record of the run's own settings: its folder has these."""
     public = run.public
     return {

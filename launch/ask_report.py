@@ -6,15 +6,16 @@ from pathlib import Path
 from launch.ask_output import AskedQuestion
 from secure_kg.queries.language.reading import Question
 from secure_kg.queries.naming import unknown_names
-from secure_kg.queries.retrieval.in_process import Outcome, Session
-from secure_kg.queries.retrieval.over_run import AskSettings, RunAsked
+from secure_kg.queries.retrieval.members import AskersView
+from secure_kg.queries.retrieval.over_run import AskSettings
+from secure_kg.queries.retrieval.parts import Outcome, Session
 from secure_kg.report.questions.page import PageSession, SpentBudgets, ask_page
 from secure_kg.report.questions.question import PageQuestion
 from secure_kg.runs.run_folder import write_whole
 
 
 def write_page(
-    path: Path, run: RunAsked, settings: AskSettings, session: Session, questions: Sequence[Question]
+    path: Path, run: AskersView, settings: AskSettings, session: Session, questions: Sequence[Question]
 ) -> None:
     """With all questions: those that a session which ended before its time did not come to have a line."""
     page = ask_page(
@@ -26,12 +27,13 @@ def write_page(
             questions=[_told(run, session, number, question) for number, question in enumerate(questions)],
             budgets=[SpentBudgets(int(party), *standing) for party, standing in run.budgets().items()],
             record=None if settings.record is None else str(settings.record),
+            one_process=bool(run.others),
         )
     )
     write_whole(path, page.encode(), private=True)
 
 
-def _told(run: RunAsked, session: Session, number: int, question: Question) -> PageQuestion:
+def _told(run: AskersView, session: Session, number: int, question: Question) -> PageQuestion:
     if number < len(session.outcomes):
         outcome = session.outcomes[number]
     else:

@@ -16,12 +16,10 @@ import gc
 import os
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
-from launch.hosts import environment, supervisor
+from launch.hosts import environment, mpi_process, supervisor
 from launch.hosts.interface import Host
 from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import Aborted, ProtocolError
@@ -36,8 +34,6 @@ if TYPE_CHECKING:
 
 MIN_RANKS: Final = 3
 _GRACE_SECONDS = 30.0
-_SECONDS_TO_GATHER = 15.0
-_SECONDS_TO_FORWARD = 0.3  # mpirun reads the ranks' output through pipes and drops what it has not read when a job ends
 
 
 class MpiHost(Host):
@@ -88,35 +84,26 @@ def start_under_mpirun(job: "Job") -> int:
 
 def run_rank(job: "Job") -> int:
     """This rank's part of the job; called in every process that mpirun started."""
-    import mpi4py
-
-    mpi4py.rc.finalize = False  # done by hand, and only if everybody is still there
-    from mpi4py import MPI
-
+    world = mpi_process.started()
     from protocols.transport.mpi import MpiTransport
 
-    world = MPI.COMM_WORLD
-    world.Barrier()
     serving = world.Get_rank() == SERVER
-    if serving:
-        environment.unlink_shared_memory()
-    supervisor.report_initialised()
     try:
         plan = _plan_for(job.plan, world.Get_size())
     except UserError as problem:
         if serving:
             fail(str(problem))
-        _finalize(2)
+        mpi_process.finalize(2)
         return 2 if serving else 0
     # A client's message may wait for a server that is adding up; the server's for a client that is there.
     send_seconds = plan.config.send_seconds if serving else plan.config.deadline
     with MpiTransport(world, send_seconds) as transport:
         complete = _serve(plan, transport, job.show) if serving else _take_part(plan, transport, world.Get_size() - 1)
-        transport.flush(Deadline.after(_GRACE_SECONDS if complete else _SECONDS_TO_FORWARD))
+        transport.flush(Deadline.after(_GRACE_SECONDS if complete else mpi_process.SECONDS_TO_FORWARD))
     if complete:
-        _finalize(0)
+        mpi_process.finalize(0)
     elif serving:
-        _end_all(0)
+        mpi_process.end_all(0)
     else:
         os._exit(0)
     gc.freeze()  # or the interpreter would search all of torch for garbage at its end: 0.2 s of processor time
@@ -151,7 +138,7 @@ def _serve(plan: "Plan", transport: "Transport", show: "Show") -> bool:
     try:
         return serve(plan.config, transport, path, resume=plan.resume, report=say, show=show).complete
     except (UserError, ProtocolError, InternalError) as problem:
-        _leave(str(problem), lambda: discard_late_files(path, new))
+        mpi_process.leave(str(problem), lambda: discard_late_files(path, new))
 
 
 def _take_part(plan: "Plan", transport: "Transport", clients: int) -> bool:
@@ -179,43 +166,4 @@ def _take_part(plan: "Plan", transport: "Transport", clients: int) -> bool:
     except (UserError, ProtocolError, InternalError) as problem:  # the server knows
         reason = str(problem)
     time.sleep(_GRACE_SECONDS)  # to be ended with the rest: leaving first could end the job before the server says why
-    _leave(reason)
-
-
-def _finalize(code: int) -> None:
-    """All ranks together, at the end of a job with exit code `code`."""
-    from mpi4py import MPI
-
-    from protocols.transport.mpi import Backoff
-
-    world = MPI.COMM_WORLD
-    serving = world.Get_rank() == SERVER
-    everybody, backoff, deadline = world.Ibarrier(), Backoff(), Deadline.after(_SECONDS_TO_GATHER)
-    while not everybody.Test():
-        if serving and deadline.expired:  # clients wait for the server, which may have a report to write
-            _end_all(code)
-        backoff.sleep(_SECONDS_TO_GATHER)
-    supervisor.report_finishing(code)
-    MPI.Finalize()
-    supervisor.report_finished()
-
-
-def _leave(reason: str, last_step: Callable[[], None] | None = None) -> NoReturn:
-    fail(reason)
-    _end_all(2, last_step)
-
-
-def _end_all(code: int, last_step: Callable[[], None] | None = None) -> NoReturn:
-    """End every rank, those that hang or are stopped too. `last_step` is done right before that."""
-    from mpi4py import MPI
-
-    sys.stdout.flush()
-    sys.stderr.flush()
-    time.sleep(_SECONDS_TO_FORWARD)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.dup2(nowhere, sys.stderr.fileno())  # MPI's own line would only repeat ours
-    if last_step is not None:
-        last_step()
-    MPI.COMM_WORLD.Abort(code)
-    os._exit(code)
+    mpi_process.leave(reason)

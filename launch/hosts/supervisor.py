@@ -11,7 +11,8 @@ its worker. What the parent does when the worker ends:
     a client died or left after MPI was up         wait: the process manager hears nothing and the others go on, until
                                                    the server ends the job with MPI_Abort
     it ended before MPI was up, in good order      exit with its code (a mistake on the command line, say)
-    it died before MPI was up, or it was rank 0    die by a signal, so that the job ends at once: the other ranks would
+    the server died by a signal after MPI was up   say so in one line, and end the job
+    it died before MPI was up                      die by a signal, so that the job ends at once: the other ranks would
                                                    wait for it without end
 
 Misuse: this file must run by its path in a bare interpreter; it imports the standard library only.
@@ -103,6 +104,9 @@ def supervise(worker: int, status_pipe: int, rank: int, manager: int) -> int:
         agreed = int(reports.partition(_FINISHING)[2][:1])
         _end_job(manager, agreed)
         return agreed
+    if rank == 0 and _INITIALISED in reports and code < 0:
+        print(f"error: the server's process was ended from outside (signal {-code})", file=sys.stderr, flush=True)
+        _end_job(manager, 128 - code)
     if rank == 0 or _INITIALISED not in reports:
         _die_by_signal()
     while True:

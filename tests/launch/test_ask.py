@@ -12,8 +12,9 @@ from launch import ask, cli, fedcqa
 from launch.ask_report import write_page
 from protocols.foundation.identifiers import PartyId
 from secure_kg.queries.language.reading import read_questions
-from secure_kg.queries.retrieval.in_process import Session
+from secure_kg.queries.retrieval.members import AskersView, load_member
 from secure_kg.queries.retrieval.over_run import AskSettings, RunAsked
+from secure_kg.queries.retrieval.parts import Session
 from tests.support.jobs_in_threads import run_in_threads
 from tests.support.pages import Page, outward
 
@@ -92,7 +93,9 @@ def test_a_file_of_questions_with_one_that_nobody_can_answer(
 def test_a_session_that_ends_before_its_time_is_on_the_page(run: Path, tmp_path: Path) -> None:
     settings, session = AskSettings(), Session(problems={PartyId(1): ValueError("a link broke")})
     questions = read_questions('first = ?x : embassy(?x, "usa")\nsecond = ?x : embassy("usa", ?x)')
-    write_page(tmp_path / "page.html", RunAsked(run, settings), settings, session, questions)
+    asked = RunAsked(run, settings)
+    view = AskersView.of(asked, {asked.asker: load_member(asked, asked.asker)})
+    write_page(tmp_path / "page.html", view, settings, session, questions)
     shown = Page((tmp_path / "page.html").read_text()).text
     assert "came to nothing: a link broke" in shown
     assert "was not asked" in shown

@@ -18,11 +18,11 @@ SCRIPT = """
 import os, signal, sys
 
 from launch import fedr_secagg
-from launch.hosts import environment, mpi, supervisor
+from launch.hosts import environment, mpi, mpi_process, supervisor
 
 moment, victim, how = sys.argv[1], int(sys.argv[2]), signal.Signals[sys.argv[3]]
-mpi._SECONDS_TO_GATHER = supervisor._SECONDS_TO_FINISH = 3.0
-finalize, finishing, finished = mpi._finalize, supervisor.report_finishing, supervisor.report_finished
+mpi_process._SECONDS_TO_GATHER = supervisor._SECONDS_TO_FINISH = 3.0
+finishing = supervisor.report_finishing
 
 
 def die(*_):
@@ -45,7 +45,7 @@ if sys.argv[4] == "idle":
     mpi._serve, mpi._take_part = serve, lambda plan, transport, clients: True
 if environment.rank() == victim:
     if moment == "before the barrier":
-        mpi._finalize = die
+        mpi_process.finalize = die
     if moment == "before finalizing":
         supervisor.report_finishing = die
     if moment == "while finalizing":

@@ -24,8 +24,9 @@ from secure_kg.queries.form import NamedQuery
 from secure_kg.queries.language.reading import read_question
 from secure_kg.queries.naming import to_ids
 from secure_kg.queries.retrieval.facts import Vocabulary
-from secure_kg.queries.retrieval.in_process import Member, Session, hold_session
+from secure_kg.queries.retrieval.in_process import hold_session
 from secure_kg.queries.retrieval.knowledge import Knowledge
+from secure_kg.queries.retrieval.parts import Member, Session
 from secure_kg.queries.retrieval.rules import Rules
 from secure_kg.queries.retrieval.serving import Serving
 from secure_kg.queries.retrieval.session import Budgets, Guards

@@ -13,8 +13,10 @@
     asking      the asker: from a question to ranked and named answers
     answering   every other client
     serving     the server, and the record of what it saw
-    in_process  all of them as threads of one process
-    over_run    the same over a finished run
+    parts       the clients' parts as wholes, whatever carries them
+    in_process  all parties as threads of one process
+    over_run    a finished run as everybody knows it, and its server
+    members     its clients, each from its own folder
     learned     what each party learns, from the disclosures
 
 Parties:     one asker and 2 or more other clients, which hold a model; 1 server.

@@ -5,7 +5,7 @@ from itertools import count
 from pathlib import Path
 
 from protocols.foundation.errors import ProtocolError, SumAbandoned
-from protocols.foundation.identifiers import SETUP
+from protocols.foundation.identifiers import SETUP, PartyId
 from protocols.holders.secret import SecretHolderServer
 from protocols.lookup_registry import batch_kind
 from protocols.lookups import steps
@@ -36,12 +36,21 @@ class Serving:
     allow_extraction: bool = False
 
 
-def serve(serving: Serving, conversation: Conversation) -> None:
+@dataclass(frozen=True, slots=True)
+class Served:
+    """How a session ended at its server."""
+
+    present: frozenset[PartyId]
+    """Clients that have not dropped out."""
+    problem: str = ""
+    """What ended it before its time, as everybody was told."""
+
+
+def serve(serving: Serving, conversation: Conversation) -> Served:
     """Until the asker says that there is no more to come. Whatever ends it earlier is told to everybody."""
     public = serving.public
     if serving.record is None:
-        _serve(serving, conversation, None)
-        return
+        return _serve(serving, conversation, None)
     begun = of_session(
         conversation.session,
         public.clients,
@@ -51,18 +60,20 @@ def serve(serving: Serving, conversation: Conversation) -> None:
         allow_extraction=serving.allow_extraction,
     )
     with recorded(serving.record, announced(begun, public.asker), conversation.transport) as record:
-        _serve(serving, conversation, record)
+        return _serve(serving, conversation, record)
 
 
-def _serve(serving: Serving, conversation: Conversation, record: SessionRecord | None) -> None:
+def _serve(serving: Serving, conversation: Conversation, record: SessionRecord | None) -> Served:
     """The record of a session that was given up is whole as well: that is what has passed."""
     public = serving.public
+    session = ServerSession(conversation, set(public.clients), serving.patience, serving.on_dropout)
     try:
-        session = ServerSession(conversation, set(public.clients), serving.patience, serving.on_dropout)
         keys = ServerKeys.agree(session, VectorServer(len(public.clients), serving.model))
         _Server(public, session, keys, record).run()
     except ProtocolError as problem:
         conversation.abort(public.clients, str(problem), SETUP)
+        return Served(session.present, str(problem))
+    return Served(session.present)
 
 
 class _Server:

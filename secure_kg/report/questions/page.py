@@ -10,8 +10,8 @@ from typing import Final
 
 from protocols.scores.budget import Standing
 from secure_kg.queries.language.writing import to_text
-from secure_kg.queries.retrieval.in_process import Session
 from secure_kg.queries.retrieval.learned import protocols_of, who_learns_what
+from secure_kg.queries.retrieval.parts import Session
 from secure_kg.queries.retrieval.rules import Exact
 from secure_kg.queries.retrieval.terms import PublicTerms
 from secure_kg.report.html import Html, cards, details, document, megabytes, quiet, section, stacked_table, table, tag

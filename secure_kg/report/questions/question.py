@@ -8,8 +8,8 @@ from typing import Final
 from secure_kg.queries.language.reading import Question
 from secure_kg.queries.language.writing import to_text
 from secure_kg.queries.retrieval.asking import AskedStep, Found, Stored
-from secure_kg.queries.retrieval.in_process import Outcome
 from secure_kg.queries.retrieval.learned import PartyLearns, what_a_step_tells
+from secure_kg.queries.retrieval.parts import Outcome
 from secure_kg.queries.retrieval.terms import SIZES, Kind, PublicTerms
 from secure_kg.queries.structures import type_of
 from secure_kg.report.html import Html, chip, details, quiet, section, table, tag

@@ -19,7 +19,7 @@ from secure_kg.queries.language.reading import read_question
 from secure_kg.queries.naming import to_ids, to_names
 from secure_kg.queries.retrieval.asking import Retrieved, Stored
 from secure_kg.queries.retrieval.formulas import ExactPlan
-from secure_kg.queries.retrieval.in_process import Session
+from secure_kg.queries.retrieval.parts import Session
 from secure_kg.queries.retrieval.rules import Exact, Rules
 from secure_kg.queries.retrieval.session import Budgets
 from secure_kg.queries.structures import anchor_columns, columns, read_row, structure_of

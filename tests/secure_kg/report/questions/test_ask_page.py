@@ -11,8 +11,8 @@ from secure_kg.queries.form import Anchor, Projection
 from secure_kg.queries.language.places import Place
 from secure_kg.queries.language.reading import Question, read_questions
 from secure_kg.queries.retrieval.asking import AskedStep, Found, Retrieved, Stored
-from secure_kg.queries.retrieval.in_process import Outcome, Session
 from secure_kg.queries.retrieval.learned import what_a_step_tells, who_learns_what
+from secure_kg.queries.retrieval.parts import Outcome, Session
 from secure_kg.queries.retrieval.rules import Exact
 from secure_kg.queries.retrieval.terms import Kind, PublicTerms
 from secure_kg.report.questions.page import FEW, PageSession, SpentBudgets, ask_page

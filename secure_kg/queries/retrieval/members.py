@@ -1,0 +1,92 @@
+"""Clients of questions over a finished run, each from its own folder, and the session of all of them in one process."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import torch
+
+from protocols.foundation.identifiers import PartyId
+from protocols.scores.budget import Helpers, Standing
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.errors import UserError
+from secure_kg.queries.form import NamedQuery
+from secure_kg.queries.retrieval.facts import Vocabulary
+from secure_kg.queries.retrieval.files import load_knowledge
+from secure_kg.queries.retrieval.in_process import hold_session
+from secure_kg.queries.retrieval.over_run import RunAsked
+from secure_kg.queries.retrieval.parts import Member, Session
+from secure_kg.queries.retrieval.session import Budgets, Guards
+from secure_kg.queries.retrieval.terms import PublicTerms
+from secure_kg.runs.key_files import load_credentials, record_folder
+from secure_kg.runs.run_folder import RunFolder
+from secure_kg.runs.score_budget import atom_budget_of, budget_of, exact_budget_of
+
+_STEP_SECONDS: Final = 600.0
+"""That a client waits: whoever carries the parties knows sooner of the end of the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskersView:
+    """A run as its asker knows it."""
+
+    name: str
+    """Of the run's folder."""
+    config: RunConfig
+    public: PublicTerms
+    own: Vocabulary
+    others: Mapping[PartyId, Member] = field(default_factory=dict, repr=False)
+    """Clients that answer and are loaded in the asker's process; it knows of no others how they keep their budgets."""
+
+    @classmethod
+    def of(cls, run: RunAsked, members: Mapping[PartyId, Member]) -> "AskersView":
+        """`members`: those of this process, the asker among them."""
+        own, others = members[run.asker], {party: one for party, one in members.items() if party != run.asker}
+        name = run.path.resolve().name
+        return cls(name, run.config, terms_of(run, own), own.knowledge.vocabulary, others)
+
+    def budgets(self) -> dict[PartyId, tuple[Standing | None, Standing | None]]:
+        """What `others` have given so far of their budgets of vectors and of means."""
+        counted, found = self.public.bundle.has_budget, {}
+        for party, member in self.others.items():
+            budgets, table = member.guards.budgets, member.knowledge.table
+            means = budgets.means.standing(table) if budgets.means is not None and counted else None
+            found[party] = budgets.atoms.standing(table) if budgets.atoms is not None else None, means
+        return found
+
+
+def terms_of(run: RunAsked, member: Member) -> PublicTerms:
+    """As this client's own alignment has them."""
+    return run.public_terms(member.knowledge.positions.union_size)
+
+
+def load_member(run: RunAsked, number: PartyId) -> Member:
+    """Client `number`. No other client's folder is read, and not the server's."""
+    torch.set_num_threads(1)
+    settings, config = run.settings, run.config
+    knowledge = load_knowledge(run.path, config, len(run.clients), int(number), settings.rules)
+    active = config.adversary == "active" and config.keys is not None
+    keys = Path(config.keys or "")
+    folder = record_folder(keys, int(number)) if active else RunFolder(run.path).client(int(number))
+    helpers, askers = Helpers.of(len(run.clients), run.model), len(run.clients) - 1
+    budgets = Budgets(
+        atom_budget_of(folder, knowledge.dim, knowledge.table, limit=settings.atom_budget, askers=askers),
+        budget_of(folder, knowledge.dim, helpers, allow_extraction=settings.allow_extraction),
+        exact_budget_of(folder, limit=settings.exact_budget, askers=askers),
+    )
+    credentials = load_credentials(keys, int(number)) if active else None
+    return Member(knowledge, Guards(run.model, _STEP_SECONDS, budgets, credentials))
+
+
+def ask_in_process(
+    run: RunAsked, questions: Sequence[NamedQuery], note: Callable[[str], None] = lambda line: None
+) -> tuple[AskersView, Session]:
+    """All questions in one session, whose parties are threads. `note` is told of dropouts, a line each."""
+    serving = run.serving(note)
+    members = {number: load_member(run, number) for number in run.clients}
+    for number, member in members.items():
+        if terms_of(run, member) != serving.public:
+            raise UserError(f"{RunFolder(run.path).client(int(number))}: of another alignment than the server's")
+    session = hold_session(serving, members, questions, _STEP_SECONDS * (1 + len(questions)))
+    return AskersView.of(run, members), session

@@ -1,0 +1,107 @@
+"""The parts of the clients of a session of questions: the asker's, and everybody else's. Whatever carries them.
+
+A part gets its end of the conversation and knows nothing of threads, processes or machines (`serving.serve` is the
+server's part). Whoever carries it decides what an error means for the process.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from protocols.foundation.errors import Aborted, ProtocolError, SumAbandoned
+from protocols.foundation.identifiers import SERVER, SETUP, PartyId
+from protocols.session.conversation import MAX_REASON, Conversation, Failed
+from secure_kg.foundation.errors import InternalError, UserError
+from secure_kg.queries.form import NamedQuery
+from secure_kg.queries.retrieval.answering import Answering
+from secure_kg.queries.retrieval.asking import AskedStep, Asking, Retrieved
+from secure_kg.queries.retrieval.knowledge import Knowledge
+from secure_kg.queries.retrieval.session import Guards, Tools
+from secure_kg.queries.retrieval.terms import PublicTerms
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One question: what came of it, or why nothing did, and how long it took after the set-up."""
+
+    retrieved: Retrieved | None
+    problem: str = ""
+    seconds: float = 0.0
+    steps: tuple[AskedStep, ...] = ()
+    """What everybody saw announced, also of a question that came to nothing."""
+
+
+@dataclass(slots=True)
+class Session:
+    """What came of a session, as far as it is known where this is. Bytes are those that a party sent and received."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    setup_seconds: float = 0.0
+    traffic: dict[PartyId, int] = field(default_factory=dict)
+    problems: dict[PartyId, BaseException] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A client: what it knows, and what it minds."""
+
+    knowledge: Knowledge
+    guards: Guards
+
+
+def ask(
+    public: PublicTerms,
+    member: Member,
+    conversation: Conversation,
+    questions: Sequence[NamedQuery],
+    session: Session,
+) -> None:
+    """The asker's part: all questions, one after the other. What has come of them so far is in `session`.
+
+    A question that came to nothing does not end the session; a broken protocol does, and is raised.
+    """
+    with _counted(conversation, session), telling(conversation):
+        started = time.perf_counter()
+        asking = Asking(Tools(public, member.knowledge, conversation, member.guards))
+        session.setup_seconds = time.perf_counter() - started
+        for question in questions:
+            started, before, retrieved, problem = time.perf_counter(), len(asking.steps), None, ""
+            try:
+                retrieved = asking.ask(question)
+            except (UserError, SumAbandoned) as error:
+                problem = str(error)
+            seconds = time.perf_counter() - started
+            session.outcomes.append(Outcome(retrieved, problem, seconds, asking.steps[before:]))
+        asking.end()
+
+
+def answer(public: PublicTerms, member: Member, conversation: Conversation, session: Session) -> None:
+    """Every other client's part, until the asker says that there is no more to come."""
+    with _counted(conversation, session), telling(conversation):
+        Answering(Tools(public, member.knowledge, conversation, member.guards)).run()
+
+
+@contextmanager
+def telling(conversation: Conversation) -> Iterator[None]:
+    """Whoever cannot go on tells the server why, and then nobody waits for it any longer. The problem is raised."""
+    try:
+        yield
+    except Aborted:  # the server knows
+        raise
+    except Exception as problem:
+        told = isinstance(problem, ProtocolError | UserError | InternalError)
+        reason = str(problem) if told else "an error in its program"
+        with suppress(ProtocolError):  # a server that takes no messages cannot be told
+            conversation.send(SERVER, Failed(reason[:MAX_REASON]), SETUP)
+        raise
+
+
+@contextmanager
+def _counted(conversation: Conversation, session: Session) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        traffic = conversation.transport.traffic
+        size = traffic.total("sent").bytes + traffic.total("received").bytes
+        session.traffic[conversation.transport.party] = size
