@@ -33,6 +33,7 @@ from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
 from secure_kg.models.queries.model import QueryModel
 from secure_kg.queries.form import NamedQuery, translate
+from secure_kg.queries.retrieval.members import ask_in_process
 from secure_kg.queries.retrieval.over_run import AskSettings, RunAsked
 from secure_kg.queries.retrieval.rules import Rules
 from secure_kg.queries.structures import STRUCTURES, read_row
@@ -154,7 +155,7 @@ def asked_by(options: argparse.Namespace, questions: Sequence[Question], backend
 
 
 def _answers(asked: RunAsked, questions: Sequence[Question]) -> Iterator[Names]:
-    session = asked.ask([question.query for question in questions])
+    _, session = ask_in_process(asked, [question.query for question in questions])
     for outcome in session.outcomes:
         if outcome.retrieved is None:
             raise UserError(f"a question came to nothing: {outcome.problem}")

@@ -28,6 +28,7 @@ from secure_kg.foundation.words import counted
 from secure_kg.queries.language.reading import Question
 from secure_kg.queries.retrieval.over_run import AskSettings, RunAsked
 from secure_kg.queries.retrieval.serving import Served, serve
+from secure_kg.queries.retrieval.telling import telling
 from secure_kg.runs.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -128,29 +129,13 @@ def _over(request: "MPI.Request") -> bool:
 
 def _take_part(asking: Asking, conversation: Conversation, ranks: int) -> int:
     """A client's part; its exit code. The asker alone says what went wrong."""
-    # Only clients need a model: the server's process never imports torch.
-    from secure_kg.queries.retrieval import parts
-    from secure_kg.queries.retrieval.members import AskersView, load_member, terms_of
-    from secure_kg.queries.retrieval.parts import Session
-
-    me, session = conversation.transport.party, Session()
+    me = conversation.transport.party
     asks = me == asking.settings.client
     try:
-        with parts.telling(conversation):
+        with telling(conversation):
             run = _opened(asking, ranks)
             questions = asking.questions() if asks else ()
-            member = load_member(run, me)
-            public = terms_of(run, member)
-        if not asks:
-            parts.answer(public, member, conversation, session)
-            return 0
-        try:
-            parts.ask(public, member, conversation, [question.query for question in questions], session)
-        except (UserError, ProtocolError) as problem:
-            if not session.setup_seconds:
-                raise  # there was no session to show anything of
-            session.problems[me] = problem
-        return asking.show(AskersView.of(run, {me: member}), session, questions)
+        return _with_model(asking, run, conversation, questions)
     except (UserError, ProtocolError) as problem:
         reason = str(problem)
     except Exception as problem:
@@ -158,3 +143,24 @@ def _take_part(asking: Asking, conversation: Conversation, ranks: int) -> int:
     if asks:
         fail(reason)
     return 2 if asks else 0
+
+
+def _with_model(asking: Asking, run: RunAsked, conversation: Conversation, questions: Sequence[Question]) -> int:
+    # Only clients need a model: the server's process never imports torch.
+    from secure_kg.queries.retrieval import parts
+    from secure_kg.queries.retrieval.members import AskersView, load_member, terms_of
+
+    me, session = conversation.transport.party, parts.Session()
+    with telling(conversation):
+        member = load_member(run, me)
+    public = terms_of(run, member)
+    if me != run.asker:
+        parts.answer(public, member, conversation, session)
+        return 0
+    try:
+        parts.ask(public, member, conversation, [question.query for question in questions], session)
+    except (UserError, ProtocolError) as problem:
+        if not session.setup_seconds:
+            raise  # there was no session to show anything of
+        session.problems[me] = problem
+    return asking.show(AskersView.of(run, {me: member}), session, questions)

@@ -105,7 +105,7 @@ def supervise(worker: int, status_pipe: int, rank: int, manager: int) -> int:
         _end_job(manager, agreed)
         return agreed
     if rank == 0 and _INITIALISED in reports and code < 0:
-        print(f"error: the server's process was ended from outside (signal {-code})", file=sys.stderr, flush=True)
+        sys.stderr.write(f"error: the server's process was ended from outside (signal {-code})\n")
         _end_job(manager, 128 - code)
     if rank == 0 or _INITIALISED not in reports:
         _die_by_signal()

@@ -13,6 +13,7 @@
     asking      the asker: from a question to ranked and named answers
     answering   every other client
     serving     the server, and the record of what it saw
+    telling     a client that cannot go on says so
     parts       the clients' parts as wholes, whatever carries them
     in_process  all parties as threads of one process
     over_run    a finished run as everybody knows it, and its server

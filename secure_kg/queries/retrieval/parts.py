@@ -6,18 +6,19 @@ server's part). Whoever carries it decides what an error means for the process.
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from protocols.foundation.errors import Aborted, ProtocolError, SumAbandoned
-from protocols.foundation.identifiers import SERVER, SETUP, PartyId
-from protocols.session.conversation import MAX_REASON, Conversation, Failed
-from secure_kg.foundation.errors import InternalError, UserError
+from protocols.foundation.errors import SumAbandoned
+from protocols.foundation.identifiers import PartyId
+from protocols.session.conversation import Conversation
+from secure_kg.foundation.errors import UserError
 from secure_kg.queries.form import NamedQuery
 from secure_kg.queries.retrieval.answering import Answering
 from secure_kg.queries.retrieval.asking import AskedStep, Asking, Retrieved
 from secure_kg.queries.retrieval.knowledge import Knowledge
 from secure_kg.queries.retrieval.session import Guards, Tools
+from secure_kg.queries.retrieval.telling import telling
 from secure_kg.queries.retrieval.terms import PublicTerms
 
 
@@ -80,21 +81,6 @@ def answer(public: PublicTerms, member: Member, conversation: Conversation, sess
     """Every other client's part, until the asker says that there is no more to come."""
     with _counted(conversation, session), telling(conversation):
         Answering(Tools(public, member.knowledge, conversation, member.guards)).run()
-
-
-@contextmanager
-def telling(conversation: Conversation) -> Iterator[None]:
-    """Whoever cannot go on tells the server why, and then nobody waits for it any longer. The problem is raised."""
-    try:
-        yield
-    except Aborted:  # the server knows
-        raise
-    except Exception as problem:
-        told = isinstance(problem, ProtocolError | UserError | InternalError)
-        reason = str(problem) if told else "an error in its program"
-        with suppress(ProtocolError):  # a server that takes no messages cannot be told
-            conversation.send(SERVER, Failed(reason[:MAX_REASON]), SETUP)
-        raise
 
 
 @contextmanager
