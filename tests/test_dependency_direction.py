@@ -255,7 +255,7 @@ def test_secrets_are_no_seeded_randomness() -> None:
     "module",
     [
         *("secure_kg.federation.server.serve", "secure_kg.queries.retrieval.serving"),
-        *("launch.hosts.mpi", "launch.hosts.job"),
+        *("launch.hosts.mpi", "launch.hosts.job", "launch.hosts.questions"),
     ],
 )
 def test_the_server_loads_no_model_code(module: str) -> None:

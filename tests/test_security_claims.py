@@ -9,11 +9,11 @@ from benchmarks.cheating.zoo import ZOO
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
-CLAIMS = re.findall(r"^\*\*([SNQAR]\d)\. ", TEXT, re.MULTILINE)
-ROWS = {row[0]: row[1:] for row in re.findall(r"^\| ([SNQAR]\d) \| (.*) \| (.*) \| (.*) \|$", TEXT, re.MULTILINE)}
+CLAIMS = re.findall(r"^\*\*([SNQAR]\d+)\. ", TEXT, re.MULTILINE)
+ROWS = {row[0]: row[1:] for row in re.findall(r"^\| ([SNQAR]\d+) \| (.*) \| (.*) \| (.*) \|$", TEXT, re.MULTILINE)}
 WORDS = {
     number: " ".join(words.replace("**", "").split())
-    for number, words in re.findall(r"^\*\*([SNQAR]\d)\. (.*?)\n\n", TEXT, re.MULTILINE | re.DOTALL)
+    for number, words in re.findall(r"^\*\*([SNQAR]\d+)\. (.*?)\n\n", TEXT, re.MULTILINE | re.DOTALL)
 }
 """By number: the paragraph of a claim."""
 NOT_COVERED = TEXT.partition("## What is not covered")[2].partition("\n## ")[0]

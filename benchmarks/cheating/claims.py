@@ -48,6 +48,13 @@ SCORES_AGAIN: Final = (Claim("Q4", "Means of one table are opened over one set o
 DEALT: Final = (Claim("Q5", "an audit deals again what the server has dealt"),)
 MEANS: Final = (Claim("Q6", "No scorer helps to open the means of more queries than its budget."),)
 FACTS_OF_ALL: Final = (Claim("Q8", "Exact answers are over all clients or over none."),)
+STEP_TERMS: Final = (Claim("Q9", "answers only what the asker has sealed under the same terms"),)
+STEP_REQUESTS: Final = (Claim("Q9", "passes on another request than the asker's"),)
+LOOKUP_TOTALS: Final = (Claim("Q3", "It holds for lookups of vectors, which are masked scores"),)
+NAME_TOTALS: Final = (Claim("Q3", "a changed total of names is read as names with probability"),)
+LOOKUPS_AGAIN: Final = (Claim("Q4", "Vectors of a model that are looked up are means of one table for each width."),)
+ATOMS: Final = (Claim("Q10", "No client helps to find more vectors of a model than its budget"),)
+SILENCE: Final = (Claim("Q10", "nor follows a relation that it keeps to itself"),)
 FRAMES: Final = (
     Claim("R1", "A party neither unpacks nor keeps a frame larger than the tasks of its session call for."),
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from benchmarks.cheating.claims import Claims
+from benchmarks.cheating.question_stage import QuestionStage
 from benchmarks.cheating.score_stage import ScoreStage
 from benchmarks.cheating.spoils import refusals
 from benchmarks.cheating.stage import Stage
@@ -24,13 +25,14 @@ Outcome = Literal["stopped", "caught", "succeeded", "out of scope", "clean", "ac
 """stopped: nothing was lost. caught: an audit names it, whatever was lost. succeeded: it was lost, unnamed by an audit.
 out of scope: it was lost, as SECURITY.md says. clean, accused: honest parties, without and with a high finding."""
 _MOST_REASONS: Final = 3
+AnyStage = Stage | ScoreStage | QuestionStage
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
     """How a cheat went."""
 
-    stage: Stage | ScoreStage
+    stage: AnyStage
     got: bool
     """Whether it has what it was after: measured against the truth."""
     evidence: dict[str, Any] = field(default_factory=dict)
@@ -113,19 +115,19 @@ def perform(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _ended(stage: Stage | ScoreStage) -> tuple[dict[str, str], list[str], list[str]]:
+def _ended(stage: AnyStage) -> tuple[dict[str, str], list[str], list[str]]:
     """Who has refused and why, what has crashed, and how each session ended for the server."""
-    if isinstance(stage, ScoreStage):
+    if isinstance(stage, ScoreStage | QuestionStage):
         return stage.refused, stage.crashed, [stage.server_end]
     crashed = [reason for session in stage.sessions for reason in session.crashed.values()]
     return refusals(stage), crashed, [session.server_error or "done" for session in stage.sessions]
 
 
-def _audited(stage: Stage | ScoreStage) -> Audited:
+def _audited(stage: AnyStage) -> Audited:
     """An audit of the run with pinned identities and all clients' receipts; score queries leave none."""
     told: Audit | ScoreAudit
     try:
-        if isinstance(stage, ScoreStage):
+        if isinstance(stage, ScoreStage | QuestionStage):
             session = open_session(stage.run)
             if session is None:
                 raise UserError("the session left no record")

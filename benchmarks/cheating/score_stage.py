@@ -89,6 +89,23 @@ class Asked:
         return rank(in_clear(there, self.terms), contributors, self.terms)
 
 
+@dataclass(frozen=True)
+class Signers:
+    """Fresh identities of all clients: what each has pinned, and what it signs with."""
+
+    directory: Mapping[PartyId, bytes]
+    credentials: Mapping[PartyId, Credentials] = field(repr=False)
+
+    @classmethod
+    def of(cls, clients: Sequence[PartyId]) -> "Signers":
+        pairs = {party: new_identity() for party in clients}
+        text = directory_text([PublicIdentity(party, pair.public) for party, pair in pairs.items()])
+        return cls(
+            {one.number: bytes.fromhex(one.public) for one in parse_directory(text)},
+            {party: credentials(pair.private_pem, text, int(party)) for party, pair in pairs.items()},
+        )
+
+
 class _Gone(Exception):
     """A client is lost."""
 
@@ -134,14 +151,10 @@ class ScoreStage:
     server_end: str = "done"
 
     def __post_init__(self) -> None:
-        self._credentials: dict[PartyId, Credentials] = {}
+        self._credentials: Mapping[PartyId, Credentials] = {}
         if self.model.server == "active":
-            pairs = {party: new_identity() for party in CLIENTS}
-            text = directory_text([PublicIdentity(party, pair.public) for party, pair in pairs.items()])
-            self.directory = {one.number: bytes.fromhex(one.public) for one in parse_directory(text)}
-            self._credentials = {
-                party: credentials(pair.private_pem, text, int(party)) for party, pair in pairs.items()
-            }
+            signers = Signers.of(CLIENTS)
+            self.directory, self._credentials = signers.directory, signers.credentials
 
     @property
     def run(self) -> Path:

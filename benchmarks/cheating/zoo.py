@@ -11,7 +11,17 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from benchmarks.cheating import around_sums, between_sums, honest, in_scores, in_sums, scores, under_audit
+from benchmarks.cheating import (
+    around_sums,
+    between_sums,
+    honest,
+    in_questions,
+    in_scores,
+    in_sums,
+    questions,
+    scores,
+    under_audit,
+)
 from benchmarks.cheating.entry import Entry, Played
 
 
@@ -26,6 +36,7 @@ def _honest() -> tuple[Entry, ...]:
         "honest-masked-scores": partial(scores.honest, backend="masked"),
         "honest-scores-with-a-dropout": scores.dropout,
         "honest-selection": partial(scores.honest, backend="topk"),
+        "honest-questions": questions.honest,
     }
     return tuple(Entry(name, "nothing", (), "clean", (), play) for name, play in plays.items())
 
@@ -49,5 +60,6 @@ _ENTRIES: Final = (
     *between_sums.of_results(),
     *between_sums.of_beginnings(),
     *in_scores.of_scores(),
+    *in_questions.of_questions(),
 )
 ZOO: Final = {entry.name: entry for entry in _ENTRIES}

@@ -4,21 +4,20 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeAlias
 
 from launch.hosts import environment, supervisor
 from protocols.foundation.deadline import Deadline
 from protocols.foundation.identifiers import SERVER
 from secure_kg.foundation.console import fail
 
-if TYPE_CHECKING:
-    from mpi4py import MPI
-
+World: TypeAlias = Any
+"""MPI's communicator of all ranks: a module that names its type would start MPI."""
 SECONDS_TO_FORWARD: Final = 0.3  # mpirun reads the ranks' output through pipes, and drops the rest when a job ends
 _SECONDS_TO_GATHER = 15.0
 
 
-def started(before_others: "Callable[[MPI.Intracomm], None]" = lambda world: None) -> "MPI.Intracomm":
+def started(before_others: Callable[[World], None] = lambda world: None) -> World:
     """Start MPI; returns once all ranks have. From then on the death of a client need not end the job.
 
     `before_others`: what all ranks do together in MPI's own way, while none of them may be missing.

@@ -13,11 +13,12 @@ import gc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from launch.hosts import mpi_process
+from launch.hosts.mpi_process import World
 from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import ProtocolError
 from protocols.foundation.identifiers import SERVER, SETUP, PartyId, SessionId, new_session
@@ -32,8 +33,6 @@ from secure_kg.queries.retrieval.telling import telling
 from secure_kg.runs.run_folder import RunFolder
 
 if TYPE_CHECKING:
-    from mpi4py import MPI
-
     from secure_kg.queries.retrieval.members import AskersView
     from secure_kg.queries.retrieval.parts import Session
 
@@ -86,7 +85,7 @@ def _opened(asking: Asking, ranks: int) -> RunAsked:
     return run
 
 
-def _serve_and_end(asking: Asking, conversation: Conversation, world: "MPI.Intracomm") -> int:
+def _serve_and_end(asking: Asking, conversation: Conversation, world: World) -> int:
     clients = frozenset(conversation.transport.peers)
     try:
         served = serve(_opened(asking, world.Get_size()).serving(asking.note), conversation)
@@ -109,14 +108,14 @@ def _serve_and_end(asking: Asking, conversation: Conversation, world: "MPI.Intra
     return code
 
 
-def _word_of(asker: PartyId, world: "MPI.Intracomm") -> int | None:
+def _word_of(asker: PartyId, world: World) -> int | None:
     """The asker's exit code; None if it does not come to its end."""
     word = np.zeros(1, dtype=np.uint8)
     return int(word[0]) if _over(world.Irecv(word, source=asker, tag=_WORD_TAG)) else None
 
 
-def _over(request: "MPI.Request") -> bool:
-    """Whether a word comes through in time; MPI's own way of waiting would take the cores from the others."""
+def _over(request: Any) -> bool:
+    """Whether MPI's `request` is over in time; its own way of waiting would take the cores from the others."""
     from protocols.transport.mpi import Backoff
 
     backoff, limit = Backoff(), Deadline.after(_SECONDS_FOR_A_WORD)

@@ -108,13 +108,6 @@ def test_of_five_clients_four_answer(tmp_path: Path) -> None:
     assert audited(record, tmp_path / "audit") == 0
 
 
-def test_the_server_sees_neither_names_nor_questions(tmp_path: Path) -> None:
-    ask(World(), CHAIN, record=tmp_path / "record", backend="masked", least=2)
-    (transcript,) = (tmp_path / "record").glob("transcript-*.bin")
-    content = transcript.read_bytes()
-    assert all(name not in content for name in (b"cures", b"has", b"e01", b"e03"))
-
-
 def test_a_request_has_one_size_whatever_the_names() -> None:
     sizes = set()
     for question in ('?x : cures("e01", ?x)', '?x : owns("e11", ?x)'):
