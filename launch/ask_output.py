@@ -8,7 +8,7 @@ from secure_kg.foundation.console import say, table
 from secure_kg.queries.language.reading import Question
 from secure_kg.queries.language.writing import to_text
 from secure_kg.queries.naming import UnknownName
-from secure_kg.queries.retrieval.asking import Found, Stored
+from secure_kg.queries.retrieval.asking import AskedStep, Found, Stored
 from secure_kg.queries.retrieval.learned import who_learns_what
 from secure_kg.queries.retrieval.members import AskersView
 from secure_kg.queries.retrieval.over_run import AskSettings
@@ -134,7 +134,7 @@ def _question(one: AskedQuestion) -> dict[str, Any]:
         "stored": _stored(retrieved.stored) if retrieved is not None else None,
         "contributors": list(retrieved.contributors) if retrieved is not None else [],
         "clipped": retrieved.clipped if retrieved is not None else 0,
-        "steps": [{"kind": step.kind, "sizes": list(step.sizes)} for step in retrieved.steps] if retrieved else [],
+        "steps": [_step(step) for step in retrieved.steps] if retrieved is not None else [],
     }
 
 
@@ -147,3 +147,9 @@ def _stored(stored: Stored | None) -> dict[str, Any] | None:
         "positions": list(stored.positions),
         "answers": [{"name": one.name, "position": one.position} for one in stored.answers],
     }
+
+
+def _step(step: AskedStep) -> dict[str, Any]:
+    """With the bytes that a lookup makes the asker, and each other client, send at most if nobody drops out."""
+    sent = {"asker": step.sent.asker, "another": step.sent.another} if step.sent is not None else None
+    return {"kind": step.kind, "sizes": list(step.sizes), "expected_bytes_sent": sent}

@@ -10,7 +10,7 @@ from protocols.scores.messages import require_total
 MOST_SIZES: Final = 4
 _LARGEST: Final = (1 << 32) - 1
 _LONGEST_KIND: Final = 16
-_TABLE_BYTES: Final = 32
+TABLE_BYTES: Final = 32
 
 
 @wire.message(0x0471, wire.MAX_FRAME_BYTES)
@@ -39,4 +39,4 @@ class NextStep(wire.Message, frozen=True):
         wire.require(len(self.kind) <= _LONGEST_KIND, "a kind that is too long")
         wire.require(len(self.sizes) <= MOST_SIZES, "too many sizes")
         wire.require(all(0 <= size <= _LARGEST for size in self.sizes), "a size that is none")
-        wire.require(len(self.table) in (0, _TABLE_BYTES), "a digest of another length")
+        wire.require(len(self.table) in (0, TABLE_BYTES), "a digest of another length")

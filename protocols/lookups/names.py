@@ -37,6 +37,8 @@ from protocols.sums.secagg.vectors import VectorClient, VectorServer
 from protocols.sums.terms import SumTerms, VectorLayout
 
 MOST_NAMES: Final = 1000
+POSITION_BYTES: Final = 4
+"""Of a position in a request."""
 _FIELD: Final = PrimeField()
 _MASK: Final = "names mask"
 _DOMAIN: Final = b"secure-kg/lookups/names/1"
@@ -144,7 +146,7 @@ class NamesServer(ScoreServer):
 
 
 def _positions(request: bytes, terms: ScoreTerms) -> list[int]:
-    if len(request) != 4 * terms.positions:
+    if len(request) != POSITION_BYTES * terms.positions:
         raise PeerMisbehaved(f"client {terms.asker} asks for names in another form")
     positions: list[int] = np.frombuffer(request, dtype="<u4").tolist()
     if len(set(positions)) != len(positions):

@@ -22,7 +22,8 @@ ROUNDS: Final = ATTEMPTS + 1
 """Of one step: its attempts, and one for what comes before them."""
 END: Final = "end"
 """The kind of the last announcement: there is no further step."""
-_STEP: Final = "next step"
+STEP: Final = "next step"
+"""Under which the transport counts announcements."""
 
 
 def round_of(step: int) -> RoundId:
@@ -32,22 +33,22 @@ def round_of(step: int) -> RoundId:
 
 def announce(session: ClientSession, round_id: RoundId, step: NextStep) -> None:
     """The asker's side."""
-    with session.phase(round_id, _STEP):
+    with session.phase(round_id, STEP):
         session.send(step, round_id)
 
 
 def awaited(session: ClientSession, round_id: RoundId) -> NextStep:
     """Another client's side: what was announced for this round."""
-    with session.phase(round_id, _STEP):
+    with session.phase(round_id, STEP):
         return session.receive(NextStep, round_id)
 
 
 def relay(session: ServerSession, round_id: RoundId, asker: PartyId) -> NextStep:
     """The server's side: to everybody else who is present. `DeadlineExpired` if the asker is silent."""
-    with session.phase(round_id, _STEP):
-        answers = session.among([asker]).gather(NextStep, round_id, _STEP)
+    with session.phase(round_id, STEP):
+        answers = session.among([asker]).gather(NextStep, round_id, STEP)
         if asker not in answers:
             raise DeadlineExpired("the asker has dropped out")
         step = answers[asker]
-        session.broadcast(session.present - {asker}, step, round_id, _STEP)
+        session.broadcast(session.present - {asker}, step, round_id, STEP)
     return step

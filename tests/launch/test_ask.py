@@ -54,6 +54,9 @@ def test_every_backend_gives_the_same_answers_with_names(asked: Asked, capsys: p
         assert len(found) == 10
         assert expected in (None, found)
         assert (question["answers"][0]["mean"] is None) == (options[0] == "topk")
+        sent = {step["kind"]: step["expected_bytes_sent"] for step in question["steps"]}
+        assert sent["entities"]["asker"] > sent["names"]["asker"] > 0
+        assert sent.get("scores", sent.get("hidden scores")) is None
         expected = found
     shown = capsys.readouterr().out
     assert "question: ?x : " in shown

@@ -18,6 +18,7 @@
     in_process  all parties as threads of one process
     over_run    a finished run as everybody knows it, and its server
     members     its clients, each from its own folder
+    costs       bytes of lookups in closed form
     learned     what each party learns, from the disclosures
 
 Parties:     one asker and 2 or more other clients, which hold a model; 1 server.

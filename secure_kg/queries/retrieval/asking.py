@@ -22,6 +22,7 @@ from secure_kg.models.queries.encoder import State
 from secure_kg.queries.form import Anchor, Intersection, NamedQuery, Negation, Projection, QueryError
 from secure_kg.queries.naming import Kind as NameKind
 from secure_kg.queries.naming import ascii_quoted, unknown_names
+from secure_kg.queries.retrieval.costs import SentBytes, sent_bytes
 from secure_kg.queries.retrieval.formulas import ExactPlan
 from secure_kg.queries.retrieval.knowledge import flat
 from secure_kg.queries.retrieval.plan import NamedProjection, Plan
@@ -62,6 +63,8 @@ class AskedStep:
 
     kind: str
     sizes: tuple[int, ...]
+    sent: SentBytes | None = None
+    """What a lookup makes clients send at most, in closed form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +142,7 @@ class Asking:
             raise UserError(f"this question cannot be asked: {problem}") from None
         steps.announce(self._tools.session, steps.round_of(self._number), message)
         self._number += 1
-        self._asked.append(AskedStep(kind.value, sizes))
+        self._asked.append(AskedStep(kind.value, sizes, sent_bytes(self._public, step, signed=self._tools.signed)))
         return step
 
     def _encodable(self, query: NamedQuery) -> Plan:

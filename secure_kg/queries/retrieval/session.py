@@ -48,6 +48,7 @@ class Tools:
     def __init__(self, public: PublicTerms, knowledge: Knowledge, conversation: Conversation, guards: Guards) -> None:
         self.public, self.knowledge = public, knowledge
         self._conversation, self._seconds = conversation, guards.seconds
+        self.signed = guards.model.server == "active"
         channels = VectorClient(public.clients, guards.model, credentials=guards.credentials)
         self._keys = ClientKeys.agree(self.session, channels)
         self.vectors = MaskedScoreClient(channels, self._holders, guards.budgets.atoms)
