@@ -158,11 +158,15 @@ class HiddenClient:
         return self._table, self._seed
 
     def _require_same(self, batch: HiddenBatch) -> None:
-        """Tables are masked in the fixed point of the first batch and for its asker. No mask of queries comes twice."""
+        """Tables are masked in the fixed point of the first batch and for its asker. No mask of queries comes twice.
+
+        Which batch comes may be announced by another party.
+        """
         if _lasting(batch) != _lasting(self._first):
-            raise ValueError("a batch of hidden queries under other terms than its tables were masked for")
+            raise PeerMisbehaved("a batch of hidden queries under other terms than its tables were masked for")
         if batch.terms.round <= self._last:
-            raise ValueError(f"a second batch of hidden queries as round {batch.terms.round}: its mask was used before")
+            number = int(batch.terms.round)
+            raise PeerMisbehaved(f"a second batch of hidden queries as round {number}: its mask was used before")
         self._last = int(batch.terms.round)
 
     @property

@@ -10,8 +10,8 @@ with EXISTS, NOT EXISTS, = and !=, VALUES of one variable, and paths of ^, / and
 refused by its name. An IRI stands for the name that it spells, relative ones too; so does a plain string, since many
 graphs have names that are no IRIs.
 
-rdflib keeps no places of what it has parsed. Errors in the grammar have their own line and column; others have those
-where a variable of the part first occurs.
+rdflib keeps no places of what it has parsed. Errors in the grammar have their own line and column, what is not
+understood those of its keyword; others have those where a variable of the part first occurs.
 """
 
 import re
@@ -31,7 +31,11 @@ _MOST_BRACKETS: Final = 16
 _MOST_PARTS: Final = 200
 """Groups that follow each other, and filters; rdflib nests them, so they cost frames of the stack."""
 
-_UNDERSTOOD: Final = "SELECT with one variable, triples, UNION, MINUS, VALUES and FILTER with NOT EXISTS, = or !="
+UNDERSTOOD: Final = (
+    "SELECT of one variable, DISTINCT, triples, blank nodes, UNION, MINUS, VALUES of one variable, FILTER with EXISTS, "
+    "NOT EXISTS, =, !=, &&, || and !, and paths of ^, / and |"
+)
+"""As docs/queries.md has it."""
 _NAMES: Final = {
     "LeftJoin": "OPTIONAL",
     "Graph": "GRAPH",
@@ -43,6 +47,19 @@ _NAMES: Final = {
     "AggregateJoin": "an aggregate",
     "Project": "a subquery",
 }
+_WORDS: Final = {
+    "LeftJoin": "OPTIONAL",
+    "Graph": "GRAPH",
+    "ServiceGraphPattern": "SERVICE",
+    "Extend": "BIND|AS",
+    "OrderBy": "ORDER",
+    "Slice": "LIMIT|OFFSET",
+    "Group": "GROUP",
+    "AggregateJoin": "COUNT|SUM|MIN|MAX|AVG|SAMPLE|GROUP_CONCAT",
+}
+"""By which such a part begins."""
+_NO_WORDS: Final = r"""<[^<>\s]*>|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|#[^\n]*|[?$]\w+|\w*:\w*"""
+"""IRIs, strings, comments, variables, prefixed names: what they spell is no keyword."""
 
 
 def read_sparql(text: str) -> NamedQuery:
@@ -54,7 +71,7 @@ def read_sparql(text: str) -> NamedQuery:
     if root.name != "SelectQuery":
         raise LanguageError(place, "not a SELECT query")
     if root.datasetClause:
-        raise LanguageError(place, "FROM is not understood")
+        raise LanguageError(_place_of("FROM", text) or place, "FROM is not understood")
     if len(root.PV) != 1:
         raise LanguageError(place, f"SELECT must have one variable, not {len(root.PV)}")
     pattern = root.p
@@ -94,6 +111,13 @@ def _parsed(text: str) -> Any:
         raise LanguageError(Place(1, 1), "no meaning in SPARQL; is every prefix declared?") from None
 
 
+def _place_of(words: str, text: str) -> Place | None:
+    """Where a keyword stands: after the last group, where modifiers are, or else the first of them."""
+    found = [match for match in re.finditer(rf"{_NO_WORDS}|\b({words})\b", text, re.IGNORECASE) if match[1]]
+    after = [match for match in found if match.start() > text.rfind("}")]
+    return place_at(text, (after or found)[0].start()) if found else None
+
+
 class _Translation:
     """One question: patterns of rdflib's algebra to formulas."""
 
@@ -104,7 +128,8 @@ class _Translation:
 
     def unknown(self, node: Any) -> LanguageError:
         name = getattr(node, "name", "")
-        return LanguageError(self._place, f"{_NAMES.get(name, 'a part')} is not understood; there are {_UNDERSTOOD}")
+        place = (_place_of(_WORDS[name], self._text) if name in _WORDS else None) or self._place
+        return LanguageError(place, f"{_NAMES.get(name, 'a part')} is not understood; there are {UNDERSTOOD}")
 
     def pattern(self, node: Any, depth: int) -> Formula:
         if depth > _MOST_PARTS:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from protocols.foundation.errors import EncodingOverflow
+from protocols.foundation.errors import EncodingOverflow, ProtocolError
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.scores.topk import hidden
 from protocols.scores.topk.dealing import Seed
@@ -239,7 +239,9 @@ def test_a_batch_over_another_table_than_was_masked_is_refused() -> None:
     first, other = batch_of(3, 6, shape), batch_of(3, 6, shape, round=RoundId(2), table=b"another")
     held = run_hidden(first, some_tables(first), [(other, within(np.random.default_rng(0), 1, shape))])
     assert held.rankings == []
-    assert any("other terms" in str(problem) for problem in held.problems.values())
+    refused = [problem for problem in held.problems.values() if "other terms" in str(problem)]
+    assert refused
+    assert all(isinstance(problem, ProtocolError) for problem in held.problems.values())
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from secure_kg.foundation.errors import UserError
 from secure_kg.queries.language.places import LanguageError
 from secure_kg.queries.language.reading import read_question, read_question_file
-from secure_kg.queries.language.sparql import read_sparql
+from secure_kg.queries.language.sparql import UNDERSTOOD, read_sparql
 from secure_kg.queries.normal import text
 
 pytest.importorskip("rdflib")
@@ -49,6 +49,14 @@ def test_what_is_understood(sparql: str, own: str) -> None:
     assert text(read_sparql(sparql)) == text(read_question(own))
 
 
+def test_a_refusal_names_all_that_the_document_says_is_understood() -> None:
+    text = (Path(__file__).parents[4] / "docs/queries.md").read_text(encoding="utf-8")
+    (said,) = re.findall(r"Understood are (.*?)\. An IRI", " ".join(text.split()))
+    assert said.replace("`", "") == UNDERSTOOD
+    with pytest.raises(LanguageError, match=re.escape(UNDERSTOOD)):
+        read_sparql("SELECT ?x { ?x <r> <a> } LIMIT 3")
+
+
 @pytest.mark.parametrize(
     ("sparql", "where", "why"),
     [
@@ -59,15 +67,16 @@ def test_what_is_understood(sparql: str, own: str) -> None:
         ("ASK { ?x <r> <a> }", "1, column 1", "not a SELECT"),
         ("CONSTRUCT { ?x <r> <a> } WHERE { ?x <r> <a> }", "1, column 1", "not a SELECT"),
         ("SELECT ?x ?y { ?x <r> ?y . ?y <s> <a> }", "1, column 1", "one variable, not 2"),
-        ("SELECT ?x FROM <http://g> { ?x <r> <a> }", "1, column 1", "FROM is not"),
-        ("SELECT ?x { ?x <r> <a> OPTIONAL { ?x <s> ?y } }", "1, column 1", "OPTIONAL is not"),
-        ("SELECT ?x { GRAPH <g> { ?x <r> <a> } }", "1, column 1", "GRAPH is not"),
-        ("SELECT ?x { SERVICE <http://s> { ?x <r> <a> } }", "1, column 1", "SERVICE is not"),
+        ("SELECT ?x FROM <http://g> { ?x <r> <a> }", "1, column 11", "FROM is not"),
+        ("SELECT ?x { ?x <r> <a> OPTIONAL { ?x <s> ?y } }", "1, column 24", "OPTIONAL is not"),
+        ("SELECT ?x { GRAPH <g> { ?x <r> <a> } }", "1, column 13", "GRAPH is not"),
+        ("SELECT ?x { SERVICE <http://s> { ?x <r> <a> } }", "1, column 13", "SERVICE is not"),
         ("SELECT ?x { { SELECT ?x { ?x <r> <a> } } }", "1, column 1", "a subquery is not"),
-        ("SELECT ?x { BIND(<a> AS ?x) }", "1, column 1", "BIND or an expression in SELECT is not"),
-        ("SELECT (COUNT(?y) AS ?x) { ?y <r> <a> }", "1, column 1", "an expression in SELECT is not"),
-        ("\n SELECT ?x { ?x <r> <a> } ORDER BY ?x", "2, column 2", "ORDER BY is not"),
-        ("SELECT ?x { ?x <r> <a> } LIMIT 3", "1, column 1", "LIMIT or OFFSET is not"),
+        ("SELECT ?x { BIND(<a> AS ?x) }", "1, column 13", "BIND or an expression in SELECT is not"),
+        ("SELECT (COUNT(?y) AS ?x) { ?y <r> <a> }", "1, column 19", "an expression in SELECT is not"),
+        ("\n SELECT ?x { ?x <r> <a> } ORDER BY ?x", "2, column 27", "ORDER BY is not"),
+        ("SELECT ?x { ?x <r> <a> } LIMIT 3", "1, column 26", "LIMIT or OFFSET is not"),
+        ("SELECT ?x # LIMIT\n{ ?x <limit> 'LIMIT' }\n OFFSET 1 LIMIT 3", "3, column 2", "LIMIT or OFFSET is not"),
         ("SELECT ?x { ?x <r> <a> FILTER(?x > 3) }", "1, column 1", "a part is not understood"),
         ('SELECT ?x { ?x <r> <a> FILTER(REGEX(?x, "a")) }', "1, column 1", "a part is not understood"),
         ("SELECT ?x { ?x <r> <a> FILTER(?x = ?y) }", "1, column 1", "one variable and one entity"),
