@@ -95,6 +95,16 @@ def test_a_client_that_is_killed_in_the_middle_leaves_one_line(folder: Path) -> 
 
 
 @pytest.mark.slow
+def test_of_five_clients_four_answer_without_one_that_is_killed(tmp_path: Path) -> None:
+    ended = run_in_threads(6, *TINY, "--max-dropout", "0.25", "--out", "run", cwd=tmp_path, launcher=fedcqa.main)
+    assert ended.code == 0, ended.errors
+    done = asked(tmp_path, "--query", QUESTION, "--scores", "masked", ranks=6, victim=4, after=3)
+    assert (done.code, done.errors) == (0, "")
+    assert "client 4 dropped out" in done.out
+    assert "mean score" in done.out
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("victim", "words"), [(1, "the asker has dropped out"), (0, "the server's process was ended")])
 def test_nor_do_the_others_wait_for_an_asker_or_a_server_that_is_killed(folder: Path, victim: int, words: str) -> None:
     done = asked(folder, "--query", QUESTION, victim=victim, after=6)
@@ -104,15 +114,15 @@ def test_nor_do_the_others_wait_for_an_asker_or_a_server_that_is_killed(folder: 
 
 
 @pytest.mark.parametrize(
-    ("ranks", "client", "question"),
+    ("ranks", "client"),
     [
-        (2, "1", QUESTION),  # the asker says it
-        pytest.param(2, "3", QUESTION, marks=pytest.mark.slow),  # there is no asker: the server does
-        pytest.param(1, "1", QUESTION, marks=pytest.mark.slow),
+        (2, "1"),  # the asker says it
+        pytest.param(2, "3", marks=pytest.mark.slow),  # there is no asker: the server does
+        pytest.param(1, "1", marks=pytest.mark.slow),
     ],
 )
-def test_another_number_of_ranks_is_one_line(folder: Path, ranks: int, client: str, question: str) -> None:
-    done = asked(folder, "--query", question, "--client", client, ranks=ranks)
+def test_another_number_of_ranks_is_one_line(folder: Path, ranks: int, client: str) -> None:
+    done = asked(folder, "--query", QUESTION, "--client", client, ranks=ranks)
     assert done.code == 2
     (line,) = done.error_lines
     assert "the run has 3 clients, so its questions need mpirun -n 4" in line
