@@ -26,8 +26,9 @@ from secure_kg.models.queries.model import QueryModel, QueryModelSize
 from secure_kg.models.queries.shapes import EncoderShape
 from secure_kg.queries.language.reading import read_question
 from secure_kg.queries.retrieval.asking import Retrieved
+from secure_kg.queries.retrieval.facts import Vocabulary
 from secure_kg.queries.retrieval.in_process import hold_session
-from secure_kg.queries.retrieval.knowledge import Knowledge, Vocabulary
+from secure_kg.queries.retrieval.knowledge import Knowledge
 from secure_kg.queries.retrieval.parts import Member, Session
 from secure_kg.queries.retrieval.rules import Rules
 from secure_kg.queries.retrieval.serving import Serving
