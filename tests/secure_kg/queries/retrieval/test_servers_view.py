@@ -14,6 +14,7 @@ from protocols.scores.terms import ScoreTerms
 from protocols.transport.tap import read_transcript
 from secure_kg.queries.retrieval.knowledge import Knowledge
 from secure_kg.queries.retrieval.requests import Numbers
+from secure_kg.queries.retrieval.rules import Exact, Rules
 from secure_kg.runs.score_recording import read_session
 from tests.support import retrieval
 from tests.support.retrieval import UNION, World, answers, ask
@@ -21,6 +22,9 @@ from tests.support.retrieval import UNION, World, answers, ask
 ENTITIES = tuple(f"an entity of the graph {number:02}" for number in range(14))
 RELATIONS = ("is cured by", "has a part", "is liked by", "is owned by")
 QUESTION = f'?x : "{RELATIONS[0]}"(?y, ?x) & "{RELATIONS[1]}"("{ENTITIES[1]}", ?y)'
+DIRECT = f'?x : "{RELATIONS[0]}"(?x, "{ENTITIES[1]}")'
+"""Of a form that stored facts answer, too."""
+TELLING = dict.fromkeys(range(1, 4), Rules("all", exact=None))
 _AT_ONCE = 3
 """So many numbers beside each other are no coincidence in any of the forms that are looked for."""
 
@@ -83,15 +87,20 @@ def seen(record: Path) -> tuple[bytes, list[ScoreTerms]]:
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [{"backend": "topk"}, {"backend": "masked", "least": 2}, {"backend": "topk", "hidden": True}],
-    ids=["topk", "masked", "hidden"],
+    ("question", "settings"),
+    [
+        (QUESTION, {"backend": "topk"}),
+        (QUESTION, {"backend": "masked", "least": 2}),
+        (QUESTION, {"backend": "topk", "hidden": True}),
+        (DIRECT, {"backend": "topk", "exact": Exact.BESIDE, "rules": TELLING}),
+    ],
+    ids=["topk", "masked", "hidden", "exact"],
 )
 def test_the_server_sees_no_name_row_point_or_score(
-    settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    question: str, settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secrets, record = Secrets(monkeypatch), tmp_path / "record"
-    assert len(answers(ask(World(), QUESTION, record=record, **settings))) == 5
+    assert len(answers(ask(World(), question, record=record, **settings))) == 5
     content, terms = seen(record)
     assert [name for name in secrets.names() if name in content] == []
     assert secrets.scores
