@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from secure_kg.queries.language.reading import Question
     from secure_kg.queries.retrieval.members import AskersView
     from secure_kg.queries.retrieval.over_run import AskSettings
-    from secure_kg.queries.retrieval.parts import Session
+    from secure_kg.queries.retrieval.parts import Outcome, Session
 
+_INTERRUPTED: Final = 130
 _DESCRIPTION: Final = """\
 Ask a logical question over the graphs of all clients of a FedCQA run, and get ranked answers.
 
@@ -47,9 +48,13 @@ docs/queries.md has the language, docs/ask.md what each party learns."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0: every question has an answer. 2: one line on standard error says what to mend."""
+    """0: every question has an answer. 2: one line on standard error says what to mend. 130: interrupted."""
     if environment.rank() is None:
-        return run_command(lambda: _run(_parser().parse_args(argv)))
+        try:
+            return run_command(lambda: _run(_parser().parse_args(argv)))
+        except KeyboardInterrupt:
+            fail("interrupted; questions above have their answers")
+            return _INTERRUPTED
     speaks = HOSTS["mpi"].load().enter()
     # The parties share the cores of one machine; a thread pool in each would only make them wait for each other.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -147,6 +152,7 @@ def _run(options: argparse.Namespace) -> int:
             options.run,
             settings,
             questions=lambda: _questions(options),
+            each=lambda run, question, outcome: _told_at_once(options, settings, run, question, outcome),
             show=lambda run, session, questions: _told(options, settings, run, session, questions),
             note=note,
         )
@@ -155,8 +161,13 @@ def _run(options: argparse.Namespace) -> int:
     # Torch takes its time: mistakes above are told at once.
     from secure_kg.queries.retrieval.members import ask_in_process
 
-    over = RunAsked(options.run, settings)
-    run, session = ask_in_process(over, [question.query for question in questions], note)
+    over, left = RunAsked(options.run, settings), iter(questions)
+    run, session = ask_in_process(
+        over,
+        [question.query for question in questions],
+        note,
+        lambda run, outcome: _told_at_once(options, settings, run, next(left), outcome),
+    )
     return _told(options, settings, run, session, questions)
 
 
@@ -186,6 +197,16 @@ def _settings(options: argparse.Namespace) -> "AskSettings":
     )
 
 
+def _told_at_once(
+    options: argparse.Namespace, settings: "AskSettings", run: "AskersView", question: "Question", outcome: "Outcome"
+) -> None:
+    """Show one question and its answers as soon as they are there; what comes later may never come."""
+    from launch.ask_output import asked_question, show_question
+
+    if options.json != "-":
+        show_question(run, settings, asked_question(run, question, outcome))
+
+
 def _told(
     options: argparse.Namespace,
     settings: "AskSettings",
@@ -193,23 +214,22 @@ def _told(
     session: "Session",
     questions: "Sequence[Question]",
 ) -> int:
-    """Show and write the answers; the exit code."""
-    from launch.ask_output import AskedQuestion, show, to_json
+    """Show what all questions have in common, and write files; the exit code."""
+    from launch.ask_output import asked_question, show_end, to_json
     from launch.ask_report import write_page
-    from secure_kg.queries.naming import unknown_names
     from secure_kg.runs.run_folder import write_json
 
     quiet = options.json == "-"
     asked = [
-        AskedQuestion(question, tuple(unknown_names(question.query, run.own.entities, run.own.relations)), outcome)
+        asked_question(run, question, outcome)
         for question, outcome in zip(questions, session.outcomes, strict=False)  # a session may end before its time
     ]
     if quiet:
         say(json.dumps(to_json(run, settings, session, asked), indent=2))
     elif asked:
-        show(run, settings, session, asked)
+        show_end(run, settings, session)
     if options.json and not quiet:
-        write_json(Path(options.json), to_json(run, settings, session, asked))
+        write_json(Path(options.json), to_json(run, settings, session, asked), private=True)
     if options.report is not None:
         write_page(options.report, run, settings, session, questions)
     problems = [one.outcome.problem for one in asked if one.outcome.retrieved is None]

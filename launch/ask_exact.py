@@ -45,6 +45,8 @@ def check_exact(options: argparse.Namespace) -> None:
     """Before anything is loaded."""
     if options.exact_only and options.hide_query:
         raise UserError("--hide-query is for scores, and --exact-only has none")
+    if options.allow_exact is not None and not (options.exact or options.exact_only):
+        raise UserError("--allow-exact goes with --exact or --exact-only, on every rank")
 
 
 def exact_of(options: argparse.Namespace) -> Exact:

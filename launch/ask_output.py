@@ -7,7 +7,7 @@ from typing import Any, Final
 from secure_kg.foundation.console import say, table
 from secure_kg.queries.language.reading import Question
 from secure_kg.queries.language.writing import to_text
-from secure_kg.queries.naming import UnknownName
+from secure_kg.queries.naming import UnknownName, unknown_names
 from secure_kg.queries.retrieval.asking import AskedStep, Found, Stored
 from secure_kg.queries.retrieval.learned import who_learns_what
 from secure_kg.queries.retrieval.members import AskersView
@@ -36,21 +36,31 @@ class AskedQuestion:
         return [f"{one.warning()} (in the asker's own graph; others are asked)" for one in self.unknown]
 
 
-def show(run: AskersView, settings: AskSettings, session: Session, asked: list[AskedQuestion]) -> None:
-    """For people."""
-    for one in asked:
-        say(f"question: {one.text}")
-        for warning in one.warnings:
-            say(f"warning: {warning}")
-        if one.outcome.retrieved is not None:
-            if one.outcome.retrieved.stored is not None:
-                _show_stored(one.outcome.retrieved.stored, silent=settings.rules.exact == frozenset())
-            if run.public.exact is not Exact.ONLY:
-                _show_answers(one.outcome.retrieved.answers)
-            if one.outcome.retrieved.clipped:
-                say(f"warning: {one.outcome.retrieved.clipped} scores of the asker were too large and were clipped")
-        say(f"{_steps(one.outcome)}; {one.outcome.seconds:.2f} s")
-    for party in who_learns_what(run.public, settings.allow_extraction):
+def asked_question(run: AskersView, question: Question, outcome: Outcome) -> AskedQuestion:
+    unknown = unknown_names(question.query, run.own.entities, run.own.relations)
+    return AskedQuestion(question, tuple(unknown), outcome)
+
+
+def show_question(run: AskersView, settings: AskSettings, one: AskedQuestion) -> None:
+    """For people: a question, and what has come of it."""
+    say(f"question: {one.text}")
+    for warning in one.warnings:
+        say(f"warning: {warning}")
+    if one.outcome.retrieved is not None:
+        if one.outcome.retrieved.stored is not None:
+            _show_stored(one.outcome.retrieved.stored, silent=settings.rules.exact == frozenset())
+        if run.public.exact is not Exact.ONLY:
+            _show_answers(one.outcome.retrieved.answers)
+        if one.outcome.retrieved.clipped:
+            say(f"warning: {one.outcome.retrieved.clipped} scores of the asker were too large and were clipped")
+    say(f"{_steps(one.outcome)}; {one.outcome.seconds:.2f} s")
+
+
+def show_end(run: AskersView, settings: AskSettings, session: Session) -> None:
+    """For people: what all questions together have told whom, and what they cost."""
+    if not session.asked:
+        say("no step was announced: nobody learned anything of these questions")
+    for party in who_learns_what(run.public, settings.allow_extraction, session.asked) if session.asked else ():
         say(textwrap.fill(party.line(), _WIDTH, subsequent_indent="  "))
     own = session.traffic.get(run.public.asker, 0)
     others = [size for party, size in session.traffic.items() if party != run.public.asker]
@@ -88,7 +98,7 @@ def _show_stored(stored: Stored, *, silent: bool) -> None:
 
 def _steps(outcome: Outcome) -> str:
     if outcome.retrieved is None:
-        return "no answer"
+        return f"no answer: {outcome.problem}"
     told = [f"{step.kind} ({', '.join(map(str, step.sizes))})" for step in outcome.retrieved.steps]
     return f"steps: {', '.join(told)}"
 
@@ -106,7 +116,7 @@ def to_json(run: AskersView, settings: AskSettings, session: Session, asked: lis
         "name_policy": settings.rules.names,
         "exact": public.exact.value,
         "questions": [_question(one) for one in asked],
-        "learned": {one.party: one.about for one in who_learns_what(public, settings.allow_extraction)},
+        "learned": {one.party: one.about for one in who_learns_what(public, settings.allow_extraction, session.asked)},
         "setup_seconds": session.setup_seconds,
         "bytes": {str(int(party)): size for party, size in sorted(session.traffic.items())},
     }

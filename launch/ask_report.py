@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from launch.ask_output import AskedQuestion
+from launch.ask_output import asked_question
 from secure_kg.queries.language.reading import Question
-from secure_kg.queries.naming import unknown_names
 from secure_kg.queries.retrieval.members import AskersView
 from secure_kg.queries.retrieval.over_run import AskSettings
 from secure_kg.queries.retrieval.parts import Outcome, Session
@@ -39,5 +38,4 @@ def _told(run: AskersView, session: Session, number: int, question: Question) ->
     else:
         why = session.problems.get(run.public.asker, "the session has ended")
         outcome = Outcome(None, f"came to nothing: {why}" if number == len(session.outcomes) else "was not asked")
-    unknown = tuple(unknown_names(question.query, run.own.entities, run.own.relations))
-    return PageQuestion(question, tuple(AskedQuestion(question, unknown, outcome).warnings), outcome)
+    return PageQuestion(question, tuple(asked_question(run, question, outcome).warnings), outcome)

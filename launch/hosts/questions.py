@@ -34,7 +34,7 @@ from secure_kg.runs.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from secure_kg.queries.retrieval.members import AskersView
-    from secure_kg.queries.retrieval.parts import Session
+    from secure_kg.queries.retrieval.parts import Outcome, Session
 
 _WORD_TAG: Final = 2  # messages of the session have another
 _SEND_SECONDS: Final = 600.0
@@ -51,8 +51,10 @@ class Asking:
     settings: AskSettings
     questions: Callable[[], Sequence[Question]]
     """Read by the asker alone."""
+    each: "Callable[[AskersView, Question, Outcome], None]"
+    """Shows what has come of one question, at once."""
     show: "Callable[[AskersView, Session, Sequence[Question]], int]"
-    """Shows the answers; the exit code."""
+    """Shows the rest at the end; the exit code."""
     note: Callable[[str], None]
     """Told of dropouts, a line each."""
 
@@ -149,17 +151,19 @@ def _with_model(asking: Asking, run: RunAsked, conversation: Conversation, quest
     from secure_kg.queries.retrieval import parts
     from secure_kg.queries.retrieval.members import AskersView, load_member, terms_of
 
-    me, session = conversation.transport.party, parts.Session()
+    me = conversation.transport.party
     with telling(conversation):
         member = load_member(run, me)
     public = terms_of(run, member)
     if me != run.asker:
-        parts.answer(public, member, conversation, session)
+        parts.answer(public, member, conversation, parts.Session())
         return 0
+    view = AskersView.of(run, {me: member})
+    session = parts.Session(on_outcome=lambda one: asking.each(view, questions[len(session.outcomes) - 1], one))
     try:
         parts.ask(public, member, conversation, [question.query for question in questions], session)
     except (UserError, ProtocolError) as problem:
         if not session.setup_seconds:
             raise  # there was no session to show anything of
         session.problems[me] = problem
-    return asking.show(AskersView.of(run, {me: member}), session, questions)
+    return asking.show(view, session, questions)

@@ -67,7 +67,7 @@ def _write_members(trainer: PooledLearner, folder: RunFolder) -> None:
             client=number,
             figures=figures,
             metrics=found.described(figures),
-            about=about_graph(member.graph),
+            about=about_graph(member.graph) | ({"test_queries": found.examples} if found.over_queries else {}),
             seconds=pool.seconds,  # times and memory of single clients cannot be told apart
             cpu_seconds=pool.cpu_seconds,
             peak_memory_mb=pool.peak_memory_mb,

@@ -219,9 +219,9 @@ def write_whole(path: Path, content: bytes, *, private: bool = False) -> None:
         raise UserError(f"{path}: cannot be written ({problem.strerror})") from None
 
 
-def write_json(path: Path, value: dict[str, Any]) -> None:
+def write_json(path: Path, value: dict[str, Any], *, private: bool = False) -> None:
     # allow_nan=False: a result that is not a number must not look like one.
-    write_whole(path, (json.dumps(value, indent=2, allow_nan=False) + "\n").encode())
+    write_whole(path, (json.dumps(value, indent=2, allow_nan=False) + "\n").encode(), private=private)
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -39,6 +39,7 @@ def asked(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Aske
     def asked(*options: str) -> dict[str, Any]:
         path = tmp_path / "answers.json"
         assert ask.main([str(run), "--query", QUESTION, "--json", str(path), *options]) == 0, capsys.readouterr().err
+        assert path.stat().st_mode & 0o077 == 0, "questions and answers are the asker's"
         found: dict[str, Any] = json.loads(path.read_text())
         return found
 
@@ -63,6 +64,41 @@ def test_every_backend_gives_the_same_answers_with_names(asked: Asked, capsys: p
     assert "the server learned of queries: how many steps a question takes" in shown
     assert "mean score" in shown
     assert found[0][1] in shown
+
+
+def test_what_was_not_asked_nobody_has_learned(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ask.main([str(run), "--query", '?x : !exports3(?x, "usa")']) == 2  # gqe has no negation
+    told = capsys.readouterr()
+    assert "no answer: " in told.out
+    assert "no step was announced: nobody learned anything" in told.out
+    assert "learned of queries" not in told.out
+    assert ask.main([str(run), "--query", '?x : exports3(?x, "nowhere")']) == 2
+    told = capsys.readouterr()
+    assert "the server learned of queries: " in told.out
+    assert "other clients learned of queries: " in told.out
+    assert "answers: its own" not in told.out, "it ended before anything was scored"
+
+
+def test_answers_are_shown_as_they_come_and_an_interruption_is_one_line(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "questions").write_text(f"{QUESTION}\n{QUESTION}\n")
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("launch.ask._told", interrupted)
+    assert ask.main([str(run), "--file", str(tmp_path / "questions")]) == 130
+    told = capsys.readouterr()
+    assert told.out.count("question: ") == 2
+    assert told.err == "error: interrupted; questions above have their answers\n"
+
+
+def test_a_rule_about_a_relation_of_nobody_is_said(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ask.main([str(run), "--query", QUESTION, "--no-atoms", "exprots"]) == 0
+    assert 'warning: no client has a relation "exprots"' in capsys.readouterr().out
+    assert ask.main([str(run), "--query", QUESTION, "--allow-exact"]) == 2
+    assert "--allow-exact goes with --exact" in capsys.readouterr().err
 
 
 def test_a_record_is_audited_and_not_written_over(asked: Asked, run: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from protocols.transport.base import Transport
 from secure_kg.federation.in_process import Ended, run_in_process
 from secure_kg.queries.form import NamedQuery
 from secure_kg.queries.retrieval import parts
-from secure_kg.queries.retrieval.parts import Member, Session
+from secure_kg.queries.retrieval.parts import Member, Outcome, Session
 from secure_kg.queries.retrieval.serving import Serving, serve
 
 Converse: TypeAlias = Callable[[Transport, SessionId], Conversation]
@@ -21,12 +21,13 @@ def hold_session(
     questions: Sequence[NamedQuery],
     seconds: float,
     converse: Converse = Conversation,
+    on_outcome: Callable[[Outcome], None] = lambda outcome: None,
 ) -> Session:
     """Ask all questions, one after the other. `seconds`: for the whole of it; nobody is waited for any longer.
 
     `converse`: makes each party's end of the conversation.
     """
-    session, number, public = Session(), new_session(), serving.public
+    session, number, public = Session(on_outcome=on_outcome), new_session(), serving.public
 
     def part(member: Member) -> Callable[[Transport], None]:
         def run(transport: Transport) -> None:

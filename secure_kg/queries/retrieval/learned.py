@@ -1,5 +1,6 @@
 """What each party learns from a question, in the words of the disclosures of the protocols that it goes through."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from protocols.exact.disclosure import EXACT_ANSWERS
@@ -10,6 +11,7 @@ from secure_kg.queries.retrieval.rules import Exact
 from secure_kg.queries.retrieval.terms import Kind, PublicTerms
 
 _SLOTS = {"shared": "shared"}
+_ORDER = (Kind.ENTITIES, Kind.PROJECTIONS, Kind.NAMES, Kind.SCORES, Kind.HIDDEN, Kind.EXACT)
 _IN_BRIEF = (Subject.QUERIES, Subject.ROWS, Subject.SCORES, Subject.NAMES, Subject.ANSWERS, Subject.FACTS)
 
 
@@ -27,9 +29,16 @@ class PartyLearns:
         return f"{self.party} learned of {told}" if told else f"{self.party} learned nothing"
 
 
-def who_learns_what(public: PublicTerms, allow_extraction: bool) -> tuple[PartyLearns, ...]:
-    """From a whole question: server, other clients, asker."""
-    return _by_party(protocols_of(public, allow_extraction))
+def who_learns_what(
+    public: PublicTerms, allow_extraction: bool, asked: Collection[Kind] | None = None
+) -> tuple[PartyLearns, ...]:
+    """From a whole question, or from steps of these kinds and no others: server, other clients, asker."""
+    if asked is None:
+        return _by_party(protocols_of(public, allow_extraction))
+    used = [STEPS] if asked else []
+    for kind in (kind for kind in _ORDER if kind in asked):
+        used += [one for one in _protocols_of_step(kind, public, allow_extraction) if one not in used]
+    return _by_party(tuple(used))
 
 
 def what_a_step_tells(kind: Kind, public: PublicTerms, allow_extraction: bool) -> tuple[PartyLearns, ...]:

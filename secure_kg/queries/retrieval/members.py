@@ -12,11 +12,12 @@ from protocols.scores.budget import Helpers, Standing
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.queries.form import NamedQuery
+from secure_kg.queries.naming import ascii_quoted
 from secure_kg.queries.retrieval.facts import Vocabulary
 from secure_kg.queries.retrieval.files import load_knowledge
 from secure_kg.queries.retrieval.in_process import hold_session
 from secure_kg.queries.retrieval.over_run import RunAsked
-from secure_kg.queries.retrieval.parts import Member, Session
+from secure_kg.queries.retrieval.parts import Member, Outcome, Session
 from secure_kg.queries.retrieval.session import Budgets, Guards
 from secure_kg.queries.retrieval.terms import PublicTerms
 from secure_kg.runs.key_files import load_credentials, record_folder
@@ -80,13 +81,29 @@ def load_member(run: RunAsked, number: PartyId) -> Member:
 
 
 def ask_in_process(
-    run: RunAsked, questions: Sequence[NamedQuery], note: Callable[[str], None] = lambda line: None
+    run: RunAsked,
+    questions: Sequence[NamedQuery],
+    note: Callable[[str], None] = lambda line: None,
+    each: Callable[[AskersView, Outcome], None] = lambda view, outcome: None,
 ) -> tuple[AskersView, Session]:
-    """All questions in one session, whose parties are threads. `note` is told of dropouts, a line each."""
+    """All questions in one session, whose parties are threads.
+
+    `note` is told of dropouts, a line each, and `each` of every question as soon as something has come of it.
+    """
     serving = run.serving(note)
     members = {number: load_member(run, number) for number in run.clients}
     for number, member in members.items():
         if terms_of(run, member) != serving.public:
             raise UserError(f"{RunFolder(run.path).client(int(number))}: of another alignment than the server's")
-    session = hold_session(serving, members, questions, _STEP_SECONDS * (1 + len(questions)))
-    return AskersView.of(run, members), session
+    view, rules = AskersView.of(run, members), run.settings.rules
+    known = {name for member in members.values() for name in member.knowledge.vocabulary.relations}
+    for name in sorted((rules.no_atoms | (rules.exact or frozenset())) - known):
+        note(f"warning: no client has a relation {ascii_quoted(name)}, so a rule about it changes nothing")
+    session = hold_session(
+        serving,
+        members,
+        questions,
+        _STEP_SECONDS * (1 + len(questions)),
+        on_outcome=lambda outcome: each(view, outcome),
+    )
+    return view, session

@@ -5,7 +5,7 @@ server's part). Whoever carries it decides what an error means for the process.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -19,7 +19,7 @@ from secure_kg.queries.retrieval.asking import AskedStep, Asking, Retrieved
 from secure_kg.queries.retrieval.knowledge import Knowledge
 from secure_kg.queries.retrieval.session import Guards, Tools
 from secure_kg.queries.retrieval.telling import telling
-from secure_kg.queries.retrieval.terms import PublicTerms
+from secure_kg.queries.retrieval.terms import Kind, PublicTerms
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,13 @@ class Session:
     setup_seconds: float = 0.0
     traffic: dict[PartyId, int] = field(default_factory=dict)
     problems: dict[PartyId, BaseException] = field(default_factory=dict)
+    on_outcome: Callable[[Outcome], None] = field(default=lambda outcome: None, repr=False)
+    """Told of every question as soon as something has come of it."""
+
+    @property
+    def asked(self) -> frozenset[Kind]:
+        """The kinds of all steps that were announced."""
+        return frozenset(Kind(step.kind) for outcome in self.outcomes for step in outcome.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +80,9 @@ def ask(
             except (UserError, SumAbandoned) as error:
                 problem = str(error)
             seconds = time.perf_counter() - started
-            session.outcomes.append(Outcome(retrieved, problem, seconds, asking.steps[before:]))
+            outcome = Outcome(retrieved, problem, seconds, asking.steps[before:])
+            session.outcomes.append(outcome)
+            session.on_outcome(outcome)
         asking.end()
 
 

@@ -132,7 +132,7 @@ def _cut(text: str) -> str:
 
 
 def _learned(told: PageSession) -> list[Html]:
-    parties = who_learns_what(told.public, told.allow_extraction)
+    parties = who_learns_what(told.public, told.allow_extraction, told.session.asked)
     subjects = dict.fromkeys(subject for party in parties for subject in party.about)
     body = [[subject, *(party.about.get(subject, "nothing") for party in parties)] for subject in subjects]
     everything = stacked_table(("", *(party.party for party in parties)), body)

@@ -128,6 +128,7 @@ def test_pooled_it_is_compared_with_the_others(tmp_path: Path) -> None:
     )
     folder = RunFolder.create(tmp_path / "pool", config)
     summary = summarise(config, run_pooled(config, trainer, folder, lambda line: None), folder)
+    assert sum(one.examples for one in summary.clients) == summary.test_queries  # and not of their triples
     assert [one.figures["mrr"] > 0 for one in summary.clients] == [True] * CLIENTS
     assert comparable(summary, finished(query_config(), tmp_path / "federated"))
 
