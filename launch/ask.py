@@ -68,10 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from launch.ask_exact import add_options, add_rules
+    from launch.ask_exact import add_options
     from protocols.registry import SCORES
-    from secure_kg.queries.retrieval.rules import NamePolicy, Rules
-    from secure_kg.runs.score_budget import USUAL_ATOMS
 
     parser = OneLineParser(
         prog=command("launch.ask"),
@@ -105,7 +103,15 @@ def _parser() -> argparse.ArgumentParser:
         help="write a page (HTML) to FILE; it holds questions and answers, and belongs to the asker",
     )
     parser.add_argument("--record", type=Path, metavar="DIR", help="record what the server sees, for launch.audit")
-    rules = parser.add_argument_group("what clients say when they are asked")
+    _add_rules(parser.add_argument_group("what clients say when they are asked"))
+    return parser
+
+
+def _add_rules(rules: "argparse._ArgumentGroup") -> None:
+    from launch.ask_exact import add_rules
+    from secure_kg.queries.retrieval.rules import NamePolicy, Rules
+    from secure_kg.runs.score_budget import USUAL_ATOMS
+
     rules.add_argument(
         "--name-policy",
         choices=get_args(NamePolicy),
@@ -131,7 +137,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     rules.add_argument("--allow-extraction", action="store_true", help="open means without a limit")
     add_rules(rules)
-    return parser
 
 
 def _number(text: str) -> int:
