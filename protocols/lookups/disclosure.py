@@ -71,7 +71,7 @@ STEPS: Final = Disclosure(
         messages.NextStep: {
             "kind": Field("public", "what kind of step comes next"),
             "sizes": Field("public", "how large the next step is"),
-            "table": Field("public", "a digest of the model that is asked; at the end a word that clients alone can make"),
+            "table": Field("public", "a digest of the model that is asked; at the end a word of the clients"),
         }
     },
 )
