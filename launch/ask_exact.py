@@ -37,7 +37,8 @@ def add_rules(rules: "argparse._ArgumentGroup") -> None:
         type=_number,
         default=USUAL_EXACT,
         metavar="N",
-        help=f"how many atoms a client answers from stored facts, in equal shares for all askers [{USUAL_EXACT}]",
+        help="how many atoms a client answers from stored facts, over all sessions over this run and in equal shares "
+        f"for all askers [{USUAL_EXACT}]",
     )
 
 

@@ -1,4 +1,4 @@
-"""The budget of exact answers: how many atoms a client answers, over all askers, sessions and models.
+"""The budget of exact answers: how many atoms a client answers, over all askers and sessions that share its record.
 
 An atom gives all neighbours of an entity along a relation. The budget bounds how much of its graph a client tells, and
 how many formulas an asker can put together. What is counted follows from the request alone, whether or not a client

@@ -63,14 +63,15 @@ STEPS: Final = Disclosure(
     },
     against="nobody: announcements are public",
     with_a_client="nothing",
-    assumes="that what follows an announcement is sealed under terms that are made from it",
-    not_covered="what the shape of a question tells; a server that withholds or alters announcements, which ends the "
-    "session without an answer",
+    assumes="that what follows an announcement is sealed under terms that are made from it; of the end, that no client "
+    "gives the group key away",
+    not_covered="what the shape of a question tells; a server that withholds or alters announcements: whoever is told "
+    "of another step, or of an end that no client announced, refuses, and is a dropout if the server hides that",
     fields={
         messages.NextStep: {
             "kind": Field("public", "what kind of step comes next"),
             "sizes": Field("public", "how large the next step is"),
-            "table": Field("public", "a digest of the model that is asked"),
+            "table": Field("public", "a digest of the model that is asked; at the end a word of the clients"),
         }
     },
 )

@@ -33,7 +33,7 @@ class NextStep(wire.Message, frozen=True):
     kind: str
     sizes: list[int]
     table: bytes
-    """Digest of what all answer from; empty where nothing is answered."""
+    """Digest of what all answer from. At the end: a word that clients alone can make (`protocols.lookups.steps`)."""
 
     def __post_init__(self) -> None:
         wire.require(len(self.kind) <= _LONGEST_KIND, "a kind that is too long")

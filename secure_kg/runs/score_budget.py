@@ -179,8 +179,8 @@ def atom_budget_of(
 
 
 def exact_budget_of(folder: Path, *, limit: int = USUAL_EXACT, askers: int = 1) -> ExactBudget:
-    """The budget of atoms that the client whose records are in `folder` answers from its stored facts, ever, in equal
-    shares for all `askers`."""
+    """The budget of atoms that the client whose records are in `folder` answers from its stored facts, in all sessions
+    over this run and in equal shares for all `askers`. Another run has another folder, and another record."""
     if limit < 0:
         raise UserError(f"a budget of {limit} atoms is none")
     return ExactBudget(MeansRecord(folder, _EXACT), limit, share=share_of(limit, askers))

@@ -38,6 +38,8 @@ _SMALL_BATCH: Final = 1 << 24
 """Bytes that are made room for in any case."""
 _SECONDS: Final = 3600.0
 """Nobody waits: the record says who came too late."""
+UNKNOWN_STEP: Final = "a step was announced that this party's settings do not know"
+"""With which servers refuse a step (`secure_kg.queries.retrieval.terms`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ class ScoresAgain:
     session: SessionAgain
     ended: bool
     """Whether the program came to its end, or gave the session up; else the record ends before it."""
+    cut: str = ""
+    """Where the program was followed no further, though no backend is in the way."""
 
 
 class _Sent:
@@ -89,7 +93,10 @@ class _Sent:
 
 
 class _Beyond(Exception):
-    """The program can be followed no further: what comes next passes no recorded wire, or is larger than the record."""
+    """The program can be followed no further: what comes next passes no recorded wire, or is larger than the record.
+
+    With words for the second, of which an honest record gives no cause.
+    """
 
 
 def run_no_further(session: ScoredSession) -> str:
@@ -115,8 +122,8 @@ def run_again(session: ScoredSession) -> ScoresAgain | None:
         _give_up(conversation, parties, problem)
     except (RecordEnded, NotExplained):
         ended = False
-    except _Beyond:
-        return ScoresAgain(SessionAgain(record.position, "", frozenset(wire_.passed), None), False)
+    except _Beyond as beyond:
+        return ScoresAgain(SessionAgain(record.position, "", frozenset(wire_.passed), None), False, str(beyond))
     except ImportError:
         return None
     difference = _difference(record, wire_.wanted or "has come to its end")
@@ -140,9 +147,12 @@ def _serve(session: ScoredSession, conversation: Conversation, sent: _Sent) -> N
     for number, batch in enumerate(record.batches):
         if batch.backend not in servers and not sent.any_of(batch.round):
             continue  # it never came
-        if batch.backend not in servers or not sent.could_hold(session.batches[batch.round].widest):
+        if batch.backend not in servers:
             raise _Beyond
-        _relay_step(session, serving, number)
+        if not sent.could_hold(session.batches[batch.round].widest):
+            raise _Beyond(_too_large(batch.round))
+        if not _another_step(session, serving, number):
+            return
         for tables in _tables_due(session, batch.round):
             if int(tables.terms.round) not in hidden and keys is not None:
                 hidden[int(tables.terms.round)] = _masked_tables(tables, serving, keys, sent)
@@ -151,13 +161,19 @@ def _serve(session: ScoredSession, conversation: Conversation, sent: _Sent) -> N
             server = HiddenScoreServer(hidden[batch.hidden.tables_round], batch.hidden.shape)
         with contextlib.suppress(SumAbandoned):
             batches.serve(server, serving, batch.terms())
-    _relay_step(session, serving, len(record.batches))
+    if record.announced_by is not None and _another_step(session, serving, len(record.batches)):
+        # The server lists what it serves. It had passed this one on before it refused it: no frame that it dropped.
+        raise ProtocolError(UNKNOWN_STEP)
 
 
-def _relay_step(session: ScoredSession, serving: ServerSession, number: int) -> None:
-    """What the asker says of its next batch, or that there is none, if batches follow from a question."""
-    if session.record.announced_by is not None:
-        steps.relay(serving, steps.round_of(number), PartyId(session.record.announced_by))
+def _another_step(session: ScoredSession, serving: ServerSession, number: int) -> bool:
+    """Pass on what the asker says of its next batch, if batches follow from a question; False if there is none."""
+    asker = session.record.announced_by
+    return asker is None or steps.relay(serving, steps.round_of(number), PartyId(asker)).kind != steps.END
+
+
+def _too_large(round_id: int) -> str:
+    return f"round {round_id}: terms of more numbers than the whole transcript has"
 
 
 def _tables_due(session: ScoredSession, before: int) -> Iterator[HiddenBatch]:
@@ -170,7 +186,7 @@ def _tables_due(session: ScoredSession, before: int) -> Iterator[HiddenBatch]:
 
 def _masked_tables(tables: HiddenBatch, serving: ServerSession, keys: ServerKeys, sent: _Sent) -> HiddenServer:
     if not sent.could_hold(tables.widest):
-        raise _Beyond
+        raise _Beyond(_too_large(int(tables.terms.round)))
     server = HiddenServerAgain(SecretHolderServer(keys.vectors), tables, sent)
     server.begin(serving)
     return server

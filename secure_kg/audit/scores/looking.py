@@ -20,6 +20,7 @@ from secure_kg.audit.checks.survivors import OneStory
 from secure_kg.audit.checks.uniformity import Uniformity, in_field
 from secure_kg.audit.guard import Guard
 from secure_kg.audit.scores.again import ScoresAgain, run_no_further
+from secure_kg.audit.scores.announced import AnnouncedBatches
 from secure_kg.audit.scores.askings import Askings
 from secure_kg.audit.scores.declarations import ScoreLedger
 from secure_kg.audit.scores.extracting import Extracting
@@ -29,7 +30,7 @@ from secure_kg.audit.scores.session import ScoredSession
 from secure_kg.audit.scores.totals import ScoreTotals
 from secure_kg.audit.sums_seen import SumsSeen
 from secure_kg.audit.view.evidence import Check
-from secure_kg.audit.view.findings import CheckResult
+from secure_kg.audit.view.findings import CheckResult, Finding
 from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.read import Observation
 
@@ -44,6 +45,22 @@ class ScoresAsProgrammed(AsProgrammed):
     def __init__(self, session: ScoredSession, again: ScoresAgain | None) -> None:
         super().__init__(session.config, len(session.record.parties), [again.session] if again is not None else [])
         self._no_further = run_no_further(session)
+        self._cut = again.cut if again is not None else ""
+
+    def findings(self) -> list[Finding]:
+        if not self._cut:
+            return super().findings()
+        return [
+            *super().findings(),
+            Finding(
+                "program-not-followed",
+                "medium",
+                "The server's program was not run to the end of the record",
+                (self._cut,),
+                "What the record says of this batch does not fit the messages that there are, and from there on nobody "
+                "has compared what the server sent with what its program sends.",
+            ),
+        ]
 
     def looked_at(self) -> str:
         if not self._again:
@@ -120,6 +137,7 @@ class Looking:
             Relays(config, clients),
             _Keys(session, directory),
             RepeatedSums(config, clients),
+            AnnouncedBatches(session),
             Askings(session),
             ScoreTotals(session),
             SelectionRelays(session),

@@ -21,6 +21,8 @@ from secure_kg.runs.records.scores import ScoreSession
 from secure_kg.runs.score_recording import read_session
 
 _ADVERSARIES: Final = ("semi-honest", "active")
+_MOST_PARTIES: Final = 1024
+"""Of a session that came to no batch; a batch has fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,27 @@ def open_session(path: Path) -> ScoredSession | None:
     try:
         found.batches  # noqa: B018  refuses backends that there are not
         found.model  # noqa: B018  refuses shares that are none
+        _require_possible(found)
     except (ProtocolError, ValueError) as problem:
         raise UserError(f"{path}: {problem}") from None
     return found
+
+
+def _require_possible(session: ScoredSession) -> None:
+    """`ValueError` for lists that no session has. A server writes them itself, and checks go by them."""
+    record, taken = session.record, set[int]()
+    parties = set(record.parties)
+    if len(parties) != len(record.parties) or len(parties) > _MOST_PARTIES:
+        raise ValueError("not a record of score queries (parties that are listed twice, or too many)")
+    if record.batches and parties != {one for batch in record.batches for one in (*batch.clients, batch.asker)}:
+        raise ValueError("not a record of score queries (other parties than its batches have)")
+    for batch in record.batches:
+        rounds = set(range(batch.round, batch.round + ATTEMPTS))
+        if rounds & taken:
+            raise ValueError(f"not a record of score queries (two batches of round {min(rounds & taken)})")
+        taken |= rounds
+    if any(batch.hidden is not None and batch.hidden.tables_round in taken for batch in record.batches):
+        raise ValueError("not a record of score queries (tables that were masked in the round of a batch)")
+    outside = [one.name for one in session.backends if one.own_process]
+    if record.announced_by is not None and outside:
+        raise ValueError(f"not a record of score queries (no question is asked under {', '.join(outside)})")

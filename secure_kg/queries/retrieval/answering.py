@@ -24,7 +24,7 @@ class Answering:
         """Until the asker says that there is no more to come; how many steps there were."""
         for number in count():
             announced = steps.awaited(self._tools.session, steps.round_of(number))
-            if announced.kind == steps.END:
+            if steps.is_last(announced, self._tools.key, steps.round_of(number)):
                 return number
             if announced.table != self._knowledge.table:
                 raise PeerMisbehaved("the asker has another model than this client")

@@ -132,7 +132,8 @@ class Asking:
 
     def end(self) -> None:
         """Tell everybody that there is no further step."""
-        steps.announce(self._tools.session, steps.round_of(self._number), NextStep(steps.END, [], b""))
+        round_id = steps.round_of(self._number)
+        steps.announce(self._tools.session, round_id, steps.last(self._tools.key, round_id))
 
     def _announced(self, kind: Kind, *sizes: int) -> PlannedStep:
         message = NextStep(kind.value, list(sizes), self._knowledge.table)

@@ -15,6 +15,7 @@ from protocols.scores.topk.hidden_parties import HiddenClient
 from protocols.session.client_session import ClientSession
 from protocols.session.conversation import Conversation
 from protocols.session.credentials import Credentials
+from protocols.session.group_key import GroupKey
 from protocols.sums.secagg.keys import ClientKeys
 from protocols.sums.secagg.params import ThreatModel
 from protocols.sums.secagg.vectors import VectorClient
@@ -56,6 +57,11 @@ class Tools:
         self.exact = ExactClient(channels, guards.budgets.exact)
         bundle = public.bundle
         self.scores = bundle.client(self._keys, guards.budgets.means if bundle.has_budget else None)
+
+    @property
+    def key(self) -> GroupKey:
+        """That all clients have, and the server has not."""
+        return self._keys.key
 
     @property
     def session(self) -> ClientSession:

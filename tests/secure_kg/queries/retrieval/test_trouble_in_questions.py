@@ -28,6 +28,11 @@ def announced_otherwise(party: PartyId, message: NextStep) -> wire.Message:
     return NextStep(message.kind, [2], message.table) if several else message
 
 
+def sent_home(party: PartyId, message: NextStep) -> wire.Message:
+    """One client is told that all is over."""
+    return NextStep("end", [], message.table) if message.kind == "entities" and party == 2 else message
+
+
 def audited(record: Path, out: Path) -> int:
     return launch.audit.main([str(record), "--out", str(out)])
 
@@ -54,6 +59,7 @@ def test_scores_in_clear_are_found(tmp_path: Path) -> None:
     [
         (about(ScoresAsked, altered), "has not asked this"),
         (about(NextStep, announced_otherwise), "asks under other terms"),
+        (about(NextStep, sent_home), "announced by somebody who is no client"),
     ],
 )
 def test_a_server_that_alters_a_request_or_an_announcement_is_noticed(lie: Lie, words: str, tmp_path: Path) -> None:
