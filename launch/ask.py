@@ -222,6 +222,7 @@ def _told(
     """Show what all questions have in common, and write files; the exit code."""
     from launch.ask_output import asked_question, show_end, to_json
     from launch.ask_report import write_page
+    from secure_kg.queries.retrieval.telling import is_own
     from secure_kg.runs.run_folder import write_json
 
     quiet = options.json == "-"
@@ -241,6 +242,9 @@ def _told(
     if len(asked) < len(questions):
         why = session.problems.get(run.public.asker, "the session has ended")
         problems.append(f"question {len(asked) + 1} came to nothing: {why}")
+        # Where all clients are in this process, this is their console as well.
+        own = {party: one for party, one in session.problems.items() if party != run.public.asker and is_own(one)}
+        problems += [f"client {party}: {one}" for party, one in own.items()]
     for problem in dict.fromkeys(problems):  # a client that is gone is the same problem to all questions
         fail(problem)
     return 2 if problems else 0

@@ -20,7 +20,7 @@ import numpy as np
 from launch.hosts import mpi_process
 from launch.hosts.mpi_process import World
 from protocols.foundation.deadline import Deadline
-from protocols.foundation.errors import ProtocolError
+from protocols.foundation.errors import EncodingOverflow, ProtocolError
 from protocols.foundation.identifiers import SERVER, SETUP, PartyId, SessionId, new_session
 from protocols.session.conversation import Conversation
 from secure_kg.foundation.console import fail
@@ -129,11 +129,11 @@ def _over(request: Any) -> bool:
 
 
 def _take_part(asking: Asking, conversation: Conversation, ranks: int) -> int:
-    """A client's part; its exit code. The asker alone says what went wrong."""
+    """A client's part; its exit code. The asker says what went wrong; of another's own work only that one knows it."""
     me = conversation.transport.party
     asks = me == asking.settings.client
     try:
-        with telling(conversation):
+        with telling(conversation, before=True):
             run = _opened(asking, ranks)
             questions = asking.questions() if asks else ()
         return _with_model(asking, run, conversation, questions)
@@ -141,6 +141,8 @@ def _take_part(asking: Asking, conversation: Conversation, ranks: int) -> int:
         reason = str(problem)
     except Exception as problem:
         reason = str(InternalError.recorded(problem, RunFolder(asking.run).client(int(me)) / "error.log"))
+        if not asks:
+            fail(f"client {me}: {reason}")
     if asks:
         fail(reason)
     return 2 if asks else 0
@@ -152,11 +154,15 @@ def _with_model(asking: Asking, run: RunAsked, conversation: Conversation, quest
     from secure_kg.queries.retrieval.members import AskersView, load_member, terms_of
 
     me = conversation.transport.party
-    with telling(conversation):
+    with telling(conversation, before=True):
         member = load_member(run, me)
     public = terms_of(run, member)
     if me != run.asker:
-        parts.answer(public, member, conversation, parts.Session())
+        try:
+            parts.answer(public, member, conversation, parts.Session())
+        except (UserError, EncodingOverflow) as problem:
+            fail(f"client {me}: {problem}")  # nobody else was told
+            raise
         return 0
     view = AskersView.of(run, {me: member})
     session = parts.Session(on_outcome=lambda one: asking.each(view, questions[len(session.outcomes) - 1], one))

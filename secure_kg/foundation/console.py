@@ -1,21 +1,29 @@
-"""The one place that prints."""
+"""The one place that prints. Words of others are shown, and steer no terminal (`visible`)."""
 
 import os
 import sys
 from collections.abc import Sequence
 
+from secure_kg.foundation.visible import visible, visible_line
+
 
 def say(text: str) -> None:
     """One message for the user, on standard output."""
+    _write(visible(text))
+
+
+def _write(text: str) -> None:
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
-        print(text, flush=True)
+        # What the terminal has no letters for is shown by its number.
+        print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
     except BrokenPipeError:  # the reader (head, less) has left: what is said no longer matters, the work still does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def fail(text: str) -> None:
     """One line "error: ..." on standard error; line breaks in `text` become blanks."""
-    line = " ".join(text.splitlines())
+    line = visible_line(" ".join(text.splitlines()))
     print(f"error: {line}", file=sys.stderr, flush=True)  # one piece: several ranks may write at once
 
 
@@ -24,14 +32,14 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str | int]
     from rich.console import Console  # costs more than the rest of a small job's start, so only where it is needed
     from rich.table import Table
 
-    drawn = Table(title=title)
+    drawn = Table(title=visible_line(title))
     for position, column in enumerate(columns):
         numbers = all(isinstance(row[position], int) for row in rows)
         drawn.add_column(column, justify="right" if numbers else "left")
     for row in rows:
-        drawn.add_row(*(f"{cell:,}" if isinstance(cell, int) else cell for cell in row))
+        drawn.add_row(*(f"{cell:,}" if isinstance(cell, int) else visible_line(cell) for cell in row))
     # Square brackets in a path are not markup.
     console = Console(markup=False, emoji=False, highlight=False, width=None if sys.stdout.isatty() else 100)
     with console.capture() as capture:
         console.print(drawn)
-    say(capture.get().removesuffix("\n"))
+    _write(capture.get().removesuffix("\n"))  # with the styles of a terminal, which are this program's own

@@ -5,25 +5,17 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final
 
+from secure_kg.foundation.visible import visible
 from secure_kg.report.style import STYLE
 
 _VOID: Final = frozenset({"img", "meta", "wbr"})
 _CARDS_IN_LINE: Final = 6
-_CONTROLS: Final = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]")
 
 
 class Html(str):
     """Markup already. Any other string is text."""
 
     __slots__ = ()
-
-
-def visible(text: str) -> str:
-    """Text whose control characters, and those that turn the direction of writing, are shown and do nothing.
-
-    Peers put words into messages: a page that is printed to a terminal, or read, must not obey them.
-    """
-    return _CONTROLS.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
 
 
 def markup(content: str) -> Html:

@@ -94,7 +94,8 @@ class MeansRecord:
             if "over" not in record:
                 with self._readable():
                     charge = Charge(bytes.fromhex(record["table"]), record["queries"], PartyId(record["asker"]))
-                    if not isinstance(charge.queries, int) or charge.queries < 1:
+                    numbers = (charge.queries, charge.asker)
+                    if any(type(number) is not int or number < 1 for number in numbers):  # true is no number here
                         raise ValueError
                 yield charge
 
@@ -122,7 +123,7 @@ class MeansRecord:
     def _readable(self) -> Iterator[None]:
         try:
             yield
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):  # the last: a line nested without end
             raise UserError(f"{self._path}: not a record of opened means or vectors") from None
 
     @contextmanager

@@ -122,6 +122,8 @@ class PaddedTable:
     entries: Integers = field(repr=False)
     """[positions, dimensions], zero where nothing is held."""
     held: npt.NDArray[np.bool_] = field(repr=False)
+    shortened: int = field(default=0, repr=False)
+    """How many rows were longer than declared."""
 
     @classmethod
     def of(cls, table: HiddenTable, batch: HiddenBatch) -> "PaddedTable":
@@ -134,7 +136,7 @@ class PaddedTable:
         entries[table.held] = batch.shape.rows(table.rows, batch.bits)
         held = np.zeros(terms.positions, dtype=np.bool_)
         held[table.held] = True
-        return cls(entries, held)
+        return cls(entries, held, batch.shape.too_long(table.rows))
 
     @property
     def words(self) -> Words:

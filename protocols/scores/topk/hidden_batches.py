@@ -22,7 +22,7 @@ def as_bytes(queries: npt.NDArray[np.floating]) -> bytes:
 
 
 class HiddenScoreClient(ScoreClient):
-    """One client's part in batches of one shape. `client`: after its `begin`."""
+    """One client's part in batches of one shape. `client`: after its `begin`. Shortened rows count as clipped."""
 
     def __init__(self, client: HiddenClient, shape: HiddenShape) -> None:
         self._client, self._shape = client, shape
@@ -30,12 +30,13 @@ class HiddenScoreClient(ScoreClient):
     def ask(self, session: ClientSession, terms: ScoreTerms, queries: bytes, own: Scores) -> Answer:
         """`own` is not used: the asker's own rows were given with its table."""
         rows = np.frombuffer(queries, dtype="<f8").reshape(-1, self._shape.dimensions)
-        return Answer(self._client.ask(session, HiddenBatch.of(terms, self._shape), rows), ScoringReport())
+        ranking = self._client.ask(session, HiddenBatch.of(terms, self._shape), rows)
+        return Answer(ranking, ScoringReport(clipped=self._client.shortened))
 
     def score(self, session: ClientSession, terms: ScoreTerms, scoring: ScoreQueries) -> ScoringReport:
         """`scoring` is not called: a scorer has no query to call it with."""
         self._client.score(session, HiddenBatch.of(terms, self._shape))
-        return ScoringReport()
+        return ScoringReport(clipped=self._client.shortened)
 
 
 class HiddenScoreServer(ScoreServer):

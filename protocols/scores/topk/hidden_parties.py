@@ -110,6 +110,11 @@ class HiddenClient:
         best = self._best(arithmetic, exchange, batch, self._means(arithmetic, batch, share, table))
         exchange.hand_over([int(Deal.ANSWER)], terms.asker, low_bits(best, batch.layout), ANSWER)
 
+    @property
+    def shortened(self) -> int:
+        """How many of its rows were longer than declared. Known to this client only."""
+        return self._ready()[0].shortened
+
     def _scored(self, table: PaddedTable, opened: Words, dealt: Words, batch: HiddenBatch) -> Words:
         """This scorer's share of the scores, from the masked queries and what was dealt."""
         return hidden.scorer_share(table, opened, dealt, batch.shape)

@@ -7,7 +7,9 @@ The score of a row e for a query q is an inner product, or minus the squared Euc
 
 Rows and queries are rounded to f fraction bits, so a score is a whole number of units of 2^-2f, without any truncation.
 By Cauchy and Schwarz it is bounded by the declared norms of rows and queries. f is the largest with which a mean of
-such scores, times L, fits a key (`keys`). Other scores (L1 distances, maxima) are no such products, and are refused.
+such scores, times L, fits a key (`keys`). A row that is longer than declared is shortened and counted: which norm is
+announced does not come from its client, and a refusal would tell of its rows. Other scores (L1 distances, maxima) are
+no such products, and are refused.
 """
 
 import math
@@ -27,6 +29,8 @@ _MOST_BITS: Final = 24
 _MOST_DIMENSIONS: Final = 4096
 _MOST_BRANCHES: Final = 4096
 _LONGEST: Final = 2.0**30
+_BELOW: Final = 1 - 1e-12
+"""Of a norm: rounding must not lengthen a row that was shortened to it."""
 
 
 class Similarity(Enum):
@@ -50,7 +54,7 @@ class HiddenShape:
     similarity: Similarity
     dimensions: int
     row_norm: float
-    """No row is longer."""
+    """Longer rows are shortened to it."""
     query_norm: float
     """No query is longer."""
     branches: tuple[int, ...]
@@ -86,14 +90,25 @@ class HiddenShape:
         )
 
     def rows(self, values: npt.NDArray[np.floating], bits: int) -> Integers:
-        """Rows [n, dimensions] in fixed point."""
-        return _fixed(values, self.dimensions, self.row_norm, bits, "row")
+        """Rows [n, dimensions] in fixed point, those that are too long shortened."""
+        wide, lengths = _measured(values, self.dimensions, "row")
+        kept = np.where(lengths > self.row_norm, self.row_norm * _BELOW / np.maximum(lengths, self.row_norm), 1.0)
+        return _fixed(wide * kept[:, None], bits)
+
+    def too_long(self, values: npt.NDArray[np.floating]) -> int:
+        """How many of these rows are shortened."""
+        _, lengths = _measured(values, self.dimensions, "row")
+        return int((lengths > self.row_norm).sum())
 
     def queries(self, values: npt.NDArray[np.floating], bits: int) -> Integers:
         """Queries [all branches, dimensions] in fixed point."""
         if len(values) != sum(self.branches):
             raise ValueError(f"{len(values)} branches of queries, where there are {sum(self.branches)}")
-        return _fixed(values, self.dimensions, self.query_norm, bits, "query")
+        wide, lengths = _measured(values, self.dimensions, "query")
+        longest = float(lengths.max(initial=0.0))
+        if longest > self.query_norm:
+            raise EncodingOverflow(f"a query of length {longest:g}, longer than the declared {self.query_norm:g}")
+        return _fixed(wide, bits)
 
     def encode(self) -> bytes:
         """Everything that clients must agree on."""
@@ -101,13 +116,17 @@ class HiddenShape:
         return self.similarity.value.encode() + b"\0" + numbers + struct.pack(f"<{len(self.branches)}Q", *self.branches)
 
 
-def _fixed(values: npt.NDArray[np.floating], dimensions: int, norm: float, bits: int, what: str) -> Integers:
+def _measured(
+    values: npt.NDArray[np.floating], dimensions: int, what: str
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """In double precision, and the lengths."""
     if values.ndim != 2 or values.shape[1] != dimensions:
         raise ValueError(f"{what} of shape {values.shape}, where there are {dimensions} dimensions")
     wide = values.astype(np.float64)
     if not np.isfinite(wide).all():
         raise EncodingOverflow(f"a {what} that is not finite")
-    longest = float(np.sqrt(np.square(wide).sum(axis=1)).max(initial=0.0))
-    if longest > norm:
-        raise EncodingOverflow(f"a {what} of length {longest:g}, longer than the declared {norm:g}")
-    return np.rint(wide * float(1 << bits)).astype(np.int64)
+    return wide, np.sqrt(np.square(wide).sum(axis=1))
+
+
+def _fixed(values: npt.NDArray[np.float64], bits: int) -> Integers:
+    return np.rint(values * float(1 << bits)).astype(np.int64)

@@ -40,6 +40,8 @@ class Answering:
             case Kind.ENTITIES | Kind.PROJECTIONS:
                 if step.vectors is None:
                     raise ValueError("a lookup without terms")
+                if step.kind is Kind.PROJECTIONS:  # all clients alike, whoever knows the relation: it is not asked yet
+                    self._knowledge.require_width(step.vectors.width)
                 answering = self._entities if step.kind is Kind.ENTITIES else self._projections
                 vectors.answer(tools.vectors, tools.session, step.vectors, lambda request: answering(request, step))
             case Kind.SCORES:
@@ -62,10 +64,12 @@ class Answering:
     def _projections(self, request: bytes, step: PlannedStep) -> Vectors:
         number, points = step.sizes
         width = points * self._public.dim
-        return self._knowledge.projected(read_steps(request, number, width), width, for_others=True)
+        asked = read_steps(request, number, width, self._public.largest_number)
+        return self._knowledge.projected(asked, width, for_others=True)
 
     def _scored(self, request: bytes, step: PlannedStep) -> Scores:
-        return self._knowledge.scores(read_points(request, step.sizes[0], self._public.dim))
+        points = read_points(request, step.sizes[0], self._public.dim, self._public.largest_number)
+        return self._knowledge.scores(points)
 
     @staticmethod
     def _never() -> Scores:

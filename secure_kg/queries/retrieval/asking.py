@@ -30,6 +30,7 @@ from secure_kg.queries.retrieval.requests import (
     CELL_BYTES,
     Numbers,
     Step,
+    beyond,
     bytes_of_step,
     write_atoms,
     write_names,
@@ -186,6 +187,7 @@ class Asking:
         for node in level:
             state = self._state(node.of, self._states)
             point = flat(state)
+            self._require_askable(point)
             step = Step(node.relation, node.inverse, isinstance(node.of, Anchor), point)
             by_width.setdefault(len(point), []).append((node, step))
         for width, asked in by_width.items():
@@ -240,7 +242,14 @@ class Asking:
         points: Numbers = torch.cat(found).detach().numpy().astype(np.float32)
         return points
 
+    def _require_askable(self, points: Numbers) -> None:
+        """`UserError` for points that others refuse."""
+        if beyond(points, self._public.largest_number):
+            most = self._public.largest_number
+            raise UserError(f"this question cannot be asked: its points have numbers beyond {most:g}")
+
     def _scored(self, points: Numbers) -> Answer:
+        self._require_askable(points)
         if self._public.hidden:
             return self._scored_hidden(points)
         step, own = self._announced(Kind.SCORES, len(points)), self._knowledge.scores(points)

@@ -94,21 +94,27 @@ class Knowledge:
             state = encoder.project(self.state(step.point), row, step.of_anchor)
             found.append(flat(state))
         values = np.stack(found) if found else np.zeros((0, width), dtype=np.float32)
-        return Vectors(np.array(mine, dtype=np.bool_), values)
+        return Vectors(np.array(mine, dtype=np.bool_), _saturated(values))
+
+    def require_width(self, width: int) -> None:
+        """`PeerMisbehaved` for points of so many numbers if no state of the encoder has them. Clients have one encoder
+        and so refuse alike, whatever they know."""
+        shape = self._anchor_shape
+        several, rest = divmod(width, self.dim)
+        if rest or (several % shape[0] if self._grows else width != shape.numel()):
+            raise PeerMisbehaved("a point of another width than this model's")
 
     def state(self, point: Numbers) -> State:
         """A flat point as the encoder knows it [1, ...]. `PeerMisbehaved` for a width that none of its states has."""
-        shape = self._anchor_shape
-        several, rest = divmod(len(point), self.dim)
-        if rest or (several % shape[0] if self._grows else len(point) != shape.numel()):
-            raise PeerMisbehaved("a point of another width than this model's")
-        return torch.from_numpy(point.copy()).view(1, *((several, self.dim) if len(shape) > 1 else (self.dim,)))
+        self.require_width(len(point))
+        several = (-1, self.dim) if len(self._anchor_shape) > 1 else (self.dim,)
+        return torch.from_numpy(point.copy()).view(1, *several)
 
     @torch.no_grad()
     def scores(self, points: Numbers) -> Scores:
         """Of every own entity, by the best of the points [k, d]."""
         found = pairs(torch.from_numpy(points)[None], self._model.entity, self._model.size.compares)
-        return Scores(self.positions.own[self._order], found.numpy()[:, self._order])
+        return Scores(self.positions.own[self._order], _saturated(found.numpy()[:, self._order]))
 
     def hidden_table(self) -> HiddenTable:
         return HiddenTable(self.positions.own[self._order], self._model.entity.detach().numpy()[self._order])
@@ -128,6 +134,14 @@ class Knowledge:
         """Of which own entities others may hear."""
         everybody = np.full(len(self.vocabulary.entities), policy == "all")
         return everybody if policy != "shared" or self._averaged is None else self._averaged
+
+
+def _saturated(values: Numbers) -> Numbers:
+    """What is not finite as the largest number there is, which is clipped and counted as any other. To refuse it would
+    tell others of this client's rows."""
+    most = float(np.finfo(np.float32).max)
+    finite: Numbers = np.nan_to_num(values, nan=-most, posinf=most, neginf=-most)
+    return finite
 
 
 def flat(state: Tensor) -> Numbers:

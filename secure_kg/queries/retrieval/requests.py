@@ -81,33 +81,44 @@ def write_steps(steps: Sequence[Step]) -> bytes:
     )
 
 
-def read_steps(request: bytes, count: int, width: int) -> list[Step]:
-    """`PeerMisbehaved` if these are not so many projections of points of so many numbers."""
+def read_steps(request: bytes, count: int, width: int, largest: float) -> list[Step]:
+    """`PeerMisbehaved` if these are not so many projections of points of so many numbers, none beyond ±`largest`."""
     size = bytes_of_step(width)
     if len(request) != count * size:
         raise PeerMisbehaved("a request for projections of another length")
-    return [_step(request[start : start + size], width) for start in range(0, len(request), size)]
+    return [_step(request[start : start + size], width, largest) for start in range(0, len(request), size)]
 
 
 def write_points(points: Numbers) -> bytes:
     return np.ascontiguousarray(points, dtype="<f4").tobytes()
 
 
-def read_points(request: bytes, count: int, width: int) -> Numbers:
-    """[count, width]. `PeerMisbehaved` if these are no such points."""
+def read_points(request: bytes, count: int, width: int, largest: float) -> Numbers:
+    """[count, width]. `PeerMisbehaved` if these are no such points.
+
+    `largest`: no number is beyond, by terms that all have alike. Larger ones would make what a client computes from
+    its own rows overflow, or not, and so tell of these rows.
+    """
     if len(request) != _NUMBER_BYTES * count * width:
         raise PeerMisbehaved("points of another number or width")
     points = np.frombuffer(request, dtype="<f4").reshape(count, width).astype(np.float32)
     if not np.isfinite(points).all():
         raise PeerMisbehaved("points that are not finite")
+    if beyond(points, largest):
+        raise PeerMisbehaved("points with numbers that are too large")
     return points
 
 
-def _step(content: bytes, width: int) -> Step:
+def beyond(points: Numbers, largest: float) -> bool:
+    """Whether a number is not finite, or beyond ±`largest`."""
+    return not bool((np.abs(points) <= largest).all())
+
+
+def _step(content: bytes, width: int, largest: float) -> Step:
     flags = content[0]
     if flags > (_INVERSE | _OF_ANCHOR):
         raise PeerMisbehaved("a projection of no known kind")
-    (point,) = read_points(content[1 + CELL_BYTES :], 1, width)
+    (point,) = read_points(content[1 + CELL_BYTES :], 1, width, largest)
     return Step(_name(content[1 : 1 + CELL_BYTES]), bool(flags & _INVERSE), bool(flags & _OF_ANCHOR), point)
 
 

@@ -32,6 +32,8 @@ MOST_STEPS: Final = 1 << 16
 """In one session."""
 _HEADROOM: Final = 4.0
 """How much larger numbers of a point may be than those of a row."""
+_ROOM_FOR_POINTS: Final = 64.0
+"""The same for points in a request, which an intersection may have made: more than any honest one needs."""
 _BOUNDS: Final[dict[Score, float]] = {"l2": 64.0, "squared": 1024.0, "dot": 1024.0}
 _SIMILARITIES: Final[dict[Score, Similarity]] = {
     "l2": Similarity.SQUARED,  # which ranks alike
@@ -122,6 +124,11 @@ class PublicTerms:
         """What answers come from: scores, stored facts, or both."""
         scores = () if self.exact is Exact.ONLY else (self.bundle,)
         return scores if self.exact is Exact.NO else (*scores, LOOKUPS[EXACT])
+
+    @property
+    def largest_number(self) -> float:
+        """No number of a point in a request is larger: what is computed from such points does not overflow."""
+        return _ROOM_FOR_POINTS * self.clip
 
     def step(self, number: int, announced: NextStep) -> PlannedStep:
         """What was announced as the step of this number. `PeerMisbehaved` for one that is outside of these terms."""

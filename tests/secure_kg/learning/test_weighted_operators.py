@@ -33,3 +33,9 @@ def test_what_a_model_has_before_any_mean_comes_back_as_it_is() -> None:
 def test_false_weights_are_refused(weight: float) -> None:
     with pytest.raises(PeerMisbehaved, match="without their weights"):
         mean_of(np.array([[1.0, weight]], dtype=np.float32))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_operators_that_are_no_numbers_are_refused(value: float) -> None:
+    with pytest.raises(PeerMisbehaved, match="without their weights"):
+        mean_of(np.array([[1.0, value, 0.5]], dtype=np.float32))

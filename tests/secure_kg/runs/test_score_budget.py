@@ -38,7 +38,16 @@ def test_a_line_cut_short_is_left_alone_and_the_next_one_counts(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    "line", ["{}", '{"table": "zz", "queries": 1, "asker": 1}', '{"table": "01", "queries": -5, "asker": 1}']
+    "line",
+    [
+        "{}",
+        '{"table": "zz", "queries": 1, "asker": 1}',
+        '{"table": "01", "queries": -5, "asker": 1}',
+        '{"table": "01", "queries": true, "asker": 1}',
+        '{"table": "01", "queries": 1, "asker": true}',
+        '{"table": ' * 100_000 + "0" + "}" * 100_000,
+    ],
+    ids=["empty", "no-table", "negative", "true-queries", "true-asker", "nested"],
 )
 def test_a_file_that_is_no_record_is_refused(tmp_path: Path, line: str) -> None:
     (tmp_path / "means.jsonl").write_text(line + "\n")

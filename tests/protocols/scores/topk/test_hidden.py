@@ -206,18 +206,23 @@ def test_shapes_that_are_none_are_refused(changed: dict[str, Any]) -> None:
         replace(shape_of([1]), **changed)
 
 
-@pytest.mark.parametrize(
-    ("rows", "problem"),
-    [
-        (np.full((1, 4), np.nan), "finite"),
-        (np.full((1, 4), 2.1), "longer"),
-    ],
-    ids=["nan", "long"],
-)
-def test_rows_that_cannot_be_carried_are_refused(rows: Any, problem: str) -> None:
+def test_rows_and_queries_that_cannot_be_carried_are_refused() -> None:
     batch = batch_of(3, 5, shape_of([1]))
-    with pytest.raises(EncodingOverflow, match=problem):
-        PaddedTable.of(HiddenTable(np.array([0]), rows), batch)
+    with pytest.raises(EncodingOverflow, match="finite"):
+        PaddedTable.of(HiddenTable(np.array([0]), np.full((1, 4), np.nan)), batch)
+    with pytest.raises(EncodingOverflow, match="longer"):
+        batch.shape.queries(np.full((1, 4), 2.1), batch.bits)
+
+
+def test_rows_that_are_too_long_are_shortened_and_counted() -> None:
+    """A refusal would depend on the rows of a client, under a norm that others announce."""
+    batch = batch_of(3, 5, shape_of([1]))
+    rows = np.array([[2.1, 2.1, 2.1, 2.1], [4.0, 0.0, 0.0, 0.0], [0.0, 3e30, 0.0, 0.0]])
+    table = PaddedTable.of(HiddenTable(np.arange(3), rows), batch)
+    assert table.shortened == 2
+    unit = 2.0**-batch.bits
+    np.testing.assert_allclose(table.entries[:3] * unit, [[2.0] * 4, [4, 0, 0, 0], [0, 4, 0, 0]], atol=unit)
+    assert int(table.lengths().max()) <= batch.shape.largest_score(batch.bits)
 
 
 @pytest.mark.parametrize("held", [[5], [-1], [2, 1], [1, 1], [1, 2, 3]], ids=str)

@@ -61,7 +61,7 @@ def test_requests_come_back_and_their_size_follows_from_numbers() -> None:
     assert read_names(write_names(names), 3) == names
     steps = [Step("r", True, False, np.arange(3, dtype=np.float32)), Step("s" * 9, False, True, np.ones(3, np.float32))]
     written = write_steps(steps)
-    for one, other in zip(read_steps(written, 2, 3), steps, strict=True):
+    for one, other in zip(read_steps(written, 2, 3, 2.0), steps, strict=True):
         assert (one.relation, one.inverse, one.of_anchor) == (other.relation, other.inverse, other.of_anchor)
         np.testing.assert_array_equal(one.point, other.point)
     assert len(written) == 2 * (1 + CELL_BYTES + 12)
@@ -78,12 +78,14 @@ def test_requests_come_back_and_their_size_follows_from_numbers() -> None:
         lambda: read_names(b"x" * CELL_BYTES, 2),
         lambda: read_names(b"\1ab".ljust(CELL_BYTES, b"\0"), 1),
         lambda: read_names(b"\1\xff".ljust(CELL_BYTES, b"\0"), 1),
-        lambda: read_steps(b"\4".ljust(1 + CELL_BYTES + 4, b"\0"), 1, 1),
-        lambda: read_steps(b"", 1, 1),
+        lambda: read_steps(b"\4".ljust(1 + CELL_BYTES + 4, b"\0"), 1, 1, 2.0),
+        lambda: read_steps(b"", 1, 1, 2.0),
         lambda: read_atoms(b"", 1),
         lambda: read_atoms(b"\2".ljust(1 + 2 * CELL_BYTES, b"\0"), 1),
         lambda: read_atoms(b"\0\1ab".ljust(1 + 2 * CELL_BYTES, b"\0"), 1),
-        lambda: read_points(write_points(np.array([np.nan], np.float32)), 1, 1),
+        lambda: read_points(write_points(np.array([np.nan], np.float32)), 1, 1, 2.0),
+        lambda: read_points(write_points(np.array([-2.1], np.float32)), 1, 1, 2.0),
+        lambda: read_steps(write_steps([Step("r", False, False, np.array([2.1], np.float32))]), 1, 1, 2.0),
         lambda: World().knowledge(1, Rules()).state(np.zeros(12, np.float32)),
         lambda: World("q2p", "dot").knowledge(1, Rules()).state(np.zeros(18, np.float32)),
         lambda: World("tree-lstm", "dot").knowledge(1, Rules()).state(np.zeros(24, np.float32)),

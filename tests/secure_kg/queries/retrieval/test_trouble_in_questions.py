@@ -93,7 +93,7 @@ def test_a_client_whose_program_fails_says_so_and_nobody_waits() -> None:
         raise RuntimeError("a private detail")
 
     session = ask(World(), CHAIN, bends={3: bending(bend)}, patience=30.0)
-    assert "client 3: an error in its program" in str(session.problems[PartyId(1)])
+    assert "client 3: it cannot go on" in str(session.problems[PartyId(1)])
 
 
 @pytest.mark.parametrize("after", [0, 7])
