@@ -131,15 +131,15 @@ PAIRS = pytest.mark.parametrize(
 )
 
 
-def cheating(monkeypatch: pytest.MonkeyPatch, first: Look, second: Look, bends: Bends) -> Any:
-    """A session of an asker that opens two sums of its own choice."""
+def cheating(monkeypatch: pytest.MonkeyPatch, *looks: Look, **more: Any) -> Any:
+    """A session of an asker that opens sums of its own choice."""
 
-    def both(self: Asking, query: object) -> None:
-        first(self)
-        second(self)
+    def all_of_them(self: Asking, query: object) -> None:
+        for look in looks:
+            look(self)
 
-    monkeypatch.setattr(Asking, "ask", both)
-    return ask(World(encoder="q2p", clients=5), QUESTION, bends=bends, backend="masked", patience=1.0)
+    monkeypatch.setattr(Asking, "ask", all_of_them)
+    return ask(World(encoder="q2p", clients=5), QUESTION, backend="masked", patience=1.0, **more)
 
 
 @PAIRS
@@ -147,8 +147,16 @@ def test_no_two_steps_are_opened_over_different_clients(
     first: Look, second: Look, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a record on disk, too."""
-    session = cheating(monkeypatch, first, second, gone_from(1))
+    session = cheating(monkeypatch, first, second, bends=gone_from(1))
     assert REFUSED in session.outcomes[0].problem
+
+
+def test_nor_in_two_sessions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    world = World(encoder="q2p", clients=5)
+    first = cheating(monkeypatch, entities, budgets=kept(tmp_path, world))
+    assert first.outcomes[0].problem == ""
+    second = cheating(monkeypatch, names_from(0), budgets=kept(tmp_path, world), bends=gone_from(0))
+    assert REFUSED in second.outcomes[0].problem
 
 
 def test_an_asker_that_leaves_a_scorer_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +167,7 @@ def test_an_asker_that_leaves_a_scorer_out_is_named(monkeypatch: pytest.MonkeyPa
             return message
         return AskScores(message.purpose, {to: one for to, one in message.sealed.items() if to != VICTIM})
 
-    session = cheating(monkeypatch, entities, scores, {1: bending(bend)})
+    session = cheating(monkeypatch, entities, scores, bends={1: bending(bend)})
     assert session.outcomes == []
     assert {str(problem) for problem in session.problems.values()} == {
         "client 1 has not asked client 3, which is there to be asked"
