@@ -44,7 +44,7 @@ class VectorLookup:
     signed: bool = False
     """Against an active server."""
     announced: bool = False
-    """Whether vectors of this width were looked up before, so that clients announce over whom."""
+    """Whether a sum of the same model was opened before, so that clients announce over whom."""
 
     def up(self, party: PartyId) -> dict[str, int]:
         return score_bytes.masked_up(self._batch, party)
@@ -64,6 +64,7 @@ class NameLookup:
 
     terms: ScoreTerms
     signed: bool = False
+    announced: bool = False
 
     def up(self, party: PartyId) -> dict[str, int]:
         batch = self._batch
@@ -71,7 +72,14 @@ class NameLookup:
             return {"ask": batch.asking()}
         entries, neighbours = self.terms.positions * POSITION_ENTRIES, batch.neighbours(party)
         return MaskedSum(
-            PURPOSE, entries, FIELD_BYTES, party, neighbours, signed=self.signed, guarded=True
+            PURPOSE,
+            entries,
+            FIELD_BYTES,
+            party,
+            neighbours,
+            signed=self.signed,
+            guarded=True,
+            announced=self.announced,
         ).bytes_up()
 
     def down(self, party: PartyId) -> dict[str, int]:

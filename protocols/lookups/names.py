@@ -8,11 +8,14 @@ The weight of a named position is uniform however many have named it, so the ask
 A total that the server has changed is no name: the masks are uniform to it, so weight and name are moved at random,
 and the hash of what is read is right in one case of 2^61. The same happens if two clients give one position two names.
 
-A client's rule about what it names is its own; it shows in nothing but the names that are missing.
+A client's rule about what it names is its own; it shows in nothing but the names that are missing. Names that one set
+of clients gives and another one does not would be those of single clients, so that there is one set for all lookups
+(`protocols.scores.covering`).
 """
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -27,6 +30,8 @@ from protocols.lookups.messages import NamesTotal
 from protocols.primitives.group import FieldArray, PrimeField
 from protocols.primitives.prg import KEY_BYTES, combine_keystreams
 from protocols.scores import asking, batches
+from protocols.scores.budget import announced
+from protocols.scores.covering import Covering, Kept, MemoryCovers
 from protocols.scores.interface import Answer, ScoreClient, ScoreQueries, Scores, ScoreServer, ScoringReport, Served
 from protocols.scores.messages import PURPOSE, checked_contributors, contributors_bytes
 from protocols.scores.terms import ScoreTerms
@@ -66,10 +71,11 @@ def sum_terms(terms: ScoreTerms, agreed: bytes = b"", state: bytes = b"") -> Sum
 
 
 class NamesClient:
-    """One client's part in the lookups of one session. `vectors` holds the session's channels."""
+    """One client's part in the lookups of one session. `vectors` holds the session's channels; `covering`: over whom
+    it helps to open names; None: over one set of clients in this session."""
 
-    def __init__(self, vectors: VectorClient) -> None:
-        self._vectors = vectors
+    def __init__(self, vectors: VectorClient, covering: Covering | None = None) -> None:
+        self._vectors, self._covering = vectors, covering or Covering(Kept(MemoryCovers()))
         self._state_key = secrets.token_bytes(KEY_BYTES)
 
     def ask(self, session: ClientSession, terms: ScoreTerms, positions: Sequence[int]) -> list[str]:
@@ -103,11 +109,12 @@ class NamesClient:
         asked = asking.asked(session, self._vectors.session, terms)
         alike = asking.agreed(asked.secrets, session, terms)
         depends_on = length_prefixed(terms.table, encode_parties([terms.asker]), asked.queries)
-        of_sum = sum_terms(terms, alike, commit(self._state_key, PURPOSE, depends_on))
+        state = commit(self._state_key, PURPOSE, depends_on)
+        of_sum = replace(sum_terms(terms, alike, state), announced=announced(session, self._covering, terms))
         self._vectors.prepare(session, of_sum)
         vector = _written(naming, _positions(asked.queries, terms), terms)
         mask = asking.key_of(asked.secrets.own, session, terms, session.party, _MASK)
-        self._vectors.contribute(session, of_sum, vector, [mask])
+        self._vectors.contribute(session, of_sum, vector, [mask], self._covering.guard(terms, None))
 
 
 class _Naming(ScoreClient):

@@ -108,7 +108,12 @@ def asked(session: ClientSession, channels: SealedChannels, terms: ScoreTerms, a
 
 
 def relay(session: ServerSession, terms: ScoreTerms) -> frozenset[PartyId]:
-    """The server's side: from the asker to every scorer that is present; to whom."""
+    """The server's side: from the asker to every scorer that is present; to whom.
+
+    `PeerMisbehaved` for an asker that leaves out one of them: it would be missing from the sum like a dropout, and the
+    asker would have chosen over whom it is opened. It asks those that have dropped out since the set-up, too: it does
+    not know of them.
+    """
     session.conversation.admit(len(terms.scorers) * (MAX_QUERY_BYTES + 8192))
     with session.phase(terms.round, STEP):
         answers = session.among([terms.asker]).gather(AskScores, terms.round, STEP)
@@ -116,7 +121,9 @@ def relay(session: ServerSession, terms: ScoreTerms) -> frozenset[PartyId]:
             raise SumAbandoned("the asker has dropped out")
         sealed = answers[terms.asker].sealed
         present = session.present & frozenset(terms.scorers)
-        messages = {party: ScoresAsked(PURPOSE, sealed[int(party)]) for party in present if int(party) in sealed}
+        if left_out := sorted(int(party) for party in present if int(party) not in sealed):
+            raise PeerMisbehaved(f"client {terms.asker} has not asked client {left_out[0]}, which is there to be asked")
+        messages = {party: ScoresAsked(PURPOSE, sealed[int(party)]) for party in present}
         session.dropout(session.conversation.deliver(messages, terms.round), STEP)
         return frozenset(messages) & session.present
 

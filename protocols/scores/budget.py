@@ -30,15 +30,16 @@ Not covered: what a row gives away within the span of the queries. A budget boun
              as long as enough clients help.
 """
 
+import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, Self
 
 from protocols.foundation.digests import digest, encode_parties
 from protocols.foundation.errors import SumAbandoned
 from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import PURPOSE as HOLDERS
-from protocols.scores.covering import Covering, MemoryCovers
+from protocols.scores.covering import Covering, CoverRecord, Kept, MemoryCovers
 from protocols.scores.messages import PURPOSE
 from protocols.scores.terms import FEWEST_CLIENTS, MOST_CLIENTS, ScoreTerms
 from protocols.session.client_session import ClientSession
@@ -164,17 +165,24 @@ class Budget:
     ) -> None:
         if limit < 0 or (share is not None and share < 0):
             raise ValueError(f"a budget of {limit} queries is none")
-        self._record, self._limit, self._share, self._allowed = record, limit, share, allow_extraction
+        self.record, self._limit, self._share, self._allowed = record, limit, share, allow_extraction
         self._charged: set[bytes] = set()
         """Batches that this session has paid for."""
-        self.covering = Covering(record, others=other_scorers)
+        self.covering = Covering(Kept(record), others=other_scorers)
 
     def __repr__(self) -> str:
         return f"Budget({'unlimited' if self._allowed else self._limit} queries per table)"
 
+    def within(self, covers: CoverRecord, model: bytes) -> Self:
+        """The same budget, for tables of a `model` all of whose sums are opened over one set of clients: it is kept in
+        `covers`, beside that of each table. Whether other scorers were allowed does not matter then."""
+        same = copy.copy(self)
+        same.covering = Covering(Kept(covers, model), Kept(self.record))
+        return same
+
     def standing(self, table: bytes) -> Standing:
         """Of one table, for the client itself."""
-        return Standing(self._record.spent(table), None if self._allowed else self._limit)
+        return Standing(self.record.spent(table), None if self._allowed else self._limit)
 
     def cost(self, terms: ScoreTerms) -> int:
         """What a batch counts."""
@@ -191,7 +199,7 @@ class Budget:
             return
         charge = Charge(terms.table, self.cost(terms), terms.asker)
         limit, share = (None, None) if self._allowed else (self._limit, self._share)
-        if not self._record.add(charge, limit, share):
+        if not self.record.add(charge, limit, share):
             self._require_room(terms)
             raise AssertionError("unreachable: charges are never taken back")
         self._charged.add(_batch(terms, queries))
@@ -199,7 +207,7 @@ class Budget:
     def _require_room(self, terms: ScoreTerms) -> None:
         bounds = ((self._limit, None, ""), (self._share, terms.asker, " by this asker"))
         for bound, asker, of in bounds:
-            spent = self._record.spent(terms.table, asker)
+            spent = self.record.spent(terms.table, asker)
             if bound is not None and spent + self.cost(terms) > bound:
                 raise BudgetSpent(self._refusal(terms, spent, bound, of))
 

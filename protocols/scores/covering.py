@@ -1,5 +1,8 @@
 """Covering: over which clients means of one table are opened. One set of them, for all batches, askers and sessions.
 
+Where several tables are of one model, e.g. its rows, vectors of every width and its names, all of them say who holds
+what. So they have one set together, kept under the model (`Kept.model`), for all steps of a question.
+
 Two opened sums over different clients can be subtracted from each other. What is left of their counts is what the
 missing client holds, whatever the queries were; what is left of their sums, if one query is a combination of others, is
 its scores. So it is not enough to look at whether queries come again. A client helps to open means of a table only over
@@ -13,13 +16,14 @@ this up, e.g. because a scorer is gone for good: the asker then reads what that 
 The first set stays the first. A table that was trained further is another one.
 """
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from protocols.foundation.errors import SumAbandoned
 from protocols.foundation.identifiers import PartyId
 from protocols.scores.terms import ScoreTerms
 from protocols.sums.interface import MayOpen, NotedOpening
-from protocols.sums.secagg.openings import announcement
+from protocols.sums.secagg.openings import NOBODY, announcement
 
 
 class OtherScorers(SumAbandoned):
@@ -49,18 +53,32 @@ class MemoryCovers:
         return self._first.get(table, frozenset())
 
 
-class Covering:
-    """`others`: whether this client's owner accepts that sums over different clients are opened."""
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Where sets are kept, and under what: each table by itself, or all of a `model` together."""
 
-    def __init__(self, record: CoverRecord, *, others: bool = False) -> None:
-        self._record, self._others = record, others
+    record: CoverRecord
+    model: bytes = b""
+
+    def key(self, terms: ScoreTerms) -> bytes:
+        return self.model or terms.table
+
+
+class Covering:
+    """`kept`: in all of these places. `others`: whether this client's owner accepts that sums over different clients
+    are opened."""
+
+    def __init__(self, *kept: Kept, others: bool = False) -> None:
+        self._kept, self._others = kept, others
 
     def announced(self, terms: ScoreTerms) -> bytes:
         """What this client tells the other scorers: over whom means of the table were opened before. It goes to them
         with the keys of the sum, and whoever is asked to open it over others refuses (`openings`). So a server gains
         nothing by asking scorers that have opened nothing yet."""
-        first = self._record.covered(terms.table)
-        return b"" if not first or self._others else announcement(first - {terms.asker})
+        found = {first for _, first in self._covered(terms)}
+        if not found or self._others:
+            return b""
+        return announcement(found.pop() - {terms.asker}) if len(found) == 1 else NOBODY
 
     def guard(self, terms: ScoreTerms, may_open: MayOpen | None) -> NotedOpening:
         """To be asked with the missing scorers before this client helps to open a sum; `may_open` is asked first."""
@@ -69,18 +87,38 @@ class Covering:
             if may_open is not None:
                 may_open(missing)
             clients = frozenset(terms.clients) - missing
-            self._require(self._record.covered(terms.table) or clients, clients)
+            for one, first in self._covered(terms):
+                self._require(one, first, clients)
 
         def note(missing: frozenset[PartyId]) -> None:
             clients = frozenset(terms.clients) - missing
-            self._require(self._record.cover(terms.table, clients), clients)
+            for one in self._kept:
+                self._require(one, one.record.cover(one.key(terms), clients), clients)
 
         return NotedOpening(ask, note)
 
-    def _require(self, first: frozenset[PartyId], clients: frozenset[PartyId]) -> None:
+    def _covered(self, terms: ScoreTerms) -> list[tuple[Kept, frozenset[PartyId]]]:
+        """The first set of each place that has one. All places are asked: from then on no other session goes on."""
+        found = [(one, one.record.covered(one.key(terms))) for one in self._kept]
+        return [(one, first) for one, first in found if first]
+
+    def _require(self, kept: Kept, first: frozenset[PartyId], clients: frozenset[PartyId]) -> None:
         if first != clients and not self._others:
-            raise OtherScorers(
-                f"means of this table were opened over {len(first)} clients, and now {len(first - clients)} of them "
-                f"are missing and {len(clients - first)} are new: the difference would show what these hold; ask when "
-                "all are back, use a backend that opens positions only, or have every scorer allow other_scorers"
-            )
+            raise OtherScorers(_of_model(first, clients) if kept.model else _of_table(first, clients))
+
+
+def _of_table(first: frozenset[PartyId], clients: frozenset[PartyId]) -> str:
+    return (
+        f"means of this table were opened over {len(first)} clients, and now {len(first - clients)} of them "
+        f"are missing and {len(clients - first)} are new: the difference would show what these hold; ask when "
+        "all are back, use a backend that opens positions only, or have every scorer allow other_scorers"
+    )
+
+
+def _of_model(first: frozenset[PartyId], clients: frozenset[PartyId]) -> str:
+    gone, new = (", ".join(map(str, sorted(those))) for those in (first - clients, clients - first))
+    what = [f"without client {gone}"] * bool(gone) + [f"with client {new}"] * bool(new)
+    return (
+        f"sums of this model were opened before, and now {' and '.join(what)}: the difference would show what that "
+        f"client holds; ask again {'when it is back' if gone else 'without it'}, or over a model trained anew"
+    )

@@ -36,7 +36,7 @@ from protocols.holders.interface import HolderClient, HolderServer
 from protocols.primitives.prg import KEY_BYTES, combine_keystreams
 from protocols.scores import asking, counting
 from protocols.scores.budget import Budget, announced, charge, require_budget
-from protocols.scores.covering import Covering, MemoryCovers
+from protocols.scores.covering import Covering, Kept, MemoryCovers
 from protocols.scores.interface import (
     Answer,
     ScoreClient,
@@ -87,7 +87,7 @@ class MaskedScoreClient(ScoreClient):
 
     def __init__(self, vectors: VectorClient, holders: HolderClient, budget: Budget | None = None) -> None:
         self._vectors, self._holders, self._budget = vectors, holders, budget
-        self._covering = budget.covering if budget is not None else Covering(MemoryCovers())
+        self._covering = budget.covering if budget is not None else Covering(Kept(MemoryCovers()))
         self._state_key = secrets.token_bytes(KEY_BYTES)
         """The same queries have the same commitment, so that clients open them over one set of survivors only."""
 

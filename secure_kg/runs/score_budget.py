@@ -1,6 +1,6 @@
 """Records of what a client has helped to open, on its own disk: means in `means.jsonl`, vectors that were looked up in
 `atoms.jsonl`, atoms that were answered from stored facts in `exact.jsonl`. One line per batch, and one per table that
-says over which clients.
+says over which clients. `atoms.jsonl` has such a line for the model as well: it holds for all sums of a question.
 
 They lie beside the record of openings (`secure_kg.runs.client_folder`) and hold for all runs that share that folder. A
 line is written before the client's scores leave. Lines are only ever added, under a lock: sessions of one client may

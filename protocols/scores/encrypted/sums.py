@@ -22,7 +22,7 @@ from protocols.primitives.prg import KEY_BYTES
 from protocols.primitives.residues import Residues
 from protocols.scores import asking, counting
 from protocols.scores.budget import Budget, announced, charge, require_budget
-from protocols.scores.covering import Covering, MemoryCovers
+from protocols.scores.covering import Covering, Kept, MemoryCovers
 from protocols.scores.encrypted.layout import EncryptedLayout
 from protocols.scores.encrypted.messages import (
     EncryptedScores,
@@ -97,7 +97,7 @@ class EncryptedScoreClient(ScoreClient):
         self._scheme, self._vectors, self._holders, self._budget = scheme, vectors, holders, budget
         self._own_key: DecryptionKey | None = None
         self._keys = _LastKey(scheme)
-        self._covering = budget.covering if budget is not None else Covering(MemoryCovers())
+        self._covering = budget.covering if budget is not None else Covering(Kept(MemoryCovers()))
         self._state_key = secrets.token_bytes(KEY_BYTES)
         """The same queries have the same commitment, so that clients open them over one set of survivors only."""
 

@@ -55,7 +55,7 @@ from protocols.foundation.identifiers import PartyId, RoundId
 
 _DOMAIN = b"secure-kg/state/1/"
 _ANNOUNCED: Final = b"secure-kg/opened over/1"
-_NOBODY: Final = digest(_ANNOUNCED)
+NOBODY: Final = digest(_ANNOUNCED)
 """An announcement that fits no sum."""
 _OVER_OTHERS: Final = "opened before over other clients"
 _BESIDE_OTHERS: Final = "opened before, beside other states or rows"
@@ -158,7 +158,7 @@ class Openings:
         if not before:
             return b""
         if len({one.survivors for one in before}) > 1:
-            return _NOBODY  # whatever it is opened over, one of them was over others
+            return NOBODY  # whatever it is opened over, one of them was over others
         named = self._by_name.get(coming.name)
         if named is not None:
             return announcement(named.survivors, named.states, named.model)

@@ -20,7 +20,7 @@ class SentBytes:
 def lookup_of(step: PlannedStep, *, signed: bool, announced: bool) -> VectorLookup | NameLookup | None:
     """None for a step that scores."""
     if step.kind is Kind.NAMES:
-        return NameLookup(step.terms, signed)
+        return NameLookup(step.terms, signed, announced)
     if step.vectors is None:
         return None
     each = CELL_BYTES if step.kind is Kind.ENTITIES else bytes_of_step(step.vectors.width)
@@ -28,7 +28,7 @@ def lookup_of(step: PlannedStep, *, signed: bool, announced: bool) -> VectorLook
 
 
 def sent_bytes(public: PublicTerms, step: PlannedStep, *, signed: bool, announced: bool = True) -> SentBytes | None:
-    """None for a step that scores. `announced`: whether vectors were looked up before, which only others know."""
+    """None for a step that scores. `announced`: whether sums of the model were opened before, as only others know."""
     lookup = lookup_of(step, signed=signed, announced=announced)
     if lookup is None:
         return None

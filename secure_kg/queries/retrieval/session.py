@@ -7,7 +7,8 @@ from protocols.foundation.deadline import Deadline
 from protocols.holders.secret import SecretHolderClient
 from protocols.lookups.names import NamesClient
 from protocols.lookups.vectors import VectorBudget
-from protocols.scores.budget import Budget
+from protocols.scores.budget import Budget, MemoryRecord
+from protocols.scores.covering import Covering, CoverRecord, Kept, MemoryCovers
 from protocols.scores.interface import ScoreClient
 from protocols.scores.masked import MaskedScoreClient
 from protocols.scores.topk.hidden_batches import HiddenScoreClient
@@ -31,6 +32,13 @@ class Budgets:
     means: Budget | None = None
     exact: Budget | None = None
 
+    @property
+    def covers(self) -> CoverRecord:
+        """Where it is kept over which clients sums of a model are opened, whatever the step; with nothing counted, in
+        this session only."""
+        kept = self.atoms or self.means
+        return MemoryCovers() if kept is None else kept.record
+
 
 @dataclass(frozen=True, slots=True)
 class Guards:
@@ -52,11 +60,13 @@ class Tools:
         self.signed = guards.model.server == "active"
         channels = VectorClient(public.clients, guards.model, credentials=guards.credentials)
         self._keys = ClientKeys.agree(self.session, channels)
-        self.vectors = MaskedScoreClient(channels, self._holders, guards.budgets.atoms)
-        self.names = NamesClient(channels)
-        self.exact = ExactClient(channels, guards.budgets.exact)
+        budgets, covers, model = guards.budgets, guards.budgets.covers, knowledge.table
+        self.vectors = MaskedScoreClient(channels, self._holders, (budgets.atoms or _uncounted()).within(covers, model))
+        self.names = NamesClient(channels, Covering(Kept(covers, model)))
+        self.exact = ExactClient(channels, budgets.exact)
         bundle = public.bundle
-        self.scores = bundle.client(self._keys, guards.budgets.means if bundle.has_budget else None)
+        means = (budgets.means or _uncounted()).within(covers, model)
+        self.scores = bundle.client(self._keys, means if bundle.has_budget else None)
 
     @property
     def key(self) -> GroupKey:
@@ -79,3 +89,8 @@ class Tools:
     @property
     def _holders(self) -> SecretHolderClient:
         return SecretHolderClient(self._keys.vectors, self._keys.key)
+
+
+def _uncounted() -> Budget:
+    """Of a client that counts nothing: it minds over whom sums are opened all the same."""
+    return Budget(MemoryRecord(), 0, allow_extraction=True)

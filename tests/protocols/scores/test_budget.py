@@ -31,7 +31,7 @@ def budgets(limit: int, clients: int = 4, **more: Any) -> dict[PartyId, Budget]:
 
 
 def record_of(budget: Budget) -> MemoryRecord:
-    record = budget._record
+    record = budget.record
     assert isinstance(record, MemoryRecord)
     return record
 

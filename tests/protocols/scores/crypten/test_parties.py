@@ -199,7 +199,8 @@ def test_one_scorer_alone_is_no_group() -> None:
 
 
 def serve(network: InProcessNetwork, terms: ScoreTerms, joining: dict[PartyId, JoinGroup]) -> None:
-    messages: list[tuple[PartyId, wire.Message]] = [(terms.asker, AskScores(PURPOSE, {}))]
+    asked = AskScores(PURPOSE, dict.fromkeys(map(int, terms.scorers), bytes(100)))
+    messages: list[tuple[PartyId, wire.Message]] = [(terms.asker, asked)]
     for party, message in (*messages, *joining.items()):
         network.put(party, SERVER, bytes(wire.encode(message, SESSION, terms.round)))
     conversation = Conversation(network.endpoint(SERVER), SESSION)

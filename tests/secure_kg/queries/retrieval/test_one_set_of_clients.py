@@ -1,0 +1,174 @@
+"""All sums of a model, whatever the step, are opened over one set of clients: no two of them can be subtracted."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from protocols.foundation import wire
+from protocols.foundation.identifiers import SETUP, PartyId, RoundId
+from protocols.lookups import steps, vectors
+from protocols.lookups.vectors import Vectors
+from protocols.scores import batches
+from protocols.scores.interface import no_scores
+from protocols.scores.messages import AskScores
+from secure_kg.queries.retrieval.asking import Asking
+from secure_kg.queries.retrieval.requests import Step, write_names, write_points, write_steps
+from secure_kg.queries.retrieval.rules import Rules
+from secure_kg.queries.retrieval.session import Budgets
+from secure_kg.queries.retrieval.terms import Kind
+from secure_kg.runs.score_budget import atom_budget_of, budget_of
+from tests.support.bent_scores import bending
+from tests.support.federation_in_threads import Vanished
+from tests.support.retrieval import DIM, ENTITIES, RELATIONS, Bends, World, ask
+
+QUESTION = '?x : cures("e01", ?x)'
+"""Of four steps: an entity, a projection, scores and names."""
+VICTIM = 3
+REFUSED = "sums of this model were opened before, and now without client 3"
+TOLD = "has helped to open otherwise"
+"""By a client that has heard so from another one."""
+Look = Callable[[Asking], None]
+
+
+def gone_from(step: int) -> Bends:
+    """The victim takes part in so many steps, and then no more."""
+
+    def bend(message: wire.Message, round_id: RoundId) -> wire.Message:
+        if round_id != SETUP and round_id >= steps.round_of(step):
+            raise Vanished
+        return message
+
+    return {VICTIM: bending(bend)}
+
+
+def kept(folder: Path, world: World) -> dict[int, Budgets]:
+    """Records on disk, as they are after earlier sessions; of those that do not vanish."""
+    table = world.knowledge(1, Rules()).table
+    return {
+        one: Budgets(
+            atom_budget_of(folder / str(one), DIM, table, askers=4), budget_of(folder / str(one), DIM, limit=DIM - 1)
+        )
+        for one in range(1, 6)
+        if one != VICTIM
+    }
+
+
+def asked(folder: Path, bends: Bends | None = None, asker: int = 1) -> str:
+    """A question to five clients; the problem it came to."""
+    world = World(clients=5)
+    session = ask(
+        world,
+        QUESTION,
+        bends=bends,
+        budgets=kept(folder, world),
+        backend="masked",
+        patience=1.0,
+        asker=PartyId(asker),
+    )
+    return session.outcomes[0].problem
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_a_client_that_is_lost_on_the_way_ends_the_question(step: int, tmp_path: Path) -> None:
+    """A count of the lookup less that of the scores would say whether it holds a name."""
+    assert REFUSED in asked(tmp_path, gone_from(step))
+
+
+def test_whoever_was_never_there_is_not_missed_until_it_comes(tmp_path: Path) -> None:
+    assert asked(tmp_path, gone_from(0)) == ""
+    assert asked(tmp_path, gone_from(0), asker=2) == ""
+    problem = asked(tmp_path)
+    assert TOLD in problem or "and now with client 3" in problem
+
+
+def test_it_holds_across_sessions(tmp_path: Path) -> None:
+    assert asked(tmp_path) == ""
+    problem = asked(tmp_path, gone_from(0), asker=2)
+    assert TOLD in problem or REFUSED in problem
+
+
+def entities(asking: Asking) -> None:
+    tools, names = asking._tools, list(ENTITIES[:4])
+    step = asking._announced(Kind.ENTITIES, len(names))
+    assert step.vectors is not None
+    none = Vectors(np.zeros(len(names), np.bool_), np.zeros((0, DIM), np.float32))
+    vectors.ask(tools.vectors, tools.session, step.vectors, write_names(names), none)
+
+
+def scores(asking: Asking) -> None:
+    tools, request = asking._tools, write_points(np.zeros((1, DIM), np.float32))
+    terms = asking._announced(Kind.SCORES, 1).terms
+    batches.ask(tools.scores, tools.session, terms, request, no_scores(terms))
+
+
+def names_from(first: int) -> Look:
+    def look(asking: Asking) -> None:
+        terms = asking._announced(Kind.NAMES, 5).terms
+        asking._tools.names.ask(asking._tools.session, terms, range(first, first + 5))
+
+    return look
+
+
+def relations_of(points: int) -> Look:
+    def look(asking: Asking) -> None:
+        tools, width = asking._tools, points * DIM
+        step = asking._announced(Kind.PROJECTIONS, len(RELATIONS), points)
+        assert step.vectors is not None
+        none = Vectors(np.zeros(len(RELATIONS), np.bool_), np.zeros((0, width), np.float32))
+        request = write_steps([Step(one, False, True, np.zeros(width, np.float32)) for one in RELATIONS])
+        vectors.ask(tools.vectors, tools.session, step.vectors, request, none)
+
+    return look
+
+
+PAIRS = pytest.mark.parametrize(
+    ("first", "second"),
+    [(entities, scores), (relations_of(2), relations_of(4)), (names_from(0), names_from(5)), (scores, names_from(0))],
+    ids=["rows and scores", "two widths", "names", "scores and names"],
+)
+
+
+def cheating(monkeypatch: pytest.MonkeyPatch, *looks: Look, **more: Any) -> Any:
+    """A session of an asker that opens sums of its own choice."""
+
+    def all_of_them(self: Asking, query: object) -> None:
+        for look in looks:
+            look(self)
+
+    monkeypatch.setattr(Asking, "ask", all_of_them)
+    return ask(World(encoder="q2p", clients=5), QUESTION, backend="masked", patience=1.0, **more)
+
+
+@PAIRS
+def test_no_two_steps_are_opened_over_different_clients(
+    first: Look, second: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a record on disk, too."""
+    session = cheating(monkeypatch, first, second, bends=gone_from(1))
+    assert REFUSED in session.outcomes[0].problem
+
+
+def test_nor_in_two_sessions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    world = World(encoder="q2p", clients=5)
+    first = cheating(monkeypatch, entities, budgets=kept(tmp_path, world))
+    assert first.outcomes[0].problem == ""
+    second = cheating(monkeypatch, names_from(0), budgets=kept(tmp_path, world), bends=gone_from(0))
+    assert REFUSED in second.outcomes[0].problem
+
+
+def test_an_asker_that_leaves_a_scorer_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be missing like a dropout, and the asker would choose over whom a sum is opened."""
+
+    def bend(message: wire.Message, round_id: RoundId) -> wire.Message:
+        if not isinstance(message, AskScores):
+            return message
+        return AskScores(message.purpose, {to: one for to, one in message.sealed.items() if to != VICTIM})
+
+    session = cheating(monkeypatch, entities, scores, bends={1: bending(bend)})
+    assert session.outcomes == []
+    assert {str(problem) for problem in session.problems.values()} == {
+        "client 1 has not asked client 3, which is there to be asked"
+    }
