@@ -21,7 +21,12 @@ _REPETITIONS = re.compile(
             # Of each kind of case below, `make test` runs some; `make test-all` runs every one of them.
             r"test_if_idle_clients_had_another_commitment",
             r"test_no_protocol_is_told_from_its_simulation\[(cheated-|psu-names|holders)",
-            r"test_every_broken_variant_is_told_from_the_simulation\[(psu|holders|secret)",
+            r"test_every_broken_variant_is_told_from_the_simulation\[(psu|holders|secret|secagg-(short|reused|no-masks))",
+            r"test_every_broken_count_is_told_from_the_simulation\[(unit|small|common)-vectors",
+            r"test_every_broken_batch_is_told_from_the_simulation\[scores-topk-client, (equal|unmasked)",
+            r"test_(any_batch_is_ranked_as_in_clear|an_honest_session_has_no_high_finding\w*)\[(1-)?paillier",
+            r"test_a_mistake_gets_one_line\[\d-options(2|6|8)\D",
+            r"test_a_fused_step_is_the_step_of_autograd\[[2-9]-",
             r"test_a_mistake_gets_one_line\[\d-options(1?[13579]|4|16)\D",
             r"test_without_mpirun_the_job_starts_itself\[module0",
             r"test_real_runs_go_on_and_are_not_run_twice",

@@ -28,7 +28,10 @@ COMPUTED = {
 """Findings whose names are put together, by the file that does it."""
 
 
-OF_SCORES = {"whole-score-session", "batches-announced", Askings.id, ScoreTotals.id, SelectionRelays.id, DealtRandomness.id}
+OF_SCORES = {
+    *("whole-score-session", "batches-announced"),
+    *(Askings.id, ScoreTotals.id, SelectionRelays.id, DealtRandomness.id),
+}
 """Checks of recorded score queries only."""
 
 
