@@ -71,7 +71,10 @@ _WHOLE_SESSIONS = re.compile(
     "framed_score_servers|score_audits|cheating_in_scores|encrypted_simulators|encrypted_batches|backends|cheated|bfv|"
     "private_union|union_names|twins_misbehaving|sum_check|covering|equivocating_askers|hidden|kge|simulators|"
     "shamir|geometry|ranking|holder_matrices|twins_dropouts|questions|trouble_in_questions|exact_questions|ask|"
-    "hidden_in_audits|hostile_group|lookups|query_learner|query_federation|query_jobs|gqe_command"
+    "hidden_in_audits|hostile_group|lookups|query_learner|query_federation|query_jobs|gqe_command|exact_questions|"
+    "one_set_of_clients|announced_batches|words_of_clients|servers_view|answers_that_combine|question_leaks_command|"
+    "cheating_in_questions|score_views|client_views|reproduce_command|secagg_dropouts|secagg_damage|hostile_servers|"
+    "score_dropouts|selection_dropouts|optional_packages|interpolation|extraction|replay|replay_in_trouble"
     r")\.py"
 )
 """Modules that hold whole sessions or train: each test takes a while, and `make test-fast` leaves them out."""
