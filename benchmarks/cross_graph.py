@@ -7,7 +7,6 @@ runs' own summaries.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,11 +16,10 @@ import torch
 
 from benchmarks.judging.across import judge
 from benchmarks.judging.judged_by import JudgedBy
-from launch.command_line import OneLineParser, require_writable, run_command
+from launch.command_line import OneLineParser, deliver, require_json, run_command
 from secure_kg.evaluation.query_metrics import KINDS
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
-from secure_kg.runs.run_folder import write_json
 
 _SHOWN = ("mrr", "hits@3")
 
@@ -50,18 +48,12 @@ def _parser() -> argparse.ArgumentParser:
 def _run(options: argparse.Namespace) -> int:
     if options.queries < 1 or options.seed < 0:
         raise UserError("--queries must be positive, and --seed not negative")
-    if options.json not in (None, "-"):
-        require_writable(Path(options.json))
+    require_json(options.json)
     torch.set_num_threads(1)
     judged = JudgedBy(options.part, options.queries, options.seed)
     runs = [judge(run, judged) for run in options.runs]
     report = {"part": judged.part, "queries": judged.queries, "seed": judged.seed, "min_holders": 1, "runs": runs}
-    if options.json == "-":
-        say(json.dumps(report, indent=2, allow_nan=False))
-        return 0
-    _show(report)
-    if options.json:
-        write_json(Path(options.json), report)
+    deliver(report, options.json, _show)
     return 0
 
 

@@ -10,18 +10,16 @@ says, it costs the same: what counts is the number of atoms.
 """
 
 import argparse
-import json
 import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from launch.command_line import OneLineParser, require_writable, run_command
+from launch.command_line import OneLineParser, deliver, require_json, run_command
 from protocols.exact.circuit import Sets, in_clear
 from protocols.exact.client import ExactClient
 from protocols.exact.formula import ATOM, BOTH, Formula
@@ -41,10 +39,9 @@ from protocols.sums.secagg.params import ThreatModel
 from protocols.sums.secagg.vectors import VectorClient, VectorServer
 from protocols.transport.base import Transport
 from secure_kg.federation.in_process import run_in_process
-from secure_kg.foundation.console import say, table
+from secure_kg.foundation.console import table
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.seeds import generator
-from secure_kg.runs.run_folder import write_json
 
 _MODEL = ThreatModel(corrupt=0.0, dropout=0.0)
 _SECONDS = 600.0
@@ -79,16 +76,10 @@ def _parser() -> argparse.ArgumentParser:
 def _run(options: argparse.Namespace) -> int:
     if options.repeat < 1 or options.seed < 0 or not 0 <= options.held <= 1:
         raise UserError("--repeat must be at least 1, --seed at least 0, --held from 0 to 1")
-    if options.json not in (None, "-"):
-        require_writable(Path(options.json))
+    require_json(options.json)
     tried = [_measured(options, clients, atoms) for clients in options.clients for atoms in options.atoms]
     report = {"entities": options.entities, "held": options.held, "repeat": options.repeat, "answers": tried}
-    if options.json == "-":
-        say(json.dumps(report, indent=2))
-        return 0
-    _show(report)
-    if options.json:
-        write_json(Path(options.json), report)
+    deliver(report, options.json, _show)
     return 0
 
 

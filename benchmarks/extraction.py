@@ -11,15 +11,13 @@ same attacks on answers of real batches, of a small table: python -m benchmarks.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from launch.command_line import OneLineParser, require_writable, run_command
+from launch.command_line import OneLineParser, deliver, require_json, run_command
 from protocols.scores.terms import MOST_ANSWERS
 from secure_kg.attacks.extraction import (
     Extraction,
@@ -29,10 +27,9 @@ from secure_kg.attacks.extraction import (
     scores_of,
 )
 from secure_kg.attacks.extraction_attempts import made_up_table
-from secure_kg.foundation.console import say, table
+from secure_kg.foundation.console import table
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.seeds import generator
-from secure_kg.runs.run_folder import write_json
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -63,16 +60,10 @@ def _run(options: argparse.Namespace) -> int:
         raise UserError("--entities, --width and --queries must be at least 1, --seed at least 0")
     if not all(1 <= top <= MOST_ANSWERS for top in options.top):
         raise UserError(f"--top must be 1 to {MOST_ANSWERS}")
-    if options.json not in (None, "-"):
-        require_writable(Path(options.json))
+    require_json(options.json)
     report = {**{name: getattr(options, name) for name in ("entities", "width", "similarity", "seed")}}
     report["attacks"] = [one for queries in options.queries for one in _attacks(options, queries)]
-    if options.json == "-":
-        say(json.dumps(report, indent=2))
-        return 0
-    _show(report)
-    if options.json:
-        write_json(Path(options.json), report)
+    deliver(report, options.json, _show)
     return 0
 
 

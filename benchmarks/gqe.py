@@ -10,7 +10,6 @@ learning rate falls linearly to a fiftieth. Drawing counts as training, ranking 
 
 import argparse
 import dataclasses
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from launch.command_line import OneLineParser, require_writable, run_command
+from launch.command_line import OneLineParser, deliver, require_json, run_command
 from secure_kg.data.partition import partition
 from secure_kg.data.sources import load_source
 from secure_kg.evaluation.query_metrics import FIGURES
@@ -39,7 +38,6 @@ from secure_kg.queries.edges import Ids, QueryGraph
 from secure_kg.queries.published import read_names, read_queries, read_stages
 from secure_kg.queries.sampling import Evaluation, Sampler
 from secure_kg.queries.structures import EIGHT, STRUCTURES
-from secure_kg.runs.run_folder import write_json
 
 _WARM_UP, _STRETCHES = 2, 3
 _LEAST_RATE = 0.02
@@ -86,8 +84,7 @@ def _run(options: argparse.Namespace) -> int:
             raise UserError(f"--{name} goes with --published")
     if options.steps < 1 or options.queries < 1 or not options.minutes > 0:
         raise UserError("--steps, --queries and --minutes must be positive")
-    if options.json not in (None, "-"):
-        require_writable(Path(options.json))
+    require_json(options.json)
     torch.set_num_threads(1)
     encoders = (options.encoder or ("gqe" if options.published else ",".join(ENCODERS))).split(",")
     dims = (options.dim or ("128" if options.published else "64,128")).split(",")
@@ -97,12 +94,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.published and len(configs) > 1:
         raise UserError("--published trains one encoder of one dimension")
     report = judge(options, configs[0]) if options.published else measure(options, configs)
-    if options.json == "-":
-        say(json.dumps(report, indent=2, allow_nan=False))
-        return 0
-    (show_judged if options.published else show_speed)(report)
-    if options.json:
-        write_json(Path(options.json), report)
+    deliver(report, options.json, show_judged if options.published else show_speed)
     return 0
 
 

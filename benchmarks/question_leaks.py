@@ -15,14 +15,13 @@ without any answer.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from launch.command_line import OneLineParser, require_writable, run_command
+from launch.command_line import OneLineParser, deliver, require_json, run_command
 from secure_kg.attacks.extraction import MORE_QUERIES
 from secure_kg.attacks.questions.hidden_triples import TrialFound, attack_relation, trials_of
 from secure_kg.attacks.questions.name_guesses import NamesFound, attack_names
@@ -38,10 +37,9 @@ from secure_kg.attacks.questions.recorded_updates import attack_recorded
 from secure_kg.attacks.questions.relation_rows import attack_rows, attack_within_budget, foreign_ways
 from secure_kg.data.catalogue import BUNDLED
 from secure_kg.data.sources import PooledSource, load_source
-from secure_kg.foundation.console import fail, say, table
+from secure_kg.foundation.console import fail, table
 from secure_kg.foundation.errors import UserError
 from secure_kg.queries.retrieval.rules import NamePolicy, Rules
-from secure_kg.runs.run_folder import write_json
 
 PARTS: Final = ("rows", "triples", "names", "scores")
 _TRANSLATES: Final = "gqe"
@@ -81,8 +79,7 @@ def _run(options: argparse.Namespace) -> int:
     numbers = [*options.budgets, options.fitted, options.positions, options.trials or 1]
     if min(numbers) < 1 or min(options.answers) < 0 or options.seed < 0:
         raise UserError("--budgets, --trials, --fitted and --positions must be at least 1, --answers and --seed 0")
-    if options.json not in (None, "-"):
-        require_writable(Path(options.json))
+    require_json(options.json)
     run = AttackedRun.load(options.run)
     measures: dict[str, Callable[[AttackedRun, argparse.Namespace], list[Line]]] = {
         "rows": _rows,
@@ -99,12 +96,7 @@ def _run(options: argparse.Namespace) -> int:
             fail(f"triples: guessed from translations, and --encoder {run.encoder} has none; not tried")
             continue
         report[part] = measures[part](run, options)
-    if options.json == "-":
-        say(json.dumps(report, indent=2))
-        return 0
-    _show(report)
-    if options.json:
-        write_json(Path(options.json), report)
+    deliver(report, options.json, _show)
     return 0
 
 

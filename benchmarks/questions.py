@@ -11,7 +11,6 @@ order may differ. Its comparison is left out under a rule of more than one holde
 """
 
 import argparse
-import json
 import shutil
 import sys
 import tempfile
@@ -26,7 +25,7 @@ import torch
 
 from benchmarks.judging.joined_run import JoinedRun
 from benchmarks.judging.judged_by import JudgedBy
-from launch.command_line import OneLineParser, require_writable, run_command
+from launch.command_line import OneLineParser, deliver, require_json, run_command
 from protocols.lookups.names import MOST_NAMES
 from protocols.registry import SCORES
 from secure_kg.foundation.console import say, table
@@ -37,7 +36,6 @@ from secure_kg.queries.retrieval.members import ask_in_process
 from secure_kg.queries.retrieval.over_run import AskSettings, RunAsked
 from secure_kg.queries.retrieval.rules import Rules
 from secure_kg.queries.structures import STRUCTURES, read_row
-from secure_kg.runs.run_folder import write_json
 
 _UNLIMITED: Final = (1 << 31) - 1
 _SESSION: Final = 50
@@ -88,19 +86,13 @@ def _parser() -> argparse.ArgumentParser:
 def _run(options: argparse.Namespace) -> int:
     if options.queries < 1 or options.seed < 0 or not 1 <= options.top_k <= MOST_NAMES:
         raise UserError(f"--queries must be positive, --seed not negative, and --top-k from 1 to {MOST_NAMES}")
-    if options.json not in (None, "-"):
-        require_writable(Path(options.json))
+    require_json(options.json)
     torch.set_num_threads(1)
     questions = drawn(JoinedRun(options.run), options)
     ways = [(name, False) for name in dict.fromkeys(options.scores)] + [("topk", True)] * options.hide_query
     asked = {f"{name}, hidden" if hidden else name: asked_by(options, questions, name, hidden) for name, hidden in ways}
     report = figures(options, questions, asked)
-    if options.json == "-":
-        say(json.dumps(report, indent=2, allow_nan=False))
-    else:
-        _show(report)
-        if options.json:
-            write_json(Path(options.json), report)
+    deliver(report, options.json, _show)
     return 0 if report["alike"] == report["questions"] else 1
 
 

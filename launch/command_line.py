@@ -1,15 +1,17 @@
 """Manners of every command: one line on standard error for a mistake, exit code 2, no usage dump, no traceback."""
 
 import argparse
+import json
 import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from launch.commands import CONSOLE_SCRIPT, script_names
-from secure_kg.foundation.console import fail
+from secure_kg.foundation.console import fail, say
 from secure_kg.foundation.errors import UserError
+from secure_kg.runs.run_folder import write_json
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -63,3 +65,19 @@ def require_writable(path: Path) -> None:
         raise UserError(f"{path}: cannot be written ({problem.strerror})") from None
     if path.is_dir():
         raise UserError(f"{path}: cannot be written (it is a folder)")
+
+
+def require_json(path: str | None) -> None:
+    """The same for the file of `--json FILE`; `-` stands for standard output."""
+    if path not in (None, "-"):
+        require_writable(Path(str(path)))
+
+
+def deliver(report: dict[str, Any], path: str | None, show: Callable[[dict[str, Any]], None]) -> None:
+    """Show a report to people and write it to the file of `--json FILE`; with `-` as JSON and nothing else."""
+    if path == "-":
+        say(json.dumps(report, indent=2, allow_nan=False))
+        return
+    show(report)
+    if path is not None:
+        write_json(Path(path), report)

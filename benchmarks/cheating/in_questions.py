@@ -4,6 +4,7 @@ from functools import partial
 
 from benchmarks.cheating import claims, questions
 from benchmarks.cheating.entry import Entry
+from benchmarks.cheating.scores import SwappedTotals
 
 _FORGED = ("asking-forged",)
 _FALSE = ("false-score-totals",)
@@ -66,7 +67,7 @@ def _of_totals() -> tuple[Entry, ...]:
             claims.LOOKUP_TOTALS,
             "stopped",
             _FALSE,
-            lambda path: questions.believed(path, questions.OldVectors()),
+            lambda path: questions.believed(path, SwappedTotals(questions.SECOND_ENTITIES)),
         ),
         Entry(
             "changed-names",

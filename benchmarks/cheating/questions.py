@@ -171,20 +171,6 @@ class ChangedNames(Cheat):
         return (message,)
 
 
-class OldVectors(Cheat):
-    """The second question's anchor is answered with the total of the first's."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._first: ScoresTotal | None = None
-
-    def send(self, to: PartyId, message: wire.Message) -> Iterable[wire.Message]:
-        if not isinstance(message, ScoresTotal):
-            return (message,)
-        self._first = self._first or message
-        return (self._first,) if self.round == SECOND_ENTITIES else (message,)
-
-
 def believed(path: Path, cheat: Cheat) -> Played:
     """Judged by whether the second question has an answer: it would rest on what the server made up."""
     stage = QuestionStage(path, (QUESTION, OTHER))

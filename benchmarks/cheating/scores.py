@@ -62,17 +62,18 @@ def changed_total(path: Path) -> Played:
 
 
 class SwappedTotals(Cheat):
-    """The second batch is answered with the total of the first."""
+    """Later batches are answered with the total of the first: all of them, or the one of the round `only`."""
 
-    def __init__(self) -> None:
+    def __init__(self, only: int | None = None) -> None:
         super().__init__()
+        self._only = only
         self._first: ScoresTotal | None = None
 
     def send(self, to: PartyId, message: wire.Message) -> Iterable[wire.Message]:
         if not isinstance(message, ScoresTotal):
             return (message,)
         self._first = self._first or message
-        return (self._first,)
+        return (self._first,) if self._only in (None, self.round) else (message,)
 
 
 def swapped_totals(path: Path) -> Played:
