@@ -46,12 +46,6 @@ _REPETITIONS = re.compile(
             r"test_writes_the_figures_and_shows_a_table\[RotatE",
             r"test_pykeen_goes_on_from_epoch_to_epoch\[False",
             r"test_a_broken_run_resumes_to_the_same_result\[[125]-",
-            r"test_comes_out_as_promised\[(split-requests|results-quietly-again|round-quietly-without-the-victim|"
-            r"nudged-idle-results|framed-(by-(another-ring|a-short-input|a-refusal|noise)|in-(set-up|a-servers-words)|"
-            r"as-a-dropout)|other-scores-without-the-victim|honest-(without-common-rows|and-stalled|resumed)|kept-totals|"
-            r"another-past-for-all|resume-with-another-past|reordered-transcript|false-rows-after-a-resume|"
-            r"sent-home-midway|results-again|verdict-for-one|wider-first-rows|replayed-keys|guessed-first-rows|"
-            r"lent-to-another)\]",
             r"test_a_client_falls_silent_and_comes_back",
             r"test_a_(broken_variant_is_caught_by_its_check|whole_run_of_a_variant_comes_to_its_end)\[short-mask-keys",
             r"test_requests_of_a_group_that_skips_positions_of_nobody",
