@@ -22,6 +22,7 @@ USED = ["launch.hosts.mpi", "secure_kg.federation.server.serve", "secure_kg.fede
 USED += ["launch.audit", "pykeen.datasets", "benchmarks.kge", "benchmarks.pykeen_peer"]
 USED += ["phe", "gmpy2", "tenseal"]  # for the score backends, which import them only when they are chosen
 USED += ["rdflib.plugins.sparql"]  # the parser of SPARQL, likewise
+USED += ["dp_accounting.pld", "dp_accounting.rdp"]  # accountants of differential privacy
 
 
 def required(name: str, extras: tuple[str, ...] = ("",)) -> list[Requirement]:
