@@ -241,7 +241,9 @@ SCORES.register(
 SCORES.register(
     ScoreBackend(
         name="topk",
-        client=lambda keys, budget=None: TopKClient(_standing(keys, "topk").vectors, _secret_holder_client(keys)),
+        client=lambda keys, budget=None: TopKClient(
+            _standing(keys, "topk").vectors, _secret_holder_client(keys), budget and budget.covering
+        ),
         server=lambda keys: TopKServer(secret_count.SecretHolderServer(_needed(keys).vectors)),
         server_again=lambda keys, recorded: TopKServerAgain(
             secret_count.SecretHolderServer(_needed(keys).vectors), recorded

@@ -146,8 +146,8 @@ class SeedsAgain(TopKServer):
             return drawn
         messages = {party: DealtSeed(PURPOSE, secret) for party, secret in self._dealt.items()}
         session.conversation.deliver(messages, terms.round)
-        here = session.conversation.session
-        return {party: Seed(secret, here, terms, party) for party, secret in self._dealt.items()}
+        talk = session.conversation
+        return {party: Seed.within(talk, secret, terms, party) for party, secret in self._dealt.items()}
 
 
 def seeds_again(path: Path) -> Played:

@@ -10,7 +10,8 @@ from protocols.exact.circuit import Packed, Sets, SharedSets
 from protocols.exact.formula import Formula, formula_bytes
 from protocols.exact.terms import relay_bytes
 from protocols.scores import asking, batches
-from protocols.scores.budget import Budget, BudgetSpent, charge, require_budget
+from protocols.scores.budget import Budget, BudgetSpent, charge, require_all_clients, require_budget
+from protocols.scores.covering import Covering
 from protocols.scores.interface import Answer, ScoreClient, ScoreQueries, Scores, ScoringReport
 from protocols.scores.messages import PURPOSE
 from protocols.scores.standing import require_apart, require_semi_honest
@@ -32,10 +33,13 @@ TellSets: TypeAlias = Callable[[bytes], Sets]
 
 
 class ExactClient:
-    """One client's part in the exact answers of one session. `vectors` holds the session's channels."""
+    """One client's part in the exact answers of one session. `vectors` holds the session's channels; `covering`: over
+    whom this client has helped to open anything before."""
 
-    def __init__(self, vectors: VectorClient, budget: Budget | None = None) -> None:
-        self._vectors, self._budget = vectors, budget
+    def __init__(
+        self, vectors: VectorClient, budget: Budget | None = None, covering: Covering | None = None
+    ) -> None:
+        self._vectors, self._budget, self._covering = vectors, budget, covering
 
     def ask(
         self, session: ClientSession, terms: ScoreTerms, formula: Formula, atoms: bytes, own: Sets
@@ -66,6 +70,7 @@ class ExactClient:
         """One attempt of `answer`."""
         asked = asking.asked(session, self._vectors.session, terms)
         require_budget(session, self._budget, terms, asked.queries)
+        require_all_clients(session, self._covering, terms)
         size = formula_bytes(terms.queries)
         formula = Formula.read(asked.queries[:size], terms.queries)
         own = _checked(telling(asked.queries[size:]), terms)
@@ -82,7 +87,7 @@ class ExactClient:
         session.conversation.admit(relay_bytes(terms))
         with session.phase(terms.round, _SEED):
             dealt = session.receive(DealtSeed, terms.round, PURPOSE)
-        seed = Seed(dealt.seed, session.conversation.session, terms, session.party)
+        seed = Seed.of_client(session, self._vectors.session, dealt.seed, terms)
         exchange = Exchange(session, terms, self._vectors.session, common)
         return exchange, SharedSets(SharedArithmetic(exchange, seed), exchange)
 

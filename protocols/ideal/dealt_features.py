@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from protocols.foundation.identifiers import PartyId
+from protocols.ideal.opened import transcript_of
 from protocols.ideal.rest_features import Features
 from protocols.ideal.scores import KnownBatch, Selections
 from protocols.ideal.selection_features import true_keys
@@ -36,7 +37,7 @@ def dealt_features(view: View, batch: KnownBatch) -> Features:
     said: dict[int, dict[PartyId, bytes]] = {_LOOK_UP: {}, _SCALE: {}}
     for seen in view.messages():
         if isinstance(seen.message, DealtSeed):
-            seeds.append(Seed(seen.message.seed, view.session, terms, seen.peer))
+            seeds.append(Seed(seen.message.seed, view.session, transcript_of(view), terms, seen.peer))
         if isinstance(seen.message, SelectionStep) and seen.message.step in said:
             said[seen.message.step][seen.peer] = seen.message.to_all[_NONCE_BYTES:-_TAG_BYTES]
     if not seeds:

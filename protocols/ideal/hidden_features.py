@@ -13,6 +13,7 @@ import numpy as np
 
 from protocols.foundation.identifiers import PartyId
 from protocols.ideal.hidden_queries import HiddenSession, SeenHidden
+from protocols.ideal.opened import transcript_of
 from protocols.ideal.rest_features import Features
 from protocols.ideal.views import View
 from protocols.primitives.prg import KEY_BYTES
@@ -83,7 +84,7 @@ def server_features(view: View, session: HiddenSession) -> Features:
     """Of what stands between nonce and tag, less the masks that the server has dealt."""
     first, messages = session.first, list(view.messages())
     seeds = {
-        seen.peer: Seed(seen.message.seed, view.session, first.terms, seen.peer)
+        seen.peer: Seed(seen.message.seed, view.session, transcript_of(view), first.terms, seen.peer)
         for seen in messages
         if isinstance(seen.message, DealtSeed) and seen.message.purpose == PURPOSE
     }

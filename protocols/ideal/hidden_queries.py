@@ -105,7 +105,7 @@ def simulate_hidden(sums: SimulatedSums, first: HiddenBatch, batches: Sequence[H
 
 def _simulate_tables(sums: SimulatedSums, first: HiddenBatch) -> dict[PartyId, Seed]:
     terms, size = first.terms, _WORD * first.terms.positions * first.shape.dimensions
-    seeds = {party: Seed(secrets.token_bytes(KEY_BYTES), sums.session, terms, party) for party in terms.clients}
+    seeds = {party: Seed(secrets.token_bytes(KEY_BYTES), *sums.place, terms, party) for party in terms.clients}
     for party, seed in seeds.items():
         sums.sent(party, DealtSeed(PURPOSE, seed.secret), terms.round, _TABLE)
     for scorer in terms.scorers:

@@ -115,6 +115,13 @@ class SimulatedSums:
     def view(self) -> View:
         return self._recorder.view(self.session)
 
+    @property
+    def place(self) -> tuple[SessionId, bytes]:
+        """What dealt randomness is bound to: the session, and the digest of its set-up."""
+        if self._transcript is None:
+            raise RuntimeError("setup() comes first")
+        return self.session, self._transcript
+
     def received(self, sender: PartyId, message: wire.Message, round_id: RoundId, phase: str) -> None:
         self._recorder.write("received", sender, round_id, phase, wire.encode(message, self.session, round_id))
 
@@ -166,10 +173,8 @@ class SimulatedSums:
         return VectorTotal(server.total(), server.survivors)
 
     def _bound(self, terms: SumTerms[Layout]) -> BoundTerms:
-        if self._transcript is None:
-            raise RuntimeError("setup() comes first")
         parameters = parameters_for(len(terms.participants), len(self.clients), self._model, self._min_survivors)
-        return BoundTerms(self.session, self._transcript, parameters, terms)
+        return BoundTerms(*self.place, parameters, terms)
 
 
 class SimulatedSum:

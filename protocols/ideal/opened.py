@@ -65,7 +65,7 @@ def open_sum(
 ) -> OpenedSum:
     """`NotAView` (or another `ProtocolError`) unless the view holds this sum, from its first step to its total."""
     parameters = parameters_for(len(terms.participants), len(clients), model, min_survivors)
-    bound = BoundTerms(view.session, _transcript(view), parameters, terms)
+    bound = BoundTerms(view.session, transcript_of(view), parameters, terms)
     server = SecAggServer(bound, frozenset(clients), signed=model.server == "active")
     said = _Said(view, terms)
     while server.step is not Step.DONE:
@@ -84,7 +84,8 @@ def open_sum(
     return OpenedSum(server.survivors, server.total(), uploads, residues, seeds, gone)
 
 
-def _transcript(view: View) -> bytes:
+def transcript_of(view: View) -> bytes:
+    """Digest of the set-up that a view begins with."""
     directories = [seen.message for seen in view.messages() if isinstance(seen.message, ChannelDirectory)]
     if not directories:
         raise NotAView("no set-up")

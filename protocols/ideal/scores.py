@@ -143,7 +143,7 @@ def simulate_selection(sums: SimulatedSums, terms: ScoreTerms, query_bytes: int)
 def relay_steps(sums: SimulatedSums, terms: ScoreTerms, most: int, steps: Iterable["SaidStep"]) -> None:
     """The server deals seeds, and carries what clients say. `most`: words in one deal."""
     parties = sorted(terms.clients)
-    seeds = {party: Seed(secrets.token_bytes(KEY_BYTES), sums.session, terms, party) for party in parties}
+    seeds = {party: Seed(secrets.token_bytes(KEY_BYTES), *sums.place, terms, party) for party in parties}
     for party, seed in seeds.items():
         sums.sent(party, DealtSeed(PURPOSE, seed.secret), terms.round, f"seed/{PURPOSE}")
     dealer = Dealer(seeds, most)

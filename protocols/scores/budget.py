@@ -173,11 +173,11 @@ class Budget:
     def __repr__(self) -> str:
         return f"Budget({'unlimited' if self._allowed else self._limit} queries per table)"
 
-    def within(self, covers: CoverRecord, model: bytes) -> Self:
-        """The same budget, for tables of a `model` all of whose sums are opened over one set of clients: it is kept in
+    def within(self, covers: CoverRecord) -> Self:
+        """The same budget where everything that this client helps to open is over one set of clients: it is kept in
         `covers`, beside that of each table. Whether other scorers were allowed does not matter then."""
         same = copy.copy(self)
-        same.covering = Covering(Kept(covers, model), Kept(self.record))
+        same.covering = Covering(Kept(covers, together=True), Kept(self.record))
         return same
 
     def standing(self, table: bytes) -> Standing:
@@ -231,6 +231,21 @@ def require_budget(session: ClientSession, budget: Budget | None, terms: ScoreTe
     except BudgetSpent as problem:
         for purpose in (HOLDERS, PURPOSE):  # whichever of its two sums the server waits for
             session.send(Abandon(purpose, str(problem)[:MAX_REASON]), terms.round)
+        raise
+
+
+def require_all_clients(
+    session: ClientSession, covering: Covering | None, terms: ScoreTerms, purpose: str = PURPOSE
+) -> None:
+    """A client's first step in a batch that all take part in, before anything leaves; it tells the server if it may
+    not. None: nothing is kept. `purpose`: of what the server waits for, if it does not count holders."""
+    if covering is None:
+        return
+    try:
+        covering.all_clients(terms)
+    except SumAbandoned as problem:
+        for awaited in (HOLDERS, purpose):
+            session.send(Abandon(awaited, str(problem)[:MAX_REASON]), terms.round)
         raise
 
 

@@ -1,7 +1,9 @@
 """Covering: over which clients means of one table are opened. One set of them, for all batches, askers and sessions.
 
-Where several tables are of one model, e.g. its rows, vectors of every width and its names, all of them say who holds
-what. So they have one set together, kept under the model (`Kept.model`), for all steps of a question.
+Where several tables are of one federation, e.g. rows of its models, vectors of every width and names, all of them say
+who holds what, whatever the model. So they have one set together, kept under one key (`HOLDINGS`), for all steps of all
+questions. Batches that all clients take part in or none (`all_clients`) belong to it: an answer over all of them, less
+one over all but one, is what that one has.
 
 Two opened sums over different clients can be subtracted from each other. What is left of their counts is what the
 missing client holds, whatever the queries were; what is left of their sums, if one query is a combination of others, is
@@ -13,17 +15,21 @@ What follows. If two sets differ and an honest client that has helped with the f
 and so do all others, because it has told them (`announced`). Else nobody who has helped with the first is in the
 second, and the difference holds all of their scores. With `other_scorers` in its own configuration a client gives
 this up, e.g. because a scorer is gone for good: the asker then reads what that one held.
-The first set stays the first. A table that was trained further is another one.
+The first set stays the first.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
+from protocols.foundation.digests import digest
 from protocols.foundation.errors import SumAbandoned
 from protocols.foundation.identifiers import PartyId
 from protocols.scores.terms import ScoreTerms
 from protocols.sums.interface import MayOpen, NotedOpening
 from protocols.sums.secagg.openings import NOBODY, announcement
+
+HOLDINGS: Final = digest(b"secure-kg/who holds what/1")
+"""The key of the set that holds for everything a record's owner helps to open: no table has this digest."""
 
 
 class OtherScorers(SumAbandoned):
@@ -55,13 +61,13 @@ class MemoryCovers:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Where sets are kept, and under what: each table by itself, or all of a `model` together."""
+    """Where sets are kept, and under what: each table by itself, or all `together`."""
 
     record: CoverRecord
-    model: bytes = b""
+    together: bool = False
 
     def key(self, terms: ScoreTerms) -> bytes:
-        return self.model or terms.table
+        return HOLDINGS if self.together else terms.table
 
 
 class Covering:
@@ -97,6 +103,15 @@ class Covering:
 
         return NotedOpening(ask, note)
 
+    def all_clients(self, terms: ScoreTerms) -> None:
+        """To be asked before anything leaves for a batch that all clients take part in: `OtherScorers` if this client
+        has helped to open over others. The set is written down at once, because an answer needs no further word."""
+        clients = frozenset(terms.clients)
+        for one, first in self._covered(terms):
+            self._require(one, first, clients)
+        for one in self._kept:
+            self._require(one, one.record.cover(one.key(terms), clients), clients)
+
     def _covered(self, terms: ScoreTerms) -> list[tuple[Kept, frozenset[PartyId]]]:
         """The first set of each place that has one. All places are asked: from then on no other session goes on."""
         found = [(one, one.record.covered(one.key(terms))) for one in self._kept]
@@ -104,21 +119,21 @@ class Covering:
 
     def _require(self, kept: Kept, first: frozenset[PartyId], clients: frozenset[PartyId]) -> None:
         if first != clients and not self._others:
-            raise OtherScorers(_of_model(first, clients) if kept.model else _of_table(first, clients))
+            raise OtherScorers(_of_all(first, clients) if kept.together else _of_table(first, clients))
 
 
 def _of_table(first: frozenset[PartyId], clients: frozenset[PartyId]) -> str:
     return (
         f"means of this table were opened over {len(first)} clients, and now {len(first - clients)} of them "
         f"are missing and {len(clients - first)} are new: the difference would show what these hold; ask when "
-        "all are back, use a backend that opens positions only, or have every scorer allow other_scorers"
+        "all are back, or have every scorer allow other_scorers"
     )
 
 
-def _of_model(first: frozenset[PartyId], clients: frozenset[PartyId]) -> str:
+def _of_all(first: frozenset[PartyId], clients: frozenset[PartyId]) -> str:
     gone, new = (", ".join(map(str, sorted(those))) for those in (first - clients, clients - first))
     what = [f"without client {gone}"] * bool(gone) + [f"with client {new}"] * bool(new)
     return (
-        f"sums of this model were opened before, and now {' and '.join(what)}: the difference would show what that "
-        f"client holds; ask again {'when it is back' if gone else 'without it'}, or over a model trained anew"
+        f"questions were answered before, and now {' and '.join(what)}: the difference would show what that "
+        f"client holds; ask again {'when it is back' if gone else 'without it'}"
     )

@@ -97,6 +97,13 @@ class ClientChannels:
         self._channels, self._key = PairSecrets(self._key, keys), None
 
     @property
+    def transcript(self) -> bytes:
+        """Digest of the set-up as this client saw it."""
+        if self._transcript is None:
+            raise UnexpectedMessage("the set-up is not complete")
+        return self._transcript
+
+    @property
     def peers(self) -> frozenset[PartyId]:
         """The other clients to which this one has a channel."""
         if self._channels is None:

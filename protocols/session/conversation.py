@@ -91,6 +91,8 @@ class Conversation:
         """`greeting`: digest of what the server told everybody as it opened the session. Keys are bound to it."""
         self.transport = transport
         self.session, self.greeting = session, greeting
+        self.setup = b""
+        """At the server: digest of the set-up of keys (`channels.setup_transcript`); empty before it."""
         self.late_messages = 0
         self._abandoned: set[tuple[RoundId, str]] = set()
         self._begun: set[tuple[RoundId, str]] = set()

@@ -1,6 +1,6 @@
 """Records of what a client has helped to open, on its own disk: means in `means.jsonl`, vectors that were looked up in
 `atoms.jsonl`, atoms that were answered from stored facts in `exact.jsonl`. One line per batch, and one per table that
-says over which clients. `atoms.jsonl` has such a line for the model as well: it holds for all sums of a question.
+says over which clients. `atoms.jsonl` has such a line for everything together: it holds for all steps of all questions.
 
 They lie beside the record of openings (`secure_kg.runs.client_folder`) and hold for all runs that share that folder. A
 line is written before the client's scores leave. Lines are only ever added, under a lock: sessions of one client may
@@ -20,6 +20,7 @@ from protocols.foundation.errors import SumAbandoned
 from protocols.foundation.identifiers import PartyId
 from protocols.lookups.vectors import VectorBudget
 from protocols.scores.budget import Budget, Charge, Helpers, default_limit, goes_beyond, share_of, spent_of
+from protocols.scores.covering import HOLDINGS
 from secure_kg.foundation.errors import UserError
 
 _MEANS: Final = "means.jsonl"
@@ -53,7 +54,7 @@ class MeansRecord:
 
     def cover(self, table: bytes, clients: frozenset[PartyId]) -> frozenset[PartyId]:
         with self._locked() as file:
-            known = next((over for of_table, over in self._covers(file) if of_table == table), None)
+            known = self._first(file, table)
             if known is None:
                 self._write(file, {"table": table.hex(), "over": sorted(int(client) for client in clients)})
         if self._alone is not None:
@@ -67,7 +68,12 @@ class MeansRecord:
         if self._alone is None:
             self._alone = self._hold()
         with self._locked() as file:
-            return next((over for of_table, over in self._covers(file) if of_table == table), frozenset())
+            return self._first(file, table) or frozenset()
+
+    def _first(self, file: BinaryIO, table: bytes) -> frozenset[PartyId] | None:
+        """The set of the first opening. Of everything together that is the first of all lines: records that were
+        begun when each model had a set of its own hold on."""
+        return next((over for of_table, over in self._covers(file) if table in (of_table, HOLDINGS)), None)
 
     def _hold(self) -> BinaryIO:
         path = self._path.with_suffix(".lock")

@@ -25,7 +25,8 @@ from secure_kg.runs.records.scores import ScoreBatch, ScoreSession
 from secure_kg.runs.run_folder import read_record, write_json
 
 RECORDS: Final = "scores-*.json"
-VERSION: Final = 1
+VERSION: Final = 2
+"""2: dealt randomness is bound to the set-up of the session. A record of 1 is refused: it was another program's."""
 
 
 def record_path(folder: Path, session: SessionId) -> Path:

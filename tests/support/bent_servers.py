@@ -36,6 +36,7 @@ class Lying(Conversation):
 
     def __init__(self, straight: Conversation, lie: Lie) -> None:
         super().__init__(straight.transport, straight.session)
+        self.setup = straight.setup
         self._lie = lie
 
     def send(self, to: PartyId, message: wire.Message, round_id: RoundId) -> None:

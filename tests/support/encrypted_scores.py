@@ -61,6 +61,7 @@ class Bent(Conversation):
 
     def __init__(self, inner: Conversation, bend: Callable[[Any, RoundId], wire.Message]) -> None:
         super().__init__(inner.transport, inner.session, inner.greeting)
+        self.setup = inner.setup
         self._bend = bend
 
     def send(self, to: PartyId, message: wire.Message, round_id: RoundId) -> None:

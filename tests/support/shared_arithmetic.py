@@ -37,7 +37,7 @@ def compute(terms: ScoreTerms, act: Act) -> dict[PartyId, Any]:
         conversation.admit(relay_bytes(terms))
         dealt = session.receive(DealtSeed, terms.round, PURPOSE)
         exchange = Exchange(session, terms, keys.vectors.session, COMMON)
-        seed = Seed(dealt.seed, conversation.session, terms, me)
+        seed = Seed.of_client(session, keys.vectors.session, dealt.seed, terms)
         result = act(SharedArithmetic(exchange, seed), exchange, me)
         exchange.add([int(Deal.ANSWER)], np.zeros(1, dtype=np.uint64))
         return result

@@ -161,6 +161,7 @@ class Bent(Conversation):
 
     def __init__(self, straight: Conversation, bend: Bend) -> None:
         super().__init__(straight.transport, straight.session)
+        self.setup = straight.setup
         self._straight, self._bend = straight, bend
 
     def send(self, to: PartyId, message: wire.Message, round_id: RoundId) -> None:

@@ -10,6 +10,8 @@ from protocols.foundation.identifiers import PartyId
 from protocols.foundation.spent import Spent
 from protocols.holders.interface import HolderClient
 from protocols.scores import asking, counting
+from protocols.scores.budget import require_all_clients
+from protocols.scores.covering import Covering
 from protocols.scores.interface import (
     Answer,
     EncodedScores,
@@ -38,10 +40,11 @@ ANSWER: Final = "answer"
 
 
 class TopKClient(ScoreClient):
-    """`vectors` holds the session's channels; `holders`: how holders are counted."""
+    """`vectors` holds the session's channels; `holders`: how holders are counted; `covering`: over whom this client has
+    helped to open anything before."""
 
-    def __init__(self, vectors: VectorClient, holders: HolderClient) -> None:
-        self._vectors, self._holders = vectors, holders
+    def __init__(self, vectors: VectorClient, holders: HolderClient, covering: Covering | None = None) -> None:
+        self._vectors, self._holders, self._covering = vectors, holders, covering
 
     def ask(self, session: ClientSession, terms: ScoreTerms, queries: bytes, own: Scores) -> Answer:
         spent = Spent()
@@ -65,6 +68,7 @@ class TopKClient(ScoreClient):
     def score(self, session: ClientSession, terms: ScoreTerms, scoring: ScoreQueries) -> ScoringReport:
         spent, layout = Spent(), KeyLayout.of_scores(terms)
         asked = asking.asked(session, self._vectors.session, terms)
+        require_all_clients(session, self._covering, terms)
         counting.prepare(session, self._holders, terms)
         scores = scoring(asked.queries)
         counted = counting.count(session, self._holders, terms, scores.held)
@@ -79,7 +83,7 @@ class TopKClient(ScoreClient):
         session.conversation.admit(relay_bytes(terms))
         with session.phase(terms.round, _SEED):
             dealt = session.receive(DealtSeed, terms.round, PURPOSE)
-        seed = Seed(dealt.seed, session.conversation.session, terms, session.party)
+        seed = Seed.of_client(session, self._vectors.session, dealt.seed, terms)
         exchange = self._exchange(session, terms, common, seed)
         return exchange, SharedArithmetic(exchange, seed)
 

@@ -15,7 +15,9 @@ opened under it.
     NOTHING                          none
     ANSWER                           none: the last step of a batch
 
-The lead is the client with the lowest number. Every key is used for one deal of one step of one batch.
+The lead is the client with the lowest number. Every key is used for one deal of one step of one batch. It is bound to
+the set-up of the session, which holds a fresh key of every client: a server that deals the same seeds under the same
+session number in another session deals other randomness. So nothing that was opened there can be subtracted here.
 """
 
 import math
@@ -27,12 +29,16 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from protocols.foundation.errors import PeerMisbehaved
+from protocols.foundation.digests import digest
+from protocols.foundation.errors import PeerMisbehaved, UnexpectedMessage
 from protocols.foundation.identifiers import SERVER, PartyId, SessionId
 from protocols.primitives.keys import KeyContext, derive_key
 from protocols.scores.asking import PROTOCOL, VERSION
 from protocols.scores.terms import ScoreTerms
 from protocols.scores.topk.words import AnyWords, Words, in_tree_order, keystream, permutation
+from protocols.session.channels import ClientChannels
+from protocols.session.client_session import ClientSession
+from protocols.session.conversation import Conversation
 
 
 class Deal(IntEnum):
@@ -57,8 +63,22 @@ class Seed:
 
     secret: bytes = field(repr=False)
     session: SessionId
+    setup: bytes
+    """Digest of the session's set-up (`channels.setup_transcript`)."""
     terms: ScoreTerms
     party: PartyId
+
+    @classmethod
+    def of_client(cls, session: ClientSession, channels: ClientChannels, secret: bytes, terms: ScoreTerms) -> "Seed":
+        """A client's own, bound to the set-up as that client saw it."""
+        return cls(secret, session.conversation.session, channels.transcript, terms, session.party)
+
+    @classmethod
+    def within(cls, conversation: Conversation, secret: bytes, terms: ScoreTerms, party: PartyId) -> "Seed":
+        """As the server of this conversation deals it."""
+        if not conversation.setup:
+            raise UnexpectedMessage("randomness is dealt after the set-up of keys")
+        return cls(secret, conversation.session, conversation.setup, terms, party)
 
     def words(self, step: int, what: str, count: int, dtype: npt.DTypeLike = np.uint64) -> AnyWords:
         return keystream(self._key(step, what), count, dtype)
@@ -77,7 +97,7 @@ class Seed:
             self.party,
             SERVER,
             f"dealt/{step}/{what}",
-            self.terms.digest,
+            digest(self.terms.digest, self.setup),
         )
         return derive_key(self.secret, context)
 

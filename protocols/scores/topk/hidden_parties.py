@@ -11,6 +11,8 @@ from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.holders.interface import HolderClient, HolderServer
 from protocols.primitives.aead import OVERHEAD_BYTES
 from protocols.scores import asking, counting
+from protocols.scores.budget import require_all_clients
+from protocols.scores.covering import Covering
 from protocols.scores.interface import Recorded
 from protocols.scores.messages import PURPOSE as SCORES
 from protocols.scores.ranking import Ranking
@@ -43,10 +45,13 @@ def table_bytes(batch: HiddenBatch) -> int:
 class HiddenClient:
     """One client's side, for one table and one asker. `begin` comes first, once, in a round before those of batches."""
 
-    def __init__(self, vectors: VectorClient, holders: HolderClient, batch: HiddenBatch) -> None:
+    def __init__(
+        self, vectors: VectorClient, holders: HolderClient, batch: HiddenBatch, covering: Covering | None = None
+    ) -> None:
+        """`covering`: over whom this client has helped to open anything before."""
         require_semi_honest(vectors.model, "topk")
         require_apart(vectors.model, "topk")
-        self._vectors, self._holders, self._first = vectors, holders, batch
+        self._vectors, self._holders, self._first, self._covering = vectors, holders, batch, covering
         self._seed: Seed | None = None
         self._table: PaddedTable | None = None
         self._others: dict[PartyId, Words] = {}
@@ -57,12 +62,13 @@ class HiddenClient:
         terms = self._first.terms
         asks = session.party == terms.asker
         if not asks:
+            require_all_clients(session, self._covering, terms, PURPOSE)
             counting.prepare(session, self._holders, terms)
             table = table.only(counting.count(session, self._holders, terms, table.held).enough)
         self._table = PaddedTable.of(table, self._first)
         with session.phase(terms.round, _TABLE):
             dealt = session.receive(DealtSeed, terms.round, PURPOSE)
-        self._seed = Seed(dealt.seed, session.conversation.session, terms, session.party)
+        self._seed = Seed.of_client(session, self._vectors.session, dealt.seed, terms)
         if asks:
             self._take_tables(session)
             return
@@ -145,7 +151,7 @@ class HiddenClient:
         with session.phase(terms.round, f"seed/{SCORES}"):
             dealt = session.receive(DealtSeed, terms.round, SCORES)
         exchange = Exchange(session, terms, self._vectors.session, common)
-        seed = Seed(dealt.seed, session.conversation.session, terms, session.party)
+        seed = Seed.of_client(session, self._vectors.session, dealt.seed, terms)
         return exchange, SharedArithmetic(exchange, seed)
 
     def _means(self, arithmetic: SharedArithmetic, batch: HiddenBatch, share: Words, table: PaddedTable) -> Words:
@@ -198,8 +204,10 @@ class HiddenServer(TopKServer):
         among = session.among(terms.scorers)
         counting.serve_prepare(among, self._holders, terms)
         counting.serve(among, self._holders, terms)
-        here = session.conversation.session
-        self._tables = {party: Seed(self._draw(terms, party), here, terms, party) for party in terms.clients}
+        talk = session.conversation
+        self._tables = {
+            party: Seed.within(talk, self._draw(terms, party), terms, party) for party in terms.clients
+        }
         messages = {party: DealtSeed(PURPOSE, seed.secret) for party, seed in self._tables.items()}
         session.conversation.admit(table_bytes(self._first))
         with session.phase(terms.round, _TABLE):

@@ -50,8 +50,8 @@ class DealingServer(ScoreServer):
         raise PeerMisbehaved(f"{self.what} that does not end")
 
     def _deal_seeds(self, session: ServerSession, terms: ScoreTerms) -> dict[PartyId, Seed]:
-        here = session.conversation.session
-        drawn = {party: Seed(self._draw(terms, party), here, terms, party) for party in terms.clients}
+        talk = session.conversation
+        drawn = {party: Seed.within(talk, self._draw(terms, party), terms, party) for party in terms.clients}
         with session.phase(terms.round, _SEED):
             messages = {party: DealtSeed(PURPOSE, seed.secret) for party, seed in drawn.items()}
             session.dropout(session.conversation.deliver(messages, terms.round), _SEED)

@@ -251,7 +251,7 @@ class VectorServer:
             lost = talk.deliver(dict.fromkeys(adverts, directory), SETUP)
         session.dropout((present - adverts.keys()) | lost, step)
         self._channels = frozenset(adverts)
-        self._transcript = setup_transcript(talk.session, keys, talk.greeting)
+        self._transcript = talk.setup = setup_transcript(talk.session, keys, talk.greeting)
 
     def prepare(self, session: ServerSession, terms: SumTerms[Layout]) -> None:
         """The counterpart of `VectorClient.prepare`, with those of the participants that are present."""

@@ -8,10 +8,12 @@ from scipy import special
 
 from protocols.alignment.psu import names as union_names
 from protocols.alignment.psu.table import PeelFailed, peel_in_rounds
+from protocols.scores.topk.messages import DealtSeed
 from secure_kg.attacks.weak_seed import bits_in_use
 from secure_kg.audit.view.evidence import Check
 from secure_kg.audit.view.findings import Evidence, Finding
 from secure_kg.audit.view.opening import OpenedSum
+from secure_kg.audit.view.read import Observation
 from secure_kg.audit.view.statistics import ALARM, Words, secrets_p
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.words import counted
@@ -30,6 +32,8 @@ class Seeds(Check):
     def __init__(self, config: RunConfig, clients: int) -> None:
         super().__init__(config, clients)
         self._seeds: list[bytes] = []
+        self._dealt: list[bytes] = []
+        """Apart from the others: random ones among them would hide how little the others vary."""
         self._mask_keys = 0
         self._padded = Evidence()
 
@@ -38,11 +42,21 @@ class Seeds(Check):
         self._mask_keys += len(total.mask_keys)
         for what, secrets in (("self-mask seed", total.seeds), ("mask key", total.mask_keys)):
             for party, secret in secrets.items():
-                if max(Counter(secret).values()) >= _SAME_BYTES:
-                    self._padded.add(f"{what} of client {party}, round {total.round}, {total.purpose}")
+                self._look_for_padding(secret, f"{what} of client {party}, round {total.round}, {total.purpose}")
+
+    def observe(self, observation: Observation) -> None:
+        """Seeds of dealt randomness are the server's own. Weak ones open to a client what the server alone may know."""
+        message = observation.message
+        if isinstance(message, DealtSeed) and observation.direction == "sent":
+            self._dealt.append(message.seed)
+            self._look_for_padding(message.seed, f"seed dealt to client {observation.peer}, round {observation.round}")
+
+    def _look_for_padding(self, secret: bytes, what: str) -> None:
+        if max(Counter(secret).values()) >= _SAME_BYTES:
+            self._padded.add(what)
 
     def findings(self) -> list[Finding]:
-        return [*self._by_padding(), *self._by_variation()]
+        return [*self._by_padding(), *_by_variation(self._seeds, "opened"), *_by_variation(self._dealt, "dealt")]
 
     def _by_padding(self) -> list[Finding]:
         if not self._padded:
@@ -59,33 +73,35 @@ class Seeds(Check):
             )
         ]
 
-    def _by_variation(self) -> list[Finding]:
-        if len(self._seeds) < 2:
-            return []
-        bits = bits_in_use(self._seeds).varying
-        # Of n seeds a random bit is the same in all with probability 2^(1-n), each by itself.
-        by_chance = float(special.bdtrc(_SEED_BITS - bits - 1, _SEED_BITS, 2.0 ** (1 - len(self._seeds))))
-        if by_chance >= ALARM:
-            return []
-        return [
-            Finding(
-                "weak-seeds",
-                "high",
-                f"Seeds of masks vary in {bits} of their {_SEED_BITS} bits",
-                (f"{len(self._seeds)} seeds were opened; {_SEED_BITS - bits} bits are the same in all of them",),
-                "Whoever tries all seeds of so few bits finds the mask of an upload, and reads it. All secrets must "
-                "come from the operating system's random generator at full length.",
-            )
-        ]
-
     @property
     def seen(self) -> int:
-        return len(self._seeds)
+        return len(self._seeds) + len(self._dealt)
 
     def looked_at(self) -> str:
-        return (
-            f"{counted(len(self._seeds), 'seed')} and {counted(self._mask_keys, 'mask key')} that the server was given"
+        given = f"{counted(len(self._seeds), 'seed')} and {counted(self._mask_keys, 'mask key')}"
+        dealt = f", and {counted(len(self._dealt), 'seed')} that it has dealt" if self._dealt else ""
+        return f"{given} that the server was given{dealt}"
+
+
+def _by_variation(seeds: list[bytes], how: str) -> list[Finding]:
+    """What many seeds have in common."""
+    if len(seeds) < 2:
+        return []
+    bits = bits_in_use(seeds).varying
+    # Of n seeds a random bit is the same in all with probability 2^(1-n), each by itself.
+    by_chance = float(special.bdtrc(_SEED_BITS - bits - 1, _SEED_BITS, 2.0 ** (1 - len(seeds))))
+    if by_chance >= ALARM:
+        return []
+    return [
+        Finding(
+            "weak-seeds",
+            "high",
+            f"Seeds of masks vary in {bits} of their {_SEED_BITS} bits",
+            (f"{len(seeds)} seeds were {how}; {_SEED_BITS - bits} bits are the same in all of them",),
+            "Whoever tries all seeds of so few bits finds the mask of an upload, and reads it. All secrets must "
+            "come from the operating system's random generator at full length.",
         )
+    ]
 
 
 class Weights(Check):

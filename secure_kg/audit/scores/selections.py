@@ -21,6 +21,8 @@ from protocols.scores.topk.messages import (
     SelectionStep,
     SharesForAsker,
 )
+from protocols.session.channels import setup_transcript
+from protocols.session.messages import ChannelDirectory
 from protocols.transport.tap import frame_hash
 from secure_kg.audit.scores.checks import ScoreCheck
 from secure_kg.audit.scores.session import AuditedBatch, ScoredSession
@@ -153,6 +155,8 @@ class DealtRandomness(ScoreCheck):
     def __init__(self, session: ScoredSession) -> None:
         super().__init__(session)
         self._first: dict[bytes, tuple[int, int]] = {}
+        self._setups: dict[PartyId, bytes] = {}
+        """Digests of the set-up as each client was shown it: what it draws from a seed is bound to it."""
         self._seeds: dict[int, dict[PartyId, Seed]] = {}
         self._of_tables: dict[tuple[int, PartyId], Seed] = {}
         """By the round of their masking: of the masks of tables, under which hidden queries are scored."""
@@ -163,6 +167,9 @@ class DealtRandomness(ScoreCheck):
     def observe(self, observation: Observation) -> None:
         number, message = observation.round, observation.message
         match message:
+            case ChannelDirectory() if observation.direction == "sent":
+                keys = {PartyId(party): key for party, key in message.channel_keys.items()}
+                self._setups.setdefault(PartyId(observation.peer), setup_transcript(self.session.number, keys))
             case DealtSeed():
                 self._take_seed(observation, message)
             case SelectionStep():
@@ -201,7 +208,7 @@ class DealtRandomness(ScoreCheck):
             return
         self._seeds = {one: seeds for one, seeds in self._seeds.items() if one == observation.round}
         party = PartyId(observation.peer)
-        seed = Seed(message.seed, self.session.number, batch.terms, party)
+        seed = Seed(message.seed, self.session.number, self._setups.get(party, b""), batch.terms, party)
         if batch.masks_tables:
             self._of_tables.setdefault((observation.round, party), seed)
         if self._seeds.setdefault(observation.round, {}).setdefault(party, seed).secret != message.seed:

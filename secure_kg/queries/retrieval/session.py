@@ -34,8 +34,8 @@ class Budgets:
 
     @property
     def covers(self) -> CoverRecord:
-        """Where it is kept over which clients sums of a model are opened, whatever the step; with nothing counted, in
-        this session only."""
+        """Where it is kept over which clients anything is opened, whatever the step and the model; with nothing
+        counted, in this session only."""
         kept = self.atoms or self.means
         return MemoryCovers() if kept is None else kept.record
 
@@ -60,13 +60,12 @@ class Tools:
         self.signed = guards.model.server == "active"
         channels = VectorClient(public.clients, guards.model, credentials=guards.credentials)
         self._keys = ClientKeys.agree(self.session, channels)
-        budgets, covers, model = guards.budgets, guards.budgets.covers, knowledge.table
-        self.vectors = MaskedScoreClient(channels, self._holders, (budgets.atoms or _uncounted()).within(covers, model))
-        self.names = NamesClient(channels, Covering(Kept(covers, model)))
-        self.exact = ExactClient(channels, budgets.exact)
-        bundle = public.bundle
-        means = (budgets.means or _uncounted()).within(covers, model)
-        self.scores = bundle.client(self._keys, means if bundle.has_budget else None)
+        budgets, covers = guards.budgets, guards.budgets.covers
+        self._covering = Covering(Kept(covers, together=True))
+        self.vectors = MaskedScoreClient(channels, self._holders, (budgets.atoms or _uncounted()).within(covers))
+        self.names = NamesClient(channels, self._covering)
+        self.exact = ExactClient(channels, budgets.exact, self._covering)
+        self.scores = public.bundle.client(self._keys, (budgets.means or _uncounted()).within(covers))
 
     @property
     def key(self) -> GroupKey:
@@ -82,7 +81,7 @@ class Tools:
         """Mask the tables for a hidden batch; what is returned then asks or scores it."""
         if step.shape is None:
             raise ValueError("a step without hidden queries")
-        made = HiddenClient(self._keys.vectors, self._holders, step.tables)
+        made = HiddenClient(self._keys.vectors, self._holders, step.tables, self._covering)
         made.begin(self.session, self.knowledge.hidden_table())
         return HiddenScoreClient(made, step.shape)
 

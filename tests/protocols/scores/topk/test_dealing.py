@@ -7,16 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from protocols.foundation.errors import PeerMisbehaved
-from protocols.foundation.identifiers import PartyId, RoundId, SessionId
+from protocols.foundation.errors import PeerMisbehaved, UnexpectedMessage
+from protocols.foundation.identifiers import SERVER, PartyId, RoundId, SessionId
 from protocols.scores.topk.dealing import WORD_TYPES, Deal, Dealer, Seed, look_up_shift
 from protocols.scores.topk.frames import most_dealt
 from protocols.scores.topk.words import in_tree_order
+from protocols.session.conversation import Conversation
+from protocols.transport.in_process import InProcessNetwork
 from tests.support.in_threads import SESSION
 from tests.support.score_batches import terms_of
 
+SETUP = bytes(range(32))
 TERMS = terms_of(3, 6)
-SEEDS = {party: Seed(bytes([party]) * 32, SESSION, TERMS, party) for party in TERMS.clients}
+SEEDS = {party: Seed(bytes([party]) * 32, SESSION, SETUP, TERMS, party) for party in TERMS.clients}
 ONE, TWO, THREE = SEEDS.values()
 DEALER = Dealer(SEEDS, most_dealt(TERMS))
 
@@ -128,3 +131,16 @@ def test_a_seed_is_neither_printed_nor_serialised() -> None:
     assert "\\x01\\x01" not in repr(ONE)
     with pytest.raises(TypeError, match="not serialised"):
         pickle.dumps(ONE)
+
+
+def test_the_same_seed_in_another_session_of_the_same_number_is_other_randomness() -> None:
+    """Clients make a fresh key in every set-up, so that a server cannot have the same set-up twice."""
+    again = replace(ONE, setup=bytes(32))
+    assert not np.array_equal(ONE.words(1, "and", 8), again.words(1, "and", 8))
+    assert not np.array_equal(ONE.permutations(1, 1, 50), again.permutations(1, 1, 50))
+
+
+def test_nothing_is_dealt_before_the_set_up() -> None:
+    conversation = Conversation(InProcessNetwork(1).endpoint(SERVER), SESSION)
+    with pytest.raises(UnexpectedMessage, match="after the set-up"):
+        Seed.within(conversation, bytes(32), TERMS, PartyId(1))

@@ -49,6 +49,7 @@ def test_any_batch_is_ranked_as_in_clear(
     for (batch, queries), ranking in zip(todo, result.rankings, strict=True):
         assert same_ranking(ranking, hidden.in_clear(tables, queries, batch))
 
+SETUP = bytes(range(32))
 
 @both
 def test_in_clear_is_the_ranking_by_floats(similarity: Similarity) -> None:
@@ -76,7 +77,7 @@ def test_shares_add_up_to_scores(similarity: Similarity, block: int, monkeypatch
     monkeypatch.setattr(hidden, "_BLOCK", block)
     shape = shape_of([2, 1], similarity)
     batch = batch_of(3, 7, shape)
-    scorer, asker = (Seed(bytes([number]) * 32, SESSION, batch.terms, PartyId(number)) for number in (2, 1))
+    scorer, asker = (Seed(bytes([number]) * 32, SESSION, SETUP, batch.terms, PartyId(number)) for number in (2, 1))
     tables = some_tables(batch, 1)
     table, empty = PaddedTable.of(tables[PartyId(2)], batch), PaddedTable.of(_no_rows(shape), batch)
     fixed = shape.queries(within(np.random.default_rng(0), 3, shape), batch.bits)
@@ -98,7 +99,7 @@ def test_what_each_side_is_sent_is_uniform() -> None:
     shape = shape_of([1] * 4, dimensions=2048)
     batch = batch_of(3, 2100, shape)
     table = PaddedTable.of(_no_rows(shape), batch)
-    scorer, asker = (Seed(bytes([number]) * 32, SESSION, batch.terms, PartyId(number)) for number in (2, 1))
+    scorer, asker = (Seed(bytes([number]) * 32, SESSION, SETUP, batch.terms, PartyId(number)) for number in (2, 1))
     assert looks_uniform(hidden.masked(table, scorer, batch)[:8].reshape(-1))
     assert looks_uniform(hidden.query_mask(asker, batch).reshape(-1))
     assert looks_uniform(hidden.dealt_product(scorer, asker, batch).reshape(-1)[:8400])
@@ -106,7 +107,7 @@ def test_what_each_side_is_sent_is_uniform() -> None:
 
 def test_every_round_has_masks_of_its_own_and_the_table_one_for_all() -> None:
     batch = batch_of(3, 5, shape_of([1]))
-    seed = Seed(bytes(32), SESSION, batch.terms, PartyId(1))
+    seed = Seed(bytes(32), SESSION, SETUP, batch.terms, PartyId(1))
     later = batch.attempt(replace(batch.terms, round=RoundId(2)))
     assert not np.intersect1d(hidden.query_mask(seed, batch), hidden.query_mask(seed, later)).size
     products = [hidden.product_share(seed, one, PartyId(two)) for one in (batch, later) for two in (2, 3)]

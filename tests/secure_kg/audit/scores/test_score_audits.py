@@ -5,6 +5,7 @@ import json
 import tracemalloc
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -26,13 +27,16 @@ from protocols.scores.messages import AskScores, BatchServed, ScoresAsked, Score
 from protocols.scores.plain import ClearScores
 from protocols.scores.terms import ScoreTerms
 from protocols.scores.topk.messages import DealtSeed, SelectionRelay
-from protocols.scores.topk.server import TopKServer
+from protocols.scores.topk.server import DealingServer, TopKServer
 from protocols.session.server_session import ServerSession
 from protocols.sums.totals import SumTotal
 from protocols.transport.tap import Tap, read_transcript
+from secure_kg.audit.checks.secrets import Seeds
 from secure_kg.audit.records.report import ScoreReport
 from secure_kg.audit.scores.audit import ScoreAudit, audit_scores
 from secure_kg.audit.scores.session import open_session
+from secure_kg.audit.view.read import Observation
+from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.runs.records.scores import ScoreSession
 from secure_kg.runs.run_folder import read_json, write_json
@@ -193,6 +197,24 @@ def test_what_a_server_does_otherwise_is_named(
     stage = staged(tmp_path, backend, least)
     stage.perform(Changes(change))
     assert finding in high(audited(stage))
+
+
+def test_seeds_that_anybody_guesses_are_named_and_what_clients_send_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that knows another one's seed reads what is shared under it. A client's word of a seed is nothing."""
+    monkeypatch.setattr(DealingServer, "_draw", lambda self, terms, party: bytes(31) + bytes([party]))
+    stage = staged(tmp_path, "topk", 1)
+    stage.perform(Changes(lambda to, message: (message,)))
+    assert {"padded-secrets", "weak-seeds"} <= high(audited(stage))
+    check = Seeds(RunConfig(clients=3), 3)
+    for direction, found in (("received", 0), ("sent", 1)):
+        check.observe(observation(DealtSeed("scores", bytes(32)), direction))
+        assert len(check.findings()) == found
+
+
+def observation(message: wire.Message, direction: Any) -> Observation:
+    return Observation(0, 0, direction, 1, 1, "", message, 0, b"")
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""All sums of a model, whatever the step, are opened over one set of clients: no two of them can be subtracted."""
+"""Everything that is opened, whatever the step and the model, is over one set of clients: no two can be subtracted."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from protocols.exact.formula import Formula
 from protocols.foundation import wire
 from protocols.foundation.identifiers import SETUP, PartyId, RoundId
 from protocols.lookups import steps, vectors
@@ -14,9 +15,10 @@ from protocols.lookups.vectors import Vectors
 from protocols.scores import batches
 from protocols.scores.interface import no_scores
 from protocols.scores.messages import AskScores
+from protocols.scores.topk.hidden_batches import as_bytes
 from secure_kg.queries.retrieval.asking import Asking
-from secure_kg.queries.retrieval.requests import Step, write_names, write_points, write_steps
-from secure_kg.queries.retrieval.rules import Rules
+from secure_kg.queries.retrieval.requests import Atom, Step, write_atoms, write_names, write_points, write_steps
+from secure_kg.queries.retrieval.rules import Exact, Rules
 from secure_kg.queries.retrieval.session import Budgets
 from secure_kg.queries.retrieval.terms import Kind
 from secure_kg.runs.score_budget import atom_budget_of, budget_of
@@ -27,7 +29,7 @@ from tests.support.retrieval import DIM, ENTITIES, RELATIONS, Bends, World, ask
 QUESTION = '?x : cures("e01", ?x)'
 """Of four steps: an entity, a projection, scores and names."""
 VICTIM = 3
-REFUSED = "sums of this model were opened before, and now without client 3"
+REFUSED = "questions were answered before, and now without client 3"
 TOLD = "has helped to open otherwise"
 """By a client that has heard so from another one."""
 Look = Callable[[Asking], None]
@@ -172,3 +174,54 @@ def test_an_asker_that_leaves_a_scorer_out_is_named(monkeypatch: pytest.MonkeyPa
     assert {str(problem) for problem in session.problems.values()} == {
         "client 1 has not asked client 3, which is there to be asked"
     }
+
+
+def hidden_scores(asking: Asking) -> None:
+    tools, step = asking._tools, asking._announced(Kind.HIDDEN, 1, 4, 4)
+    batches.ask(
+        tools.hidden(step), tools.session, step.terms, as_bytes(np.zeros((1, DIM), np.float32)), no_scores(step.terms)
+    )
+
+
+def facts(asking: Asking) -> None:
+    terms = asking._announced(Kind.EXACT, 1).terms
+    own = np.zeros((1, terms.positions), np.bool_)
+    request = write_atoms([Atom(ENTITIES[1], RELATIONS[0], False)])
+    asking._tools.exact.ask(asking._tools.session, terms, Formula((0,)), request, own)
+
+
+@pytest.mark.parametrize(
+    ("positions", "more"),
+    [(scores, {}), (hidden_scores, {"hidden": True}), (facts, {"exact": Exact.ONLY})],
+    ids=["topk", "hidden", "exact"],
+)
+@pytest.mark.parametrize("lookup_first", [True, False])
+def test_answers_over_all_clients_belong_to_the_set(
+    positions: Look, more: dict[str, Any], lookup_first: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What all clients have, less what all but the victim have, would be the victim's."""
+    world = World(clients=5)
+    without: dict[str, Any] = {"bends": gone_from(0), "patience": 3.0}
+    both = [(entities, without), (positions, more)]
+    problems = []
+    for look, options in both if lookup_first else reversed(both):
+        monkeypatch.setattr(Asking, "ask", lambda self, query, look=look: look(self))
+        session = ask(world, QUESTION, backend="topk", budgets=kept(tmp_path, world), **options)
+        told = [str(one) for who, one in session.problems.items() if who != VICTIM]
+        problems.append(" ".join([*told, *filter(None, (outcome.problem for outcome in session.outcomes))]))
+    assert problems[0] == ""
+    assert "and now with client 3" in problems[1] or REFUSED in problems[1] or TOLD in problems[1]
+
+
+SESSIONS: list[tuple[str, dict[str, Any]]] = [("gqe", {"bends": gone_from(0), "patience": 3.0}), ("q2p", {})]
+
+
+def test_who_holds_a_name_does_not_depend_on_the_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(Asking, "ask", lambda self, query: entities(self))
+    problems = []
+    for encoder, options in SESSIONS:
+        world = World(encoder=encoder, clients=5)
+        session = ask(world, QUESTION, backend="masked", budgets=kept(tmp_path, world), **options)
+        problems.append(session.outcomes[0].problem)
+    assert problems[0] == ""
+    assert "and now with client 3" in problems[1] or TOLD in problems[1]
