@@ -17,6 +17,7 @@ from launch.hosts.registry import HOSTS
 from secure_kg.foundation.console import fail, say
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.invocation import command
+from secure_kg.foundation.words import counted
 
 if TYPE_CHECKING:
     from secure_kg.queries.language.reading import Question
@@ -239,7 +240,10 @@ def _told(
     if options.report is not None:
         write_page(options.report, run, settings, session, questions)
     problems = [one.outcome.problem for one in asked if one.outcome.retrieved is None]
-    if len(asked) < len(questions):
+    if left := len(questions) - len(asked) if session.stopped else 0:
+        were = "1 question was" if left == 1 else f"{counted(left, 'question')} were"
+        problems.append(f"two questions in a row came to nothing for the same reason: {were} not asked")
+    elif len(asked) < len(questions):
         why = session.problems.get(run.public.asker, "the session has ended")
         problems.append(f"question {len(asked) + 1} came to nothing: {why}")
         # Where all clients are in this process, this is their console as well.

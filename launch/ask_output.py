@@ -7,7 +7,7 @@ from typing import Any, Final
 from secure_kg.foundation.console import say, table
 from secure_kg.queries.language.reading import Question
 from secure_kg.queries.language.writing import to_text
-from secure_kg.queries.naming import UnknownName, unknown_names
+from secure_kg.queries.naming import UnknownName, name_shown, unknown_names
 from secure_kg.queries.retrieval.asking import AskedStep, Found, Stored
 from secure_kg.queries.retrieval.learned import who_learns_what
 from secure_kg.queries.retrieval.members import AskersView
@@ -15,7 +15,6 @@ from secure_kg.queries.retrieval.over_run import AskSettings
 from secure_kg.queries.retrieval.parts import Outcome, Session
 from secure_kg.queries.retrieval.rules import Exact
 
-NOT_NAMED: Final = "(not named)"
 _WIDTH: Final = 100
 
 
@@ -77,7 +76,7 @@ def _show_answers(answers: tuple[Found, ...]) -> None:
     rows: list[list[str | int]] = [
         [
             rank,
-            answer.name or NOT_NAMED,
+            name_shown(answer.name),
             answer.position,
             *([f"{answer.mean:.4f}"] if answer.mean is not None else []),
             *(["stored" if answer.stored else "predicted"] if answer.stored is not None else []),
@@ -93,7 +92,7 @@ def _show_stored(stored: Stored, *, silent: bool) -> None:
     count, shown = len(stored.positions), len(stored.answers)
     say(f"stored answers: {count}" + (f", of which {shown} are shown" if shown < count else ""))
     if shown:
-        table("", ("stored answer", "position"), [[one.name or NOT_NAMED, one.position] for one in stored.answers])
+        table("", ("stored answer", "position"), [[name_shown(one.name), one.position] for one in stored.answers])
 
 
 def _steps(outcome: Outcome) -> str:

@@ -36,6 +36,7 @@ def _told(run: AskersView, session: Session, number: int, question: Question) ->
     if number < len(session.outcomes):
         outcome = session.outcomes[number]
     else:
+        ended = number == len(session.outcomes) and not session.stopped
         why = session.problems.get(run.public.asker, "the session has ended")
-        outcome = Outcome(None, f"came to nothing: {why}" if number == len(session.outcomes) else "was not asked")
+        outcome = Outcome(None, f"came to nothing: {why}" if ended else "was not asked")
     return PageQuestion(question, tuple(asked_question(run, question, outcome).warnings), outcome)

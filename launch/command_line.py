@@ -56,7 +56,11 @@ def run_command(command: Callable[[], int]) -> int:
 
 
 def require_writable(path: Path) -> None:
-    """Asked before work that may take minutes. Missing folders are made when the file is written, not here."""
+    """Asked before work that may take minutes. Missing folders are made when the file is written, not here.
+
+    Files are written whole, under another name first (`write_whole`), so that a device or a pipe would be replaced: it
+    is refused. A symbolic link to a file is replaced by the file, and what it pointed to stays.
+    """
     there = next(folder for folder in path.absolute().parents if folder.exists())
     try:
         with tempfile.TemporaryFile(dir=there):
@@ -65,6 +69,8 @@ def require_writable(path: Path) -> None:
         raise UserError(f"{path}: cannot be written ({problem.strerror})") from None
     if path.is_dir():
         raise UserError(f"{path}: cannot be written (it is a folder)")
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path}: cannot be written (it is no regular file, and would be replaced)")
 
 
 def require_json(path: str | None) -> None:

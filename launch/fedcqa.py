@@ -2,11 +2,12 @@
 
 import dataclasses
 import sys
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
 from launch.main import Launcher, run
+from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.parsing import text_of, toml_of
 
 LAUNCHER = Launcher(
     module="launch.fedcqa",
@@ -59,8 +60,8 @@ def _pools(arguments: Sequence[str]) -> bool:
     strategy = given.get("--strategy")
     if strategy is None and "--resume" in given:
         try:
-            strategy = tomllib.loads((Path(given["--resume"]) / "config.toml").read_text("utf-8")).get("strategy")
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+            strategy = toml_of(text_of(Path(given["--resume"]) / "config.toml")).get("strategy")
+        except (OSError, ValueError, UserError):
             return False  # reading the options says what is wrong with it
     return bool(strategy == CENTRAL.defaults["strategy"])
 

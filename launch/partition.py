@@ -15,6 +15,7 @@ from secure_kg.data.sources import FederatedSource, load_source
 from secure_kg.data.triples import shown
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.invocation import command
+from secure_kg.foundation.words import counted
 
 _DESCRIPTION = """\
 Divide a data set among clients and write one folder for each client.
@@ -91,7 +92,7 @@ def _run(options: argparse.Namespace) -> int:
 
     _say_faults(found)
     table(
-        f"{record['dataset']} by {record['by']}, {options.clients} clients",
+        f"{record['dataset']} by {record['by']}, {counted(options.clients, 'client')}",
         ("client", *tuple(counts[0])[1:]),
         [tuple(row.values()) for row in counts],
     )

@@ -4,9 +4,9 @@ A rank reads its own folder of the run and no other's. The asker's rank alone sh
 what went wrong: whoever cannot go on tells the server, which tells everybody. The server's rank notes dropouts, and
 speaks of a problem only where there is no asker to do so.
 
-At the end the asker says its exit code to the server. If everybody is there and the session came to its end, all ranks
-finalize MPI together; otherwise the server ends the job with `MPI_Abort` and that code, as in training jobs
-(`launch.hosts.mpi`), while the others wait for it.
+At the end the asker says its exit code to the server. If everybody is there, the session came to its end and no step
+was abandoned, all ranks finalize MPI together; otherwise the server ends the job with `MPI_Abort` and that code, as in
+training jobs (`launch.hosts.mpi`), while the others wait for it.
 """
 
 import gc
@@ -27,7 +27,7 @@ from secure_kg.foundation.console import fail
 from secure_kg.foundation.errors import InternalError, UserError
 from secure_kg.foundation.words import counted
 from secure_kg.queries.language.reading import Question
-from secure_kg.queries.retrieval.over_run import AskSettings, RunAsked
+from secure_kg.queries.retrieval.over_run import STEP_SECONDS, AskSettings, RunAsked
 from secure_kg.queries.retrieval.serving import Served, serve
 from secure_kg.queries.retrieval.telling import telling
 from secure_kg.runs.run_folder import RunFolder
@@ -41,6 +41,12 @@ _SEND_SECONDS: Final = 600.0
 _SECONDS_TO_LEAVE: Final = 10.0
 _SECONDS_FOR_A_WORD: Final = 60.0
 """That the asker may take to show its answers, or to notice that there are none."""
+_SECONDS_OF_SILENCE: Final = 15.0
+"""After which the asker says that it waits: longer than any step takes in which nobody is missing."""
+_SILENT: Final = (
+    "waiting: nothing has come from the server for a while; it waits for a client, or is stopped itself (a step ends "
+    f"after {STEP_SECONDS:.0f} s)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,8 @@ def run_rank(asking: Asking) -> int:
     from protocols.transport.mpi import MpiTransport
 
     with MpiTransport(world, _SEND_SECONDS) as transport:
+        if transport.party == asking.settings.client:
+            transport.on_silence(_SECONDS_OF_SILENCE, lambda: asking.note(_SILENT))
         conversation = Conversation(transport, SessionId(number.tobytes()))
         if world.Get_rank() == SERVER:
             return _serve_and_end(asking, conversation, world)
@@ -83,7 +91,8 @@ def _opened(asking: Asking, ranks: int) -> RunAsked:
     run = RunAsked(asking.run, asking.settings)
     if ranks != len(run.clients) + 1:
         needed = f"so its questions need mpirun -n {len(run.clients) + 1}, a server and its clients"
-        raise UserError(f"{asking.run}: the run has {len(run.clients)} clients, {needed}, not {counted(ranks, 'rank')}")
+        there = counted(len(run.clients), "client")
+        raise UserError(f"{asking.run}: the run has {there}, {needed}, not {counted(ranks, 'rank')}")
     return run
 
 
@@ -104,7 +113,7 @@ def _serve_and_end(asking: Asking, conversation: Conversation, world: World) -> 
     if code is None:
         fail(served.problem or f"client {asker}, which asks, dropped out")
         code = 2
-    if clients and (served.problem or served.present != clients):
+    if clients and (served.problem or served.abandoned or served.present != clients):
         mpi_process.end_all(code)  # MPI does not finalize in good order where messages were left unread
     mpi_process.finalize(code)
     return code

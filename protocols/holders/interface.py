@@ -16,6 +16,7 @@ from protocols.foundation.digests import length_prefixed
 from protocols.foundation.errors import SumAbandoned
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.foundation.spent import Spent
+from protocols.foundation.words import counted
 from protocols.primitives.group import GroupVector
 from protocols.session.client_session import ClientSession
 from protocols.session.server_session import ServerSession
@@ -70,7 +71,8 @@ class Holders:
         """
         if gone := missing & self.contributors:
             raise SumAbandoned(
-                f"{len(gone)} clients dropped out after holders were counted: a row may have too few of them left"
+                f"{counted(len(gone), 'client')} dropped out after holders were counted: "
+                "a row may have too few of them left"
             )
 
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from protocols.foundation.digests import digest
 from protocols.foundation.errors import PeerMisbehaved
 from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.foundation.words import counted, were
 from protocols.scores import batches
 from protocols.scores.budget import Budget, ChargeRecord, Standing
 from protocols.scores.interface import Scores, ScoringReport
@@ -151,6 +152,6 @@ class VectorBudget(Budget):
 
     def _refusal(self, terms: ScoreTerms, spent: int, bound: int, of: str) -> str:
         return (
-            f"{spent} vectors of this model were looked up{of}, and {self.cost(terms)} more go beyond the "
-            f"{'share' if of else 'budget'} of {bound}: enough of them give the model"
+            f"{counted(spent, 'vector')} of this model {were(spent)} looked up{of}, and {self.cost(terms)} more go "
+            f"beyond the {'share' if of else 'budget'} of {bound}: enough of them give the model"
         )

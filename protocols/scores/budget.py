@@ -90,6 +90,9 @@ class ChargeRecord(Protocol):
     def covered(self, table: bytes) -> frozenset[PartyId]:
         """Likewise."""
 
+    def release(self) -> None:
+        """A step is over, also one that came to nothing: other sessions of this client may go on."""
+
     def add(self, charge: Charge, limit: int | None, share: int | None = None) -> bool:
         """Write a charge down, safe from the process's own death; False, and nothing written, if it goes beyond
         `limit` in all, or beyond the `share` of its asker. Both in one step: sessions may run at the same time."""
@@ -107,6 +110,9 @@ class MemoryRecord:
 
     def covered(self, table: bytes) -> frozenset[PartyId]:
         return self.covers.covered(table)
+
+    def release(self) -> None:
+        """Nobody else waits for it."""
 
     def spent(self, table: bytes, asker: PartyId | None = None) -> int:
         return spent_of(self.charges, table, asker)
@@ -215,8 +221,9 @@ class Budget:
         return _batch(terms, queries) in self._charged
 
     def _refusal(self, terms: ScoreTerms, spent: int, bound: int, of: str) -> str:
+        queries = "1 query" if spent == 1 else f"{spent} queries"
         return (
-            f"means of {spent} queries of this table were opened{of}, and {self.cost(terms)} more go beyond the budget "
+            f"means of {queries} of this table were opened{of}, and {self.cost(terms)} more go beyond the budget "
             f"of {bound}: enough of them give the table; use a backend that opens positions only, or say "
             "--allow-extraction"
         )

@@ -24,6 +24,7 @@ from protocols.foundation.errors import PeerMisbehaved, SumAbandoned
 from protocols.foundation.frame_sizes import array_bytes, frame_bytes, text_bytes
 from protocols.foundation.identifiers import PartyId
 from protocols.foundation.spent import Spent
+from protocols.foundation.words import clients_have
 from protocols.primitives.group import GroupVector
 from protocols.session.client_session import ClientSession
 from protocols.session.conversation import MAX_PURPOSE
@@ -108,7 +109,7 @@ class PlainSumServer(SumServer[Collected]):
         session.dropout(expected - contributors, step)
         if len(contributors) < self._min_contributors:
             raise SumAbandoned(
-                f"{len(contributors)} clients have sent their input, {self._min_contributors} are needed"
+                f"{clients_have(len(contributors))} sent their input, {self._min_contributors} are needed"
             )
         with self._unmasking.measure():
             return Collected(layout.decode(running), frozenset(contributors))

@@ -14,8 +14,9 @@ A peer that dies is mostly silence here (MPICH tells nobody). Where it does show
 as one that stops in the middle, it is `PeerLost` for that peer and nothing else; the others go on.
 """
 
+import math
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from mpi4py import MPI
@@ -53,11 +54,16 @@ class MpiTransport(Transport):
         self._send_seconds = send_seconds
         self._pending: dict[PartyId, tuple[Any, Frame]] = {}
         self._served = SERVER
+        self._silence: tuple[float, Callable[[], None]] | None = None
         self._broken: set[PartyId] = set()
         self._unfinished: list[tuple[Any, Frame]] = []  # MPI may still write into these buffers: they must stay
         rank, size = communicator.Get_rank(), communicator.Get_size()
         peers = [PartyId(index) for index in range(1, size)] if rank == SERVER else [SERVER]
         super().__init__(PartyId(rank), peers)
+
+    def on_silence(self, seconds: float, tell: Callable[[], None]) -> None:
+        """Have `tell` called, once for each message that is awaited, when so many seconds have passed without it."""
+        self._silence = seconds, tell
 
     def busy(self, to: PartyId) -> bool:
         return to in self._progress()
@@ -83,6 +89,8 @@ class MpiTransport(Transport):
     def _take(self, senders: Collection[PartyId], deadline: Deadline) -> tuple[PartyId, Frame] | None:
         backoff, status = Backoff(), MPI.Status()
         order = in_turn(senders, self._served)
+        seconds, tell = self._silence or (math.inf, None)
+        silent = Deadline.after(seconds)
         while True:
             self._progress()
             for sender in order:
@@ -92,6 +100,9 @@ class MpiTransport(Transport):
                     return sender, self._read(matched, status.Get_count(MPI.BYTE), sender, deadline)
             if deadline.expired:
                 return None
+            if tell is not None and silent.expired:
+                tell()
+                tell = None
             backoff.sleep(deadline.remaining())
 
     def _read(self, matched: Any, size: int, sender: PartyId, deadline: Deadline) -> Frame:

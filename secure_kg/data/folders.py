@@ -9,7 +9,6 @@ written from a split of which that is known, `origin.toml` in it says how many, 
 
 import dataclasses
 import os
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from secure_kg.data.triples import PARTS, part_file, read_text, read_triples, sh
 from secure_kg.data.vocabulary import decode, encode
 from secure_kg.foundation.errors import DataError
 from secure_kg.foundation.invocation import command
+from secure_kg.foundation.parsing import toml_of
 
 _ORIGIN = "origin.toml"
 
@@ -79,8 +79,8 @@ def _read_origin(path: Path) -> Origin:
     if not os.path.lexists(path):
         return Origin()
     try:
-        counts = tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError:
+        counts = toml_of(read_text(path))
+    except ValueError:
         counts = {}
     known = {entry.name for entry in dataclasses.fields(Origin)}
     if counts.keys() != known or not all(type(count) is int and count >= 0 for count in counts.values()):

@@ -1,26 +1,32 @@
 """Words of others where people read them.
 
-Peers put words into messages: names, and reasons of failures. A terminal, or a page, must not obey what is in them.
+Peers put words into messages: names, and reasons of failures. A terminal, or a page, must not obey what is in them, and
+two names that differ must not look alike because a letter of one cannot be seen.
 """
 
 import re
+import unicodedata
 from typing import Final
 
-_CONTROLS: Final = "\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff"
-_IN_TEXT: Final = re.compile(f"[{_CONTROLS}]")
-_IN_LINE: Final = re.compile(f"[{_CONTROLS}\\t\\n]")
+_UNSEEN: Final = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff"
+"""What Unicode lets a terminal leave out (Default_Ignorable_Code_Point), and Python takes for printable in part."""
+_SUSPECT: Final = re.compile("[^ -~]")
+_ALWAYS: Final = re.compile(f"[{_UNSEEN}]")
+_BLANK: Final = "Zs"
 
 
 def visible(text: str) -> str:
-    """Text whose control characters, those that turn the direction of writing, and halves of characters (surrogates,
-    which no file can hold) are shown and do nothing. Tabs and line breaks stay."""
-    return _IN_TEXT.sub(_shown, text)
+    """Text in which nothing is hidden and nothing acts: control characters, those of no width, those that turn the
+    direction of writing, private and unassigned ones, and halves of characters (surrogates, which no file can hold)
+    are shown by their numbers. Tabs and line breaks stay."""
+    return _SUSPECT.sub(lambda found: found[0] if found[0] in "\t\n" else _shown(found[0]), text)
 
 
 def visible_line(text: str) -> str:
     """The same for what stands in one line: tabs and line breaks are shown as well."""
-    return _IN_LINE.sub(_shown, text)
+    return _SUSPECT.sub(lambda found: _shown(found[0]), text)
 
 
-def _shown(found: re.Match[str]) -> str:
-    return found.group().encode("unicode_escape").decode()
+def _shown(letter: str) -> str:
+    seen = letter.isprintable() or unicodedata.category(letter) == _BLANK
+    return letter if seen and not _ALWAYS.match(letter) else letter.encode("unicode_escape").decode()

@@ -2,10 +2,7 @@
 
 from collections.abc import Collection
 
-
-def counted(number: int, noun: str) -> str:
-    """1 finding, 2 findings."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+from protocols.foundation.words import counted as counted
 
 
 def named_clients(parties: Collection[int]) -> str:

@@ -6,6 +6,7 @@ else.
 """
 
 import difflib
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -14,6 +15,7 @@ from secure_kg.queries.form import IdQuery, NamedQuery, anchors, relations, tran
 
 Kind = Literal["entity", "relation"]
 
+NOT_NAMED: Final = "(not named)"
 NEAREST: Final = 3
 _LONGEST: Final = 200
 """Characters of a name up to which near ones are looked for: the comparison takes time that grows with their square."""
@@ -39,6 +41,14 @@ def ascii_quoted(name: str) -> str:
     """A name in quotes, on one line, whatever characters it has."""
     shown = name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
     return f'"{shown}"' if shown.isprintable() else ascii(shown)
+
+
+def name_shown(name: str | None) -> str:
+    """The name of an answer as people read it, or that there is none. A name that says the latter is in quotes."""
+    if name is None:
+        return NOT_NAMED
+    plain = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+    return ascii(name) if NOT_NAMED in plain else name
 
 
 def unknown_names(query: NamedQuery, entities: Sequence[str], relations_known: Sequence[str]) -> list[UnknownName]:

@@ -48,8 +48,10 @@ def load_aligned(folder: Path) -> AlignedRun | None:
         return None
     record = read_json(path)
     try:
-        union = Union(int(record["size"]), bytes.fromhex(record["digest"]))
-        clients = tuple(int(client) for client in record["clients"])
+        union = Union(record["size"], bytes.fromhex(record["digest"]))
+        clients = tuple(record["clients"])
+        if any(type(number) is not int for number in (union.size, *clients)):  # true is no number here
+            raise ValueError
     except (KeyError, TypeError, ValueError):
         raise UserError(f"{path}: not a record of an alignment") from None
     if union.size < 1 or len(union.digest) != _DIGEST_BYTES or not clients or min(clients) < 1:
@@ -91,7 +93,7 @@ def load_positions(folder: Path, digest: bytes, names: Sequence[str]) -> Positio
         raise UserError(f"{path}: this client's names have changed since the run began")
     size, own = record.get("size"), arrays.get("positions", _NO_POSITIONS)
     sound = own.dtype == np.int64 and own.shape == (len(names),) and len(np.unique(own)) == len(own)
-    if not isinstance(size, int) or not sound or not bool(((own >= 0) & (own < size)).all()):
+    if type(size) is not int or not sound or not bool(((own >= 0) & (own < size)).all()):
         raise UserError(f"{path}: not the positions of this client's names")
     return Positions(size, own, digest)
 

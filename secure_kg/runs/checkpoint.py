@@ -17,8 +17,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.parsing import json_of, require_regular
 from secure_kg.runs.records.record import Figures
-from secure_kg.runs.run_folder import read_json, write_json, write_whole
+from secure_kg.runs.run_folder import DRAFT, read_json, write_json, write_whole
 
 Arrays = dict[str, npt.NDArray[Any]]
 _KEEP = 2
@@ -30,11 +31,14 @@ def save_arrays(path: Path, arrays: Arrays, record: Figures) -> None:
 
 
 def load_arrays(path: Path) -> tuple[Arrays, Figures]:
+    require_regular(path)
     try:
         with safe_open(path, framework="np") as file:
-            record: Figures = json.loads((file.metadata() or {})["record"])
+            record: Figures = json_of((file.metadata() or {})["record"])
+            if not isinstance(record, dict):
+                raise ValueError
             return {name: file.get_tensor(name) for name in file.keys()}, record  # noqa: SIM118  not a dict
-    except (OSError, SafetensorError, KeyError, ValueError):
+    except (OSError, SafetensorError, KeyError, ValueError, TypeError):  # the last: numbers that numpy does not have
         raise UserError(f"{path}: not a readable checkpoint") from None
 
 
@@ -50,9 +54,10 @@ def load_numbers(path: Path) -> tuple[Arrays, Figures]:
 def save_part(folder: Path, round_id: int, arrays: Arrays, record: Figures) -> None:
     """One party's part of the checkpoint of `round_id`."""
     save_arrays(part_path(folder, round_id), arrays, record)
-    rounds = sorted(int(path.stem.rpartition("-")[2]) for path in folder.glob("checkpoint-*.safetensors"))
-    for old in [number for number in rounds if number <= round_id][:-_KEEP]:
+    for old in [number for number in _rounds(folder) if number <= round_id][:-_KEEP]:
         part_path(folder, old).unlink()
+    for draft in folder.glob(f"checkpoint-*{DRAFT}"):  # of a process that was ended while it wrote
+        draft.unlink(missing_ok=True)
 
 
 def load_part(folder: Path, round_id: int) -> tuple[Arrays, Figures]:
@@ -61,8 +66,14 @@ def load_part(folder: Path, round_id: int) -> tuple[Arrays, Figures]:
 
 def latest_before(folder: Path, round_id: int) -> int | None:
     """The last round up to `round_id` of which this party has a part."""
-    rounds = [int(path.stem.rpartition("-")[2]) for path in folder.glob("checkpoint-*.safetensors")]
-    return max((number for number in rounds if number <= round_id), default=None)
+    return max((number for number in _rounds(folder) if number <= round_id), default=None)
+
+
+def _rounds(folder: Path) -> list[int]:
+    """Of which this party has a part, in order. Files with other names are not its own."""
+    names = {path.name: path.stem.removeprefix("checkpoint-") for path in folder.glob("checkpoint-*.safetensors")}
+    rounds = [int(number) for number in names.values() if number.isascii() and number.isdigit()]
+    return sorted(number for number in rounds if part_path(folder, number).name in names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from pathlib import Path
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.sums.secagg.openings import Opening
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.parsing import json_of
 
 _OPENINGS = "openings.jsonl"
 _STATE_KEY = "state.key"
@@ -136,7 +137,7 @@ def read_openings(folder: Path) -> list[Opening]:
         if not line.endswith("}"):
             continue
         try:
-            record = json.loads(line)
+            record = json_of(line)
             survivors = frozenset(PartyId(int(party)) for party in record["survivors"])
             states = {PartyId(int(party)): bytes.fromhex(state) for party, state in record.get("states", {}).items()}
             name = RoundId(int(record["round"])), str(record["purpose"])

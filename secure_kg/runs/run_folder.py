@@ -22,6 +22,7 @@ lock                            held while a job runs here
 import fcntl
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -31,6 +32,7 @@ from typing import Any, Final, TypeVar
 from protocols.foundation.identifiers import PartyId
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.parsing import json_of, text_of
 from secure_kg.runs.client_folder import BEFORE_ANYTHING
 from secure_kg.runs.records.client_result import ClientResult, Evaluation, FederationResult
 from secure_kg.runs.records.record import Record
@@ -39,6 +41,8 @@ from secure_kg.runs.records.summary import Summary
 R = TypeVar("R", bound=Record)
 
 LOCK: Final = "lock"
+DRAFT: Final = ".draft"
+"""How the name of a file ends that is not whole yet."""
 _METRICS: Final = "metrics.jsonl"
 _OWN: Final = ("clients/*", "pool")
 
@@ -194,27 +198,33 @@ def read_config(path: Path) -> RunConfig:
     """The settings a run folder was started with."""
     where = path / "config.toml"
     try:
-        text = where.read_text(encoding="utf-8")
+        text = text_of(where)
     except OSError:
         raise UserError(f"--resume {path}: no config.toml there") from None
+    except ValueError:
+        raise UserError(f"{where}: not a TOML file") from None
     return RunConfig.from_toml(text, str(where))
 
 
 def write_whole(path: Path, content: bytes, *, private: bool = False) -> None:
     """Write through a neighbour and rename, so that a crash leaves the old file or the new one.
 
-    `private`: nobody but the owner of the file can read it.
+    Nobody can put anything in the neighbour's place: its name is drawn, and it must not exist. A symbolic link at
+    `path` is replaced, and what it points to stays. `private`: nobody but the owner of the file can read it.
     """
-    draft = path.with_name(path.name + ".draft")
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}{DRAFT}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with draft.open("wb") as file:
-            if private:
-                os.fchmod(file.fileno(), 0o600)
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(path)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
     except OSError as problem:
         raise UserError(f"{path}: cannot be written ({problem.strerror})") from None
 
@@ -226,7 +236,7 @@ def write_json(path: Path, value: dict[str, Any], *, private: bool = False) -> N
 
 def read_json(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json_of(text_of(path))
     except (OSError, ValueError):
         raise UserError(f"{path}: cannot be read as JSON") from None
     if not isinstance(value, dict):
@@ -248,10 +258,10 @@ def read_lines(path: Path, kind: type[R]) -> list[R]:
     """The records in a file with one in each line; none if it does not exist. A line without an end is left out."""
     if not path.exists():
         return []
-    lines = path.read_text(encoding="utf-8").splitlines()
     try:
-        return [kind.from_json(json.loads(line), path) for line in lines if line.endswith("}")]
-    except ValueError:
+        lines = text_of(path).splitlines()
+        return [kind.from_json(json_of(line), path) for line in lines if line.endswith("}")]
+    except (OSError, ValueError):
         raise UserError(f"{path}: cannot be read as JSON") from None
 
 

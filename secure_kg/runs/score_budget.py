@@ -22,6 +22,7 @@ from protocols.lookups.vectors import VectorBudget
 from protocols.scores.budget import Budget, Charge, Helpers, default_limit, goes_beyond, share_of, spent_of
 from protocols.scores.covering import HOLDINGS
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.parsing import json_of
 
 _MEANS: Final = "means.jsonl"
 _ATOMS: Final = "atoms.jsonl"
@@ -38,7 +39,7 @@ class MeansRecord:
     def __init__(self, folder: Path, name: str = _MEANS) -> None:
         self._path = folder / name
         self._alone: BinaryIO | None = None
-        """Held from what is announced before a sum until over whom it is opened is written down."""
+        """Held from what is announced before a sum until over whom it is opened is written down, or its step ends."""
 
     def spent(self, table: bytes, asker: PartyId | None = None) -> int:
         with self._locked() as file:
@@ -57,10 +58,13 @@ class MeansRecord:
             known = self._first(file, table)
             if known is None:
                 self._write(file, {"table": table.hex(), "over": sorted(int(client) for client in clients)})
+        self.release()
+        return clients if known is None else known
+
+    def release(self) -> None:
         if self._alone is not None:
             self._alone.close()
             self._alone = None
-        return clients if known is None else known
 
     def covered(self, table: bytes) -> frozenset[PartyId]:
         """`SumAbandoned` while another session of this client has announced something and not yet opened it: what it
@@ -100,16 +104,15 @@ class MeansRecord:
             if "over" not in record:
                 with self._readable():
                     charge = Charge(bytes.fromhex(record["table"]), record["queries"], PartyId(record["asker"]))
-                    numbers = (charge.queries, charge.asker)
-                    if any(type(number) is not int or number < 1 for number in numbers):  # true is no number here
-                        raise ValueError
+                    _require_numbers(charge.queries, charge.asker)
                 yield charge
 
     def _covers(self, file: BinaryIO) -> Iterator[tuple[bytes, frozenset[PartyId]]]:
         for record in self._lines(file):
             if "over" in record:
                 with self._readable():
-                    over = frozenset(PartyId(int(client)) for client in record["over"])
+                    _require_numbers(*record["over"])
+                    over = frozenset(PartyId(client) for client in record["over"])
                     table = bytes.fromhex(record["table"])
                 yield table, over
 
@@ -120,7 +123,7 @@ class MeansRecord:
             if not line.endswith(b"}"):
                 continue
             with self._readable():
-                record = json.loads(line)
+                record = json_of(line)
                 if not isinstance(record, dict):
                     raise ValueError
             yield record
@@ -129,7 +132,7 @@ class MeansRecord:
     def _readable(self) -> Iterator[None]:
         try:
             yield
-        except (ValueError, KeyError, TypeError, RecursionError):  # the last: a line nested without end
+        except (ValueError, KeyError, TypeError):
             raise UserError(f"{self._path}: not a record of opened means or vectors") from None
 
     @contextmanager
@@ -142,6 +145,11 @@ class MeansRecord:
                 yield file
         except OSError as problem:
             raise UserError(f"{self._path}: cannot be used ({problem.strerror})") from None
+
+
+def _require_numbers(*values: object) -> None:
+    if any(type(value) is not int or value < 1 for value in values):  # true is no number here
+        raise ValueError
 
 
 def _line_break_due(file: BinaryIO) -> bytes:

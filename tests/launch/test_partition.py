@@ -103,7 +103,7 @@ def test_blemishes_of_a_published_split_are_told(tmp_path: Path, capsys: pytest.
 
 def test_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--dataset", "nations", "--clients", "1", "--by", "whole", "--out", str(tmp_path / "out")]) == 0
-    assert "by whole, 1 clients" in capsys.readouterr().out
+    assert "by whole, 1 client" in capsys.readouterr().out
     graph, direct = load_client_folder(tmp_path / "out", 1), load_client("nations", 1, 1, "whole", 0)
     assert all(np.array_equal(graph.part(part), direct.part(part)) for part in PARTS)
     record = tomllib.loads((tmp_path / "out" / "partition.toml").read_text())

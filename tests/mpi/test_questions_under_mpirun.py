@@ -18,12 +18,14 @@ TINY = [
     *("--dataset", "nations", "--dim", "8", "--batch-size", "8", "--local-steps", "1", "--eval-queries", "2"),
     *("--test-types", "1p", "--eval-every", "2", "--checkpoint-every", "2", "--rounds", "2", "--grace", "1"),
 ]
+SLEEPS = -1
+"""In place of a victim: the server, before its first message."""
 QUESTION = '?x : exports3(?x, ?y) & embassy("usa", ?y)'
 SCRIPT = """
-import os, signal, sys
+import os, signal, sys, time
 
 from launch import ask
-from launch.hosts import environment
+from launch.hosts import environment, questions
 from protocols.session.conversation import Conversation
 
 victim, dies_after, said = int(sys.argv[1]), int(sys.argv[2]), 0
@@ -33,11 +35,14 @@ mine = environment.rank()
 def send(self, to, message, round_id):
     global said
     said += 1
+    if victim == -1 and mine == 0 and said == 1:
+        time.sleep(1.5)
     if mine == victim and said > dies_after:
         os.kill(os.getpid(), signal.SIGKILL)
     straight(self, to, message, round_id)
 
 
+questions._SECONDS_OF_SILENCE = 0.5
 straight, Conversation.send = Conversation.send, send
 code = ask.main([sys.argv[3].replace("RANK", str(mine)), *sys.argv[4:]])
 if mine == 0 and "torch" in sys.modules:
@@ -88,10 +93,22 @@ def test_ranks_that_have_their_own_folders_alone_give_the_answers_of_threads(
 
 def test_a_client_that_is_killed_in_the_middle_leaves_one_line(folder: Path) -> None:
     """Of three clients two are left, too few for a sum: the asker says so, the server who is gone."""
-    done = asked(folder, "--query", QUESTION, victim=3, after=8)
+    (folder / "questions").write_text(f"{QUESTION}\n" * 4)
+    done = asked(folder, "--file", "questions", victim=3, after=8)
     assert done.code == 2
-    assert done.error_lines == ["error: 1 clients have advertised keys, 2 are needed"]
+    assert done.error_lines == [
+        "error: 1 client has advertised keys, 2 are needed",
+        "error: two questions in a row came to nothing for the same reason: 2 questions were not asked",
+    ]
     assert "client 3 dropped out" in done.out
+
+
+def test_a_budget_that_is_spent_is_one_line_and_so_is_a_server_that_is_silent(folder: Path) -> None:
+    """Several clients refuse, and the server hears one of them; before that it sleeps."""
+    done = asked(folder, "--query", QUESTION, "--atom-budget", "1", "--top-k", "4", victim=SLEEPS)
+    assert (done.code, len(done.errors.splitlines())) == (2, 1), done.errors
+    assert "go beyond the budget of 1" in done.errors
+    assert "waiting: nothing has come from the server for a while" in done.out
 
 
 @pytest.mark.slow

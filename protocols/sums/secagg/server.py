@@ -20,6 +20,7 @@ from typing import Final
 from protocols.foundation import wire
 from protocols.foundation.errors import PeerMisbehaved, SumAbandoned, UnexpectedMessage
 from protocols.foundation.identifiers import PartyId
+from protocols.foundation.words import clients_have, counted
 from protocols.primitives.group import Group, GroupVector
 from protocols.primitives.keys import AgreementKey, derive_key
 from protocols.primitives.prg import combine_keystreams
@@ -154,7 +155,7 @@ class SecAggServer:
             case Step.CONSISTENCY_CHECK:
                 if len(answered) < self._terms.parameters.threshold:
                     raise self._abandoned(
-                        f"{len(answered)} clients have signed the survivors, "
+                        f"{clients_have(len(answered))} signed the survivors, "
                         f"{self._terms.parameters.threshold} are needed"
                     )
                 signatures = {int(party): signature for party, signature in sorted(self._signatures.items())}
@@ -199,9 +200,9 @@ class SecAggServer:
             needed = least if party in present else parameters.threshold
             if here < needed:
                 where = "" if parameters.complete else f" in the neighbourhood of client {party}"
-                raise self._abandoned(f"{here} clients have {what}{where}, {needed} are needed")
+                raise self._abandoned(f"{clients_have(here)} {what}{where}, {needed} are needed")
         if len(present) < parameters.least_present or not present:
-            raise self._abandoned(f"{len(present)} clients have {what}, {max(1, parameters.least_present)} are needed")
+            raise self._abandoned(f"{clients_have(len(present))} {what}, {max(1, parameters.least_present)} are needed")
 
     def _take_shares(self, party: PartyId, message: UnmaskShares) -> None:
         holders = self._neighbours[party] | {party}
@@ -251,7 +252,7 @@ class SecAggServer:
         held = shares.get(party, {})
         if len(held) < threshold:
             raise self._abandoned(
-                f"{len(held)} clients gave a share of the {what} of client {party}, {threshold} are needed"
+                f"{counted(len(held), 'client')} gave a share of the {what} of client {party}, {threshold} are needed"
             )
         # A threshold of shares is enough: a false one gives a secret that fails the check against its public half.
         chosen = dict(sorted(held.items())[:threshold])

@@ -4,7 +4,6 @@ import dataclasses
 import hashlib
 import json
 import math
-import tomllib
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
@@ -20,6 +19,7 @@ from secure_kg.data.partition import RULES, By
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.invocation import command
+from secure_kg.foundation.parsing import toml_of
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.query_config import QueryConfig
 
@@ -260,8 +260,8 @@ class RunConfig:
     def from_toml(cls, text: str, where: str) -> "RunConfig":
         """Strict: an unknown or mistyped key is an error, for a silently ignored setting changes a result."""
         try:
-            values: dict[str, Any] = tomllib.loads(text)
-        except tomllib.TOMLDecodeError:
+            values = toml_of(text)
+        except ValueError:
             raise UserError(f"{where}: not a TOML file") from None
         values.setdefault("format", 1)
         training, queries = values.pop("training", {}), values.pop("queries", None)

@@ -1,5 +1,6 @@
 """Every client but the asker: it answers what is announced and within its own settings, and nothing else."""
 
+from collections.abc import Callable
 from itertools import count
 from typing import assert_never
 
@@ -17,8 +18,10 @@ from secure_kg.queries.retrieval.terms import Kind, PlannedStep
 class Answering:
     """One client's part in one session."""
 
-    def __init__(self, tools: Tools) -> None:
+    def __init__(self, tools: Tools, after_step: Callable[[], None] = lambda: None) -> None:
+        """`after_step`: called after every step, whatever came of it."""
         self._tools, self._knowledge, self._public = tools, tools.knowledge, tools.public
+        self._after_step = after_step
 
     def run(self) -> int:
         """Until the asker says that there is no more to come; how many steps there were."""
@@ -32,6 +35,8 @@ class Answering:
                 self._answer(self._public.step(number, announced))
             except SumAbandoned:
                 continue  # the asker was told, and decides whether there is another step
+            finally:
+                self._after_step()
         raise AssertionError("unreachable: there is a last step")
 
     def _answer(self, step: PlannedStep) -> None:

@@ -39,13 +39,11 @@ from secure_kg.queries.retrieval.requests import (
 )
 from secure_kg.queries.retrieval.rules import Exact
 from secure_kg.queries.retrieval.session import Tools
-from secure_kg.queries.retrieval.terms import Kind, PlannedStep
+from secure_kg.queries.retrieval.terms import LONGEST, Kind, PlannedStep
 
 T = TypeVar("T")
 _ROOM: Final = 1.5
 """How much longer than the asker's longest row those of others may be, at least."""
-_LONGEST: Final = 20
-"""Binary logarithm of the largest norm that is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,4 +295,4 @@ def _shown(stored: Sequence[int], best: Sequence[int], most: int) -> list[int]:
 
 def _power(norm: float) -> int:
     """Binary logarithm of the smallest power of two that is not below."""
-    return min(_LONGEST, max(0, math.ceil(math.log2(max(norm, 1.0)))))
+    return math.ceil(math.log2(min(max(norm, 1.0), 2.0**LONGEST)))

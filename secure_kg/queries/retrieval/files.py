@@ -1,7 +1,9 @@
 """What a party of a question finds in the files of a finished run. A client opens its own folder and no other."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -48,13 +50,16 @@ def load_model(folder: Path, size: QueryModelSize) -> QueryModel:
     nothing = torch.Generator()
     model = QueryModel(replace(size, entities=0, relations=0), nothing, nothing)
     rows, operators = arrays.get("rows"), arrays.get("operators")
-    fits = rows is not None and rows.shape == (size.rows, size.shape.dim) and rows.dtype == np.float32
-    if not fits or operators is None or operators.shape != tuple(model.operators.shape):
+    if not _are_numbers(rows, (size.rows, size.shape.dim)) or not _are_numbers(operators, model.operators.shape):
         raise UserError(f"{path}: not a model of this client's graph")
     model.size = size
     model.rows = torch.nn.Parameter(torch.from_numpy(rows), requires_grad=False)
     model.operators = torch.nn.Parameter(torch.from_numpy(operators), requires_grad=False)
     return model
+
+
+def _are_numbers(array: npt.NDArray[Any] | None, shape: Sequence[int]) -> TypeGuard[npt.NDArray[np.float32]]:
+    return array is not None and array.shape == tuple(shape) and array.dtype == np.float32
 
 
 def _averaged(folder: Path, positions: Positions) -> npt.NDArray[np.bool_]:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 import torch
 
@@ -16,16 +15,13 @@ from secure_kg.queries.naming import ascii_quoted
 from secure_kg.queries.retrieval.facts import Vocabulary
 from secure_kg.queries.retrieval.files import load_knowledge
 from secure_kg.queries.retrieval.in_process import hold_session
-from secure_kg.queries.retrieval.over_run import RunAsked
+from secure_kg.queries.retrieval.over_run import STEP_SECONDS, RunAsked
 from secure_kg.queries.retrieval.parts import Member, Outcome, Session
 from secure_kg.queries.retrieval.session import Budgets, Guards
 from secure_kg.queries.retrieval.terms import PublicTerms
 from secure_kg.runs.key_files import load_credentials, record_folder
 from secure_kg.runs.run_folder import RunFolder
 from secure_kg.runs.score_budget import atom_budget_of, budget_of, exact_budget_of
-
-_STEP_SECONDS: Final = 600.0
-"""That a client waits: whoever carries the parties knows sooner of the end of the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +73,7 @@ def load_member(run: RunAsked, number: PartyId) -> Member:
         exact_budget_of(folder, limit=settings.exact_budget, askers=askers),
     )
     credentials = load_credentials(keys, int(number)) if active else None
-    return Member(knowledge, Guards(run.model, _STEP_SECONDS, budgets, credentials))
+    return Member(knowledge, Guards(run.model, STEP_SECONDS, budgets, credentials))
 
 
 def ask_in_process(
@@ -103,7 +99,7 @@ def ask_in_process(
         serving,
         members,
         questions,
-        _STEP_SECONDS * (1 + len(questions)),
+        STEP_SECONDS * (1 + len(questions)),
         on_outcome=lambda outcome: each(view, outcome),
     )
     return view, session

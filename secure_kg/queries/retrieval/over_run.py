@@ -9,10 +9,12 @@ from typing import Final
 from protocols.foundation.errors import ProtocolError
 from protocols.foundation.identifiers import PartyId
 from protocols.registry import SCORES
+from protocols.scores.terms import MOST_CLIENTS
 from protocols.session.patience import Patience
 from protocols.sums.secagg.params import ThreatModel
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.words import counted
 from secure_kg.queries.retrieval.rules import Exact, Rules
 from secure_kg.queries.retrieval.run_terms import query_settings, score_of, shared_block
 from secure_kg.queries.retrieval.serving import Serving
@@ -24,6 +26,9 @@ from secure_kg.runs.score_recording import require_unused
 
 _SECONDS: Final = 60.0
 """That the server waits for an answer at most, if it has not seen yet how long answers take."""
+STEP_SECONDS: Final = 10 * _SECONDS
+"""That a client waits in one step: its attempts have several exchanges, in each of which the server may wait in vain.
+Whoever carries the parties knows sooner of the end of the server; of one that is frozen nobody knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +60,8 @@ class RunAsked:
     def __init__(self, run: Path, settings: AskSettings) -> None:
         self.path, self.settings = run, settings
         self.config = _finished(run)
+        if (self.config.clients or 0) > MOST_CLIENTS:
+            raise UserError(f"{run}: a run of {self.config.clients} clients; questions are for {MOST_CLIENTS} at most")
         self.clients = tuple(PartyId(number) for number in range(1, (self.config.clients or 0) + 1))
         if settings.client not in self.clients:
             raise UserError(f"--client {settings.client}: the run has clients 1 to {len(self.clients)}")
@@ -109,7 +116,9 @@ class RunAsked:
         usual, asked = SCORES[self.settings.scores].default_least, self.settings.min_holders
         least = usual if asked is None else asked
         if not 1 <= least < len(self.clients):
-            raise UserError(f"--min-holders {least}: there are {len(self.clients) - 1} clients besides the asker")
+            others = len(self.clients) - 1
+            one_or_more = f"{'is' if others == 1 else 'are'} {counted(others, 'client')}"
+            raise UserError(f"--min-holders {least}: there {one_or_more} besides the asker")
         return least
 
     def _threat_model(self) -> ThreatModel:

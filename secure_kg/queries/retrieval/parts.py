@@ -4,6 +4,7 @@ A part gets its end of the conversation and knows nothing of threads, processes 
 server's part). Whoever carries it decides what an error means for the process.
 """
 
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -41,6 +42,8 @@ class Session:
     setup_seconds: float = 0.0
     traffic: dict[PartyId, int] = field(default_factory=dict)
     problems: dict[PartyId, BaseException] = field(default_factory=dict)
+    stopped: bool = False
+    """Whether the asker has left out the rest of its questions."""
     on_outcome: Callable[[Outcome], None] = field(default=lambda outcome: None, repr=False)
     """Told of every question as soon as something has come of it."""
 
@@ -57,6 +60,12 @@ class Member:
     knowledge: Knowledge
     guards: Guards
 
+    def release(self) -> None:
+        """Let other sessions of this client go on: what it announced in a step that is over will not be opened."""
+        for budget in (self.guards.budgets.atoms, self.guards.budgets.means):
+            if budget is not None:
+                budget.record.release()
+
 
 def ask(
     public: PublicTerms,
@@ -67,29 +76,43 @@ def ask(
 ) -> None:
     """The asker's part: all questions, one after the other. What has come of them so far is in `session`.
 
-    A question that came to nothing does not end the session; a broken protocol does, and is raised.
+    A question that came to nothing does not end the session; a broken protocol does, and is raised. After two in a row
+    whose steps were abandoned for the same reason, e.g. because a client is gone that all sums need, the rest is not
+    asked: it would end alike.
     """
     with _counted(conversation, session), telling(conversation):
         started = time.perf_counter()
         asking = Asking(Tools(public, member.knowledge, conversation, member.guards))
         session.setup_seconds = time.perf_counter() - started
+        last = ""
         for question in questions:
             started, before, retrieved, problem = time.perf_counter(), len(asking.steps), None, ""
             try:
                 retrieved = asking.ask(question)
             except (UserError, SumAbandoned) as error:
                 problem = str(error)
+                reason = _reason(problem) if isinstance(error, SumAbandoned) else ""
+                session.stopped, last = bool(reason) and reason == last, reason or last
+            else:
+                last = ""
             seconds = time.perf_counter() - started
             outcome = Outcome(retrieved, problem, seconds, asking.steps[before:])
             session.outcomes.append(outcome)
             session.on_outcome(outcome)
+            if session.stopped:
+                break
         asking.end()
 
 
 def answer(public: PublicTerms, member: Member, conversation: Conversation, session: Session) -> None:
     """Every other client's part, until the asker says that there is no more to come."""
     with _counted(conversation, session), telling(conversation):
-        Answering(Tools(public, member.knowledge, conversation, member.guards)).run()
+        Answering(Tools(public, member.knowledge, conversation, member.guards), member.release).run()
+
+
+def _reason(problem: str) -> str:
+    """Without the client that was the first to say so."""
+    return re.sub(r"^client \d+: ", "", problem)
 
 
 @contextmanager

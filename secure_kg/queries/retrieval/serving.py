@@ -44,6 +44,8 @@ class Served:
     """Clients that have not dropped out."""
     problem: str = ""
     """What ended it before its time, as everybody was told."""
+    abandoned: bool = False
+    """Whether a step was: messages of it, the refusals of several clients for instance, may be left unread."""
 
 
 def serve(serving: Serving, conversation: Conversation) -> Served:
@@ -69,11 +71,11 @@ def _serve(serving: Serving, conversation: Conversation, record: SessionRecord |
     session = ServerSession(conversation, set(public.clients), serving.patience, serving.on_dropout)
     try:
         keys = ServerKeys.agree(session, VectorServer(len(public.clients), serving.model))
-        _Server(public, session, keys, record).run()
+        abandoned = _Server(public, session, keys, record).run()
     except ProtocolError as problem:
         conversation.abort(public.clients, str(problem), SETUP)
         return Served(session.present, str(problem))
-    return Served(session.present)
+    return Served(session.present, abandoned=abandoned)
 
 
 class _Server:
@@ -83,11 +85,13 @@ class _Server:
         self._public, self._session, self._keys, self._record = public, session, keys, record
         self._servers: dict[str, ScoreServer] = {}
 
-    def run(self) -> None:
+    def run(self) -> bool:
+        """Whether any step was abandoned."""
+        abandoned = False
         for number in count():
             said = steps.relay(self._session, steps.round_of(number), self._public.asker)
             if said.kind == steps.END:
-                return
+                break
             step = self._public.step(number, said)
             if self._record is not None:
                 self._record.add(step.batch)
@@ -95,7 +99,8 @@ class _Server:
             try:
                 batches.serve(server, self._session, step.terms)
             except SumAbandoned:
-                continue  # everybody was told
+                abandoned = True  # everybody was told
+        return abandoned
 
     def _server(self, step: PlannedStep) -> ScoreServer:
         if step.shape is not None:

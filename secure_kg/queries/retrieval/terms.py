@@ -30,6 +30,8 @@ MOST_POINTS: Final = 4096
 """Of all branches of a question."""
 MOST_STEPS: Final = 1 << 16
 """In one session."""
+LONGEST: Final = 20
+"""Binary logarithm of the largest norm of a row or of a point that is hidden."""
 _HEADROOM: Final = 4.0
 """How much larger numbers of a point may be than those of a row."""
 _ROOM_FOR_POINTS: Final = 64.0
@@ -170,6 +172,8 @@ class PublicTerms:
             raise ValueError("scores of another kind")
         if kind is Kind.SCORES:
             return PlannedStep(kind, given, self.backend, self._scores(round_id, table))
+        if not all(0 <= power <= LONGEST for power in sizes[1:]):
+            raise ValueError("norms that no asker announces")
         shape = HiddenShape(
             similarity=_SIMILARITIES[self.score],
             dimensions=self.dim,

@@ -10,12 +10,13 @@ from typing import Final
 
 from protocols.scores.budget import Standing
 from secure_kg.queries.language.writing import to_text
+from secure_kg.queries.naming import name_shown
 from secure_kg.queries.retrieval.learned import protocols_of, who_learns_what
 from secure_kg.queries.retrieval.parts import Session
 from secure_kg.queries.retrieval.rules import Exact
 from secure_kg.queries.retrieval.terms import PublicTerms
 from secure_kg.report.html import Html, cards, details, document, megabytes, quiet, section, stacked_table, table, tag
-from secure_kg.report.questions.question import NOT_NAMED, PageQuestion, anchor_of, question_section, written
+from secure_kg.report.questions.question import PageQuestion, anchor_of, question_section, written
 
 FEW: Final = 3
 """Questions of which everything is shown at once."""
@@ -123,7 +124,7 @@ def _best(one: PageQuestion) -> str:
     if one.outcome.retrieved is not None and not one.answers:
         return "none"
     if one.answers:
-        return one.answers[0].name or NOT_NAMED
+        return name_shown(one.answers[0].name)
     return tag("span", _cut(one.outcome.problem), class_="missing")
 
 

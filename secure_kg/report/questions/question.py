@@ -7,6 +7,7 @@ from typing import Final
 
 from secure_kg.queries.language.reading import Question
 from secure_kg.queries.language.writing import to_text
+from secure_kg.queries.naming import name_shown
 from secure_kg.queries.retrieval.asking import AskedStep, Found, Stored
 from secure_kg.queries.retrieval.learned import PartyLearns, what_a_step_tells
 from secure_kg.queries.retrieval.parts import Outcome
@@ -17,7 +18,6 @@ from secure_kg.report.query_picture import query_picture
 
 MOST_AT_ONCE: Final = 20
 """Answers that are shown; the others are there on demand."""
-NOT_NAMED: Final = "(not named)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def _stored(stored: Stored) -> list[Html]:
     """What the facts of all clients give, as far as they tell."""
     count, shown = len(stored.positions), len(stored.answers)
     told = f"Stored answers: {count}" + (f", of which {shown} are shown" if shown < count else "")
-    body = [["", one.name or NOT_NAMED, str(one.position)] for one in stored.answers]
+    body = [["", name_shown(one.name), str(one.position)] for one in stored.answers]
     return [tag("p", told), *([table(("", "stored answer", "position"), body, "answers")] if body else [])]
 
 
@@ -114,7 +114,7 @@ def _answers(answers: Sequence[Found]) -> list[Html]:
         return [quiet("Nobody has an answer.")]
     columns = [
         _Column("rank", lambda rank, found: str(rank)),
-        _Column("answer", lambda rank, found: found.name or NOT_NAMED),
+        _Column("answer", lambda rank, found: name_shown(found.name)),
         _Column("position", lambda rank, found: str(found.position)),
         _Column("mean score", lambda rank, found: None if found.mean is None else f"{found.mean:.4f}"),
         _Column("known", lambda rank, found: _known(found)),

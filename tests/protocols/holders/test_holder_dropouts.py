@@ -56,7 +56,7 @@ def test_a_sum_is_refused_if_any_counted_client_is_missing(
     found = holders_among(contributors, answers)
     if gone := missing & contributors:
         with pytest.raises(
-            SumAbandoned, match=f"^{len(gone)} clients dropped out after holders were counted: a row may"
+            SumAbandoned, match=f"^{len(gone)} clients? dropped out after holders were counted: a row may"
         ):
             found.may_open(frozenset(missing))
     else:
@@ -181,7 +181,7 @@ def test_rows_are_not_opened_if_a_counted_client_is_gone(kind: Kind, step: str, 
     """Whether client 4 goes before it has shared keys for the rows or after; no client gives a share away."""
     a_round = Rows(kind, step, secret_rows=secret_rows, late=late)
     a_round.run()
-    reason = "1 clients dropped out after holders were counted: a row may have too few of them left"
+    reason = "1 client dropped out after holders were counted: a row may have too few of them left"
     assert reason in a_round.problems[SERVER]
     assert a_round.problems.keys() == {SERVER, ONE, TWO, THREE}
     assert any(a_round.problems[party] == reason for party in CLIENTS[:3])
@@ -235,7 +235,7 @@ def test_in_a_sparse_graph_one_that_is_gone_ends_the_sum_however_many_hold_its_r
         server = VectorServer(24, SPARSE)
         server.setup(at_server(conversation, clients, Foreseen(), Silences()))
         server.prepare(at_server(conversation, clients, Foreseen(), Silences()), task)
-        with pytest.raises(SumAbandoned, match="1 clients dropped out after holders were counted"):
+        with pytest.raises(SumAbandoned, match="1 client dropped out after holders were counted"):
             server.collect(at_server(conversation, set(clients) - {gone}, Foreseen(), Silences()), task)
 
     converse({SERVER: serve} | dict.fromkeys(clients, noting))

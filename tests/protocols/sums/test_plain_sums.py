@@ -6,6 +6,7 @@ import pytest
 from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import SumAbandoned
 from protocols.foundation.identifiers import SERVER, PartyId
+from protocols.foundation.words import clients_have
 from protocols.session.client_session import ClientSession
 from protocols.session.conversation import Conversation
 from protocols.session.patience import Patience
@@ -92,7 +93,7 @@ def test_the_twin_gives_up_where_the_secure_sum_would(contributing: list[PartyId
         assert collected.contributors == set(contributing)
         assert np.array_equal(collected.total.counts, sum(INPUTS[party].counts for party in contributing))
     else:
-        match = f"{len(contributing)} clients have sent their input, {needed} are needed"
+        match = f"^{clients_have(len(contributing))} sent their input, {needed} are needed"
         with pytest.raises(SumAbandoned, match=match):
             ends.server.collect(at_server(ends.talk[SERVER], None, Patience.fixed(SHORT), ends.silent), TASK)
     missing = set(CLIENTS) - set(contributing)

@@ -8,6 +8,7 @@ import pytest
 from secure_kg.foundation import console
 
 HOSTILE = ["\x1b[2J", "\x9b31m", "\u202eevil", "two\nlines", "a\rb", "\u2028", "\x85", "\ud800", "\x00", "\x07"]
+UNSEEN = "\u200b\u00ad\ufeff\ufff9\ufffb\U000e0001\U000e0041\U000e0000\ue000\u0378\u3164\ufe0f"
 
 
 def printed(name: str, encoding: str = "utf-8") -> str:
@@ -35,6 +36,12 @@ def test_lines_of_this_program_stay_and_controls_in_them_do_not(capsys: pytest.C
     said = capsys.readouterr()
     assert said.out == "one\ntwo\tthree \\x1b[2J\\ud800 é 漢\n"
     assert said.err == "error: first second \\x1b[2J \\u202e\n"
+
+
+@pytest.mark.parametrize("letter", UNSEEN, ids=ascii)
+def test_names_that_differ_look_different(letter: str) -> None:
+    assert f"e{ascii(letter)[1:-1]}01" in printed(f"e{letter}01")
+    assert "é 漢\u00a0x\u0301" in printed("é 漢\u00a0x\u0301")
 
 
 def test_a_terminal_without_the_letters_of_a_name_is_no_error() -> None:

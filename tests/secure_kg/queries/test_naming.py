@@ -5,7 +5,7 @@ import time
 import pytest
 
 from secure_kg.queries.form import Anchor, Intersection, NamedQuery, Projection
-from secure_kg.queries.naming import to_ids, to_names, unknown_names
+from secure_kg.queries.naming import name_shown, to_ids, to_names, unknown_names
 
 ENTITIES = ("BRCA1", "BRCA2", "TP53", "aspirin")
 RELATIONS = ("associated", "treats")
@@ -21,6 +21,12 @@ def test_known_names_become_ids_and_come_back() -> None:
     ids = to_ids(known, ENTITIES, RELATIONS)
     assert ids == Intersection((Projection(0, Anchor(0), True), Projection(1, Anchor(2))))
     assert to_names(ids, ENTITIES, RELATIONS) == known
+
+
+def test_a_name_that_says_there_is_none_is_in_quotes() -> None:
+    names = [None, "TP53", "(not named)", "(Not\u00a0named)", "'(not named)'"]
+    told = ["(not named)", "TP53", "'(not named)'", "'(Not\\xa0named)'", "\"'(not named)'\""]
+    assert [name_shown(name) for name in names] == told
 
 
 def test_unknown_names_come_with_the_nearest_own_names() -> None:

@@ -111,3 +111,5 @@ def test_two_sessions_do_not_announce_at_the_same_time(tmp_path: Path) -> None:
         second.covered(b"table")
     assert first.cover(b"table", frozenset({PartyId(1)})) == {PartyId(1)}
     assert second.covered(b"table") == {PartyId(1)}
+    second.release()  # what it announced comes to nothing
+    assert first.covered(b"table") == {PartyId(1)}

@@ -255,11 +255,11 @@ def test_losses_of_several_steps_add_up() -> None:
 @pytest.mark.parametrize(
     ("step", "reason"),
     [
-        (Step.ADVERTISE_KEYS, "1 clients have advertised keys, 3 are needed"),
-        (Step.SHARE_KEYS, "1 clients have shared keys, 3 are needed"),
-        (Step.MASKED_INPUT, "1 clients have sent their input, 3 are needed"),
-        (Step.CONSISTENCY_CHECK, "1 clients have signed the survivors, 3 are needed"),
-        (Step.UNMASKING, "1 clients gave a share of the self mask of client 1, 3 are needed"),
+        (Step.ADVERTISE_KEYS, "1 client has advertised keys, 3 are needed"),
+        (Step.SHARE_KEYS, "1 client has shared keys, 3 are needed"),
+        (Step.MASKED_INPUT, "1 client has sent their input, 3 are needed"),
+        (Step.CONSISTENCY_CHECK, "1 client has signed the survivors, 3 are needed"),
+        (Step.UNMASKING, "1 client gave a share of the self mask of client 1, 3 are needed"),
     ],
 )
 def test_the_reason_says_how_many_there_were_and_how_many_are_needed(step: Step, reason: str) -> None:

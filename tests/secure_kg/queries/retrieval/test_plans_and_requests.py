@@ -116,6 +116,14 @@ def test_steps_outside_of_the_settings_are_refused(announced: NextStep) -> None:
         PUBLIC.step(0, announced)
 
 
+@pytest.mark.parametrize("norms", [(5000, 3), (3, 5000), (21, 3)])
+def test_norms_that_no_asker_announces_are_refused(norms: tuple[int, int]) -> None:
+    hidden = dataclasses.replace(PUBLIC, hidden=True, backend="topk")
+    assert hidden.step(0, NextStep("hidden scores", [1, 3, 3], TABLE)).shape
+    with pytest.raises(PeerMisbehaved, match="settings do not know"):
+        hidden.step(0, NextStep("hidden scores", [1, *norms], TABLE))
+
+
 @pytest.mark.parametrize("exact", [Exact.BESIDE, Exact.ONLY])
 @pytest.mark.parametrize("sizes", [[0], [MOST_ATOMS + 1], [(1 << 32) - 1], [], [1, 1]])
 def test_exact_steps_of_hostile_sizes_are_refused(exact: Exact, sizes: list[int]) -> None:

@@ -10,7 +10,7 @@ from secure_kg.models.queries.shapes import Score
 from secure_kg.queries.language.reading import read_question
 from secure_kg.queries.retrieval.rules import Rules
 from secure_kg.queries.retrieval.session import Budgets
-from secure_kg.runs.score_budget import atom_budget_of
+from secure_kg.runs.score_budget import MeansRecord, atom_budget_of
 from tests.support.retrieval import ENTITIES, SHARED, World, answers, ask, positions_of
 
 CHAIN = '?x : cures(?y, ?x) & has("e01", ?y)'
@@ -134,6 +134,17 @@ def test_the_budget_of_vectors_lasts_and_its_end_is_one_line(tmp_path: Path) -> 
     outcome = ask(World(), CHAIN, budgets=budgets()).outcomes[0]
     assert outcome.retrieved is None
     assert "7 vectors of this model were looked up, and 1 more go beyond the budget of 7" in outcome.problem
+
+
+def test_a_step_that_comes_to_nothing_keeps_no_other_session_waiting(tmp_path: Path) -> None:
+    """Client 3 refuses; client 2 has announced by then over whom it opened before, and holds its record for it."""
+    table = World().knowledge(2, Rules()).table
+    kept = {one: Budgets(atom_budget_of(tmp_path / str(one), 6, table, limit=1000 * (3 - one))) for one in (2, 3)}
+    session = ask(World(), CHAIN, budgets=kept)
+    assert "go beyond the budget of 0" in session.outcomes[0].problem
+    assert (tmp_path / "2" / "atoms.lock").exists()
+    assert MeansRecord(tmp_path / "2", "atoms.jsonl").covered(table) == frozenset()
+    assert kept[2].atoms is not None, "its record is still there"
 
 
 def test_an_asker_uses_up_its_share_and_nobody_elses(tmp_path: Path) -> None:

@@ -105,6 +105,13 @@ def test_without_a_client_that_dies_too_few_are_left(backend: str, after: int) -
     assert "\n" not in session.outcomes[0].problem
 
 
+def test_after_a_client_has_died_the_rest_is_not_asked() -> None:
+    session = ask(World(), *[CHAIN] * 4, bends=dying(7), backend="masked", patience=0.5)
+    first, second = session.outcomes
+    assert "1 client has" in first.problem
+    assert (second.problem, session.stopped) == (first.problem, True)
+
+
 def test_of_five_clients_four_answer(tmp_path: Path) -> None:
     question, record = '?x : cures(?x, "e03") & has(?x, "e01")', tmp_path / "record"
     session = ask(World(clients=5), question, bends=dying(0), backend="masked", patience=0.5, asker=2, record=record)
