@@ -50,7 +50,7 @@ tables: setup
 demo: setup
 	$(BIN)/python -m launch.fedr_secagg
 
-# Five processes on two cores, eight at most (tests/conftest.py): many tests wait for deadlines and jobs. A process that
+# Three processes per core, eight at most (tests/conftest.py): many tests wait for deadlines and jobs. A process that
 # has nothing left takes tests from the end of another's list, so that tests of one module mostly stay together. Bytecode
 # is kept even if the environment says otherwise: every process and every rank of a job would compile the project again.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
@@ -59,7 +59,7 @@ test: setup
 	$(PYTEST)
 
 test-fast: setup
-	$(PYTEST) -m "not mpi and not long and not slow"
+	$(PYTEST) --numprocesses logical -m "not mpi and not long and not slow"
 
 test-all: setup
 	$(PYTEST) -m ""

@@ -1,4 +1,4 @@
-"""One thread per test process, as in every rank of a job, and five processes on two cores: many tests wait."""
+"""One thread per test process, as in every rank of a job, and three processes per core: many tests wait."""
 
 import os
 import re
@@ -75,9 +75,13 @@ _WHOLE_SESSIONS = re.compile(
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """Half of the time of `mpirun` jobs and of slow clients is waiting: with a process per core, cores stand idle."""
-    return min(_MOST_PROCESSES, 5 * len(os.sched_getaffinity(0)) // 2)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Half of the time of `mpirun` jobs and of slow clients is waiting: with a process per core, cores stand idle.
+
+    Where nobody waits (`make test-fast`) there is one per core: each of them reads all test modules first.
+    """
+    cores = len(os.sched_getaffinity(0))
+    return min(_MOST_PROCESSES, cores if config.option.numprocesses == "logical" else 3 * cores)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
