@@ -13,7 +13,7 @@ from secure_kg.foundation.errors import UserError
 from secure_kg.privacy.accounting.gaussian import epsilon_of_mu, largest_mu
 from secure_kg.privacy.accounting.releases import Budget, Release, Releases, checked, joint, require_delta
 from secure_kg.privacy.accounting.renyi import epsilon_of_orders
-from secure_kg.privacy.accounting.sampled import COARSE, FINE, sampled_epsilon
+from secure_kg.privacy.accounting.sampled import COARSE, FINE, quick_epsilon, sampled_epsilon
 from secure_kg.privacy.accounting.spending import BudgetSpent, PrivacyFilter
 
 __all__ = ["Budget", "BudgetSpent", "PrivacyFilter", "Release", "Releases", "epsilon_of", "joint", "noise_for"]
@@ -41,8 +41,8 @@ def epsilon_of(releases: Releases, delta: float) -> float:
 def noise_for(budget: Budget, steps: int, sampling: float = 1.0) -> float:
     """The smallest multiplier with which `steps` releases stay within the budget.
 
-    Full batches: exact. Samples: never less than needed, and at most 0.1 % more than the accountant asks for. The
-    search narrows on a coarse grid, which is quick and errs upwards, and ends on the grid of `epsilon_of`.
+    Full batches: exact. Samples: never less than needed and some 0.1 % more. The search narrows on a coarse grid,
+    which is quick and errs upwards, and ends on the grid of `epsilon_of`.
     """
     if steps < 1:
         raise UserError(f"noise is asked for at least one step, not for {steps}")
@@ -54,7 +54,7 @@ def noise_for(budget: Budget, steps: int, sampling: float = 1.0) -> float:
         releases = [(Release(noise, sampling), steps)]
         if fineness is None:
             return epsilon_of_orders(releases, budget.delta) <= budget.epsilon
-        return sampled_epsilon(releases, budget.delta, fineness) <= budget.epsilon
+        return quick_epsilon(releases, budget.delta, fineness) <= budget.epsilon
 
     high = 1.0
     while not within(high, None):
@@ -66,7 +66,7 @@ def noise_for(budget: Budget, steps: int, sampling: float = 1.0) -> float:
         low, high = low / 2, low
     low, high = _narrowed(low, high, lambda noise: within(noise, None), 1e-3)
     low, high = _narrowed(low / 1.5, high, lambda noise: within(noise, COARSE), 2e-3)
-    low, high = _narrowed(low / 1.02, high, lambda noise: within(noise, FINE), 1e-3)
+    low, high = _narrowed(low / 1.005, high, lambda noise: within(noise, FINE), 1e-3)
     return high * (1 + _ROOM)
 
 

@@ -22,28 +22,30 @@ FINE: Final = 2e-5
 """The grid in units of epsilon."""
 COARSE: Final = 2e-4
 _FINEST, _COARSEST = 2e-5, 1e-2
+_MISSING: Final = "samples are accounted for by dp-accounting: pip install 'secure-kg[dp]'"
 _MEANINGLESS: Final = 200.0
 """Beyond this epsilon nothing is protected, and the loss distribution would be too long to be computed."""
 
 
 def renyi_epsilon(releases: Releases, delta: float) -> float:
-    """By Rényi divergences: whole orders in closed form, orders between them by dp_accounting."""
+    """By Rényi divergences at the orders of dp_accounting, many of them between whole ones."""
     try:
         from dp_accounting import rdp
     except ImportError:
-        raise UserError("samples are accounted for by dp-accounting: pip install 'secure-kg[dp]'") from None
+        raise UserError(_MISSING) from None
     with _quiet():
         accountant = rdp.RdpAccountant()
         for release, times in releases:
             accountant.compose(_event(release), times)
-        between = float(accountant.get_epsilon(delta))
-    return min(between, epsilon_of_orders(releases, delta))
+        return float(accountant.get_epsilon(delta))
 
 
 def loss_epsilon(releases: Releases, delta: float, grid: float) -> float:
     """By the distribution of the privacy loss on a grid of this width, rounded up."""
-    from dp_accounting import pld
-
+    try:
+        from dp_accounting import pld
+    except ImportError:
+        raise UserError(_MISSING) from None
     with _quiet():
         accountant = pld.PLDAccountant(value_discretization_interval=grid)
         for release, times in releases:
@@ -51,14 +53,19 @@ def loss_epsilon(releases: Releases, delta: float, grid: float) -> float:
         return float(accountant.get_epsilon(delta))
 
 
-def sampled_epsilon(releases: Releases, delta: float, fineness: float = FINE) -> float:
-    """The smaller of both."""
-    by_orders = renyi_epsilon(releases, delta)
+def quick_epsilon(releases: Releases, delta: float, fineness: float = FINE) -> float:
+    """The smaller of the loss distribution and of whole Rényi orders, which are in closed form and cost nothing."""
+    by_orders = epsilon_of_orders(releases, delta)
     if not by_orders < _MEANINGLESS:
         return by_orders
     grid = min(_COARSEST, max(_FINEST * fineness / FINE, fineness * by_orders))
     by_loss = loss_epsilon(releases, delta, grid)
     return min(by_orders, by_loss) if math.isfinite(by_loss) else by_orders
+
+
+def sampled_epsilon(releases: Releases, delta: float) -> float:
+    """The smaller of both. Never more than `quick_epsilon`."""
+    return min(renyi_epsilon(releases, delta), quick_epsilon(releases, delta))
 
 
 def _event(release: Release) -> Any:
