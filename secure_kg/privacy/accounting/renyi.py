@@ -20,6 +20,8 @@ from scipy.special import gammaln, logsumexp
 
 from secure_kg.privacy.accounting.releases import Release, Releases
 
+_UPWARDS: Final = 1 + 1e-10
+"""More than binomials of these orders are off by in doubles."""
 ORDERS: Final = (*range(2, 65), 80, 96, 128, 192, 256, 512, 1024)
 
 
@@ -27,16 +29,20 @@ def divergence(release: Release, order: int) -> float:
     """What one release costs at a whole order."""
     if release.full:
         return order / (2 * release.noise**2)
-    taken = np.arange(order + 1, dtype=np.float64)
-    logs = (
+    taken = np.arange(2, order + 1, dtype=np.float64)
+    growth = taken * (taken - 1) / (2 * release.noise**2)
+    # The weights without exp(...) add up to 1, so what is beyond 1 is a sum of exp(...) - 1: nothing cancels, and the
+    # tiny cost of a rare sample is as accurate as a large one.
+    beyond = (
         gammaln(order + 1)
         - gammaln(taken + 1)
         - gammaln(order - taken + 1)
         + (order - taken) * math.log1p(-release.sampling)
         + taken * math.log(release.sampling)
-        + taken * (taken - 1) / (2 * release.noise**2)
+        + growth
+        + np.log(-np.expm1(-growth))
     )
-    return max(0.0, float(logsumexp(logs))) / (order - 1)
+    return float(np.logaddexp(0.0, logsumexp(beyond))) / (order - 1) * _UPWARDS
 
 
 def epsilon_at(order: int, total: float, delta: float) -> float:
