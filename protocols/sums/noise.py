@@ -35,6 +35,19 @@ class Noise(ABC):
     def bound(self) -> float:
         """No entry is changed by more, as a real number: draws beyond it are cut off or drawn again."""
 
+    def bound_in(self, round_id: int) -> float:
+        """The same for sums of one round."""
+        return self.bound
+
+    def require_room(self, codec: FixedPoint) -> None:  # noqa: B027  most noises have nothing to say
+        """`EncodingOverflow` if this noise has no place among the units of an encoding. By default it has."""
+
+    def require_enough(self, participants: int, missing: int) -> None:  # noqa: B027
+        """`SumAbandoned` if a sum over `participants` from which so many are missing must not be opened.
+
+        Asked by every client before it helps to open a sum. By default any sum may be.
+        """
+
     @abstractmethod
     def add_to(self, vector: RingVector, codec: FixedPoint, terms: SumTerms[Layout]) -> None:
         """Add one client's noise to its encoded real entries, in place, modulo the ring.
@@ -57,11 +70,11 @@ class NoNoise(Noise):
 NONE: Final = "none"
 NO_NOISE: Final = NoNoise()
 NOISES: Final[dict[str, Noise]] = {NONE: NO_NOISE}
-"""Noises by the names that settings and blocks use."""
+"""Noises without parameters, by name."""
 
 
 def noise_named(name: str) -> Noise:
-    """The noise of this name. An unknown name raises: nothing falls back to no noise."""
+    """The noise of this bare name (any text: `protocols.sums.noises`). An unknown one raises, it never means none."""
     if name not in NOISES:
         raise UnknownProtocol(f"unknown noise '{name}': there are {', '.join(NOISES)}")
     return NOISES[name]

@@ -10,7 +10,7 @@ import dataclasses
 from protocols.alignment.interface import Positions, Union
 from protocols.foundation import wire
 from protocols.foundation.errors import PeerMisbehaved, UnexpectedMessage
-from protocols.foundation.identifiers import RoundId
+from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.holders.interface import CountTask, Holders
 from protocols.sums.interface import SumLayout
 from protocols.sums.terms import SumTerms
@@ -59,7 +59,12 @@ class BlockExchange:
         context, holders = self._context, None
         if count is not None:
             holders = self._count(count)
-        may_open = holders.may_open if holders is not None else None
+
+        def may_open(missing: frozenset[PartyId]) -> None:
+            self.rows.may_open(terms, missing)
+            if holders is not None:
+                holders.may_open(missing)
+
         contribution = self.rows.contribution(holders)
         context.losses.note(context.contribute(self.block.aggregation, terms, contribution, may_open))
 

@@ -11,9 +11,11 @@ import numpy.typing as npt
 
 from protocols.alignment.interface import Positions
 from protocols.foundation.errors import PeerMisbehaved
+from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import Holders
 from protocols.sums.interface import Contribution, SumLayout, Total
-from protocols.sums.noise import noise_named
+from protocols.sums.noises import noise_of
+from protocols.sums.terms import SumTerms
 from protocols.sums.totals import SumTotal
 from secure_kg.federation.client.applied_table import AppliedTable, Rounds, UpdateRule
 from secure_kg.federation.client.first_rows import scaled_back
@@ -33,10 +35,12 @@ class OwnRows:
         """`layout`: of the block's sums."""
         self.positions, self._block, self._learner, self.layout = positions, block, learner, layout
         # Means are rounded to single precision like these bounds, and rounding keeps the order.
-        noise = layout.largest_noise  # of all clients, in the mean of a row that only one of them holds
-        largest = first = np.float32(layout.codec.largest_value + noise)
-        if block.aligned:
-            first = min(np.float32(block.span + layout.codec.unit + noise), largest)
+        self._noise = noise_of(block.noise)
+        # Noise of all clients, in the mean of a row that only one of them holds.
+        at_first = layout.parties * self._noise.bound_in(AGREEING_ROUND)
+        largest = np.float32(layout.codec.largest_value + layout.largest_noise)
+        first = np.float32((block.span + layout.codec.unit if block.aligned else layout.codec.largest_value) + at_first)
+        first = min(first, largest)
         self._rule = UpdateRule(float(largest), float(first), AGREEING_ROUND)
         self._applied = AppliedTable(positions.union_size, layout.real_entries // positions.union_size)
         self._digest: bytes | None = None
@@ -69,7 +73,12 @@ class OwnRows:
         if holders is not None:
             rows, own = rows[holders.enough], own[holders.enough]
         self._given = own
-        return row_contribution(rows, own, self.positions.union_size, noise_named(self._block.noise))
+        return row_contribution(rows, own, self.positions.union_size, self._noise)
+
+    def may_open(self, terms: SumTerms[SumLayout], missing: frozenset[PartyId]) -> None:
+        """`SumAbandoned` if the noise of those that are left is too little (`protocols.sums.interface.MayOpen`)."""
+        if self._noise.bound_in(terms.round):
+            self._noise.require_enough(len(terms.participants), len(missing))
 
     def has_result_of(self, round_id: int) -> bool:
         """Whether every row of the last contribution, made in this round, was averaged then or later."""

@@ -39,7 +39,7 @@ class Block:
     span: float = 0.0
     """First rows are uniform in ±span, if the block is aligned: their means are scaled back to that size."""
     noise: str = NONE
-    """What every client adds to its rows: a name of `protocols.sums.noise`. Counts and results go without."""
+    """What every client adds to its rows: a text of `protocols.sums.noises`. Counts and results go without."""
 
     @property
     def purpose(self) -> str:

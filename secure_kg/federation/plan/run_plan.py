@@ -20,7 +20,7 @@ from protocols.holders.interface import CountTask
 from protocols.holders.plain import count_terms as clear_count
 from protocols.registry import AGGREGATIONS
 from protocols.sums.interface import SumLayout
-from protocols.sums.noise import noise_named
+from protocols.sums.noises import noise_of
 from protocols.sums.secagg.params import SumParameters
 from protocols.sums.terms import Layout, SumTerms
 from secure_kg.evaluation.metrics import Metrics
@@ -172,8 +172,10 @@ class RunPlan:
 
     def row_layout(self, block: Block, rows: int) -> SumLayout:
         settings = self.settings
-        noise = noise_named(block.noise)
-        return row_layout(rows, block.width, settings.clip, len(self.clients), settings.ring_bits, noise)
+        noise = noise_of(block.noise)
+        layout = row_layout(rows, block.width, settings.clip, len(self.clients), settings.ring_bits, noise)
+        noise.require_room(layout.codec)
+        return layout
 
     def count(self, round_id: int, block: Block, union: Union) -> CountTask | None:
         """The count of holders before the sum of rows; None where rows of any number of holders may be added up."""

@@ -8,21 +8,16 @@ import numpy as np
 import pytest
 
 from protocols.foundation.errors import EncodingOverflow, UnknownProtocol
-from protocols.foundation.identifiers import SERVER, PartyId
 from protocols.primitives.fixed_point import FixedPoint
 from protocols.primitives.group import Ring, RingVector
 from protocols.registry import AGGREGATIONS
-from protocols.session.conversation import Conversation
 from protocols.sums import pipeline
-from protocols.sums.interface import Collected, Contribution, ContributionReport, SumLayout, Total
+from protocols.sums.interface import Contribution, SumLayout
 from protocols.sums.noise import NO_NOISE, NoNoise, noise_named
-from protocols.sums.secagg.keys import ClientKeys, ServerKeys
-from protocols.sums.secagg.vectors import VectorClient, VectorServer
 from protocols.sums.terms import Layout, SumTerms
-from protocols.sums.totals import SumTotal, TotalReader
 from tests.support.fixed_noise import FixedNoise, registered
-from tests.support.in_threads import Part, at_once, at_server, converse
-from tests.support.sum_conversations import SEMI_HONEST, Foreseen, Silences, everyone, random_inputs, task_of
+from tests.support.sum_conversations import everyone, random_inputs, task_of
+from tests.support.sums_by_name import opened, sum_by
 
 CLIENTS = everyone(3)
 NOISE = FixedNoise(units=3)
@@ -34,43 +29,6 @@ def layout_with(noise: float, ring_bits: Any = 64) -> SumLayout:
 
 def noisy(contribution: Contribution) -> Contribution:
     return dataclasses.replace(contribution, noise=NOISE)
-
-
-def sum_by(aggregation: str, task: SumTerms[SumLayout], inputs: dict[PartyId, Contribution]) -> dict[PartyId, Any]:
-    """One sum by a registered aggregation: what the server reads, or what clients read, and the clients' reports."""
-    protocol = AGGREGATIONS[aggregation]
-
-    def serve(conversation: Conversation) -> Any:
-        def session() -> Any:
-            return at_server(conversation, CLIENTS, Foreseen(), Silences())
-
-        keys = ServerKeys.agree(session(), VectorServer(3, SEMI_HONEST)) if protocol.needs_keys else None
-        server = protocol.server(keys, 1)
-        server.prepare(session(), task)
-        total = server.collect(session(), task)
-        if isinstance(total, Collected):
-            return total.total
-        for party in CLIENTS:
-            conversation.send(party, total, task.round)
-        return None
-
-    def take_part(conversation: Conversation) -> tuple[ContributionReport, Total | None]:
-        vectors = VectorClient(CLIENTS, SEMI_HONEST)
-        client = protocol.client(ClientKeys.agree(at_once(conversation), vectors) if protocol.needs_keys else None)
-        client.prepare(at_once(conversation), task)
-        report = client.contribute(at_once(conversation), task, inputs[conversation.transport.party])
-        if not isinstance(client, TotalReader):
-            return report, None
-        return report, client.open(task, at_once(conversation).receive(SumTotal, *task.key))
-
-    parts: dict[PartyId, Part] = {SERVER: serve}
-    return converse(parts | dict.fromkeys(CLIENTS, take_part))
-
-
-def opened(results: dict[PartyId, Any]) -> Total:
-    total = results[SERVER] if results[SERVER] is not None else results[CLIENTS[0]][1]
-    assert isinstance(total, Total)
-    return total
 
 
 @pytest.mark.parametrize("ring_bits", [32, 64])
