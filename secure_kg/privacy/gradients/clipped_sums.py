@@ -22,7 +22,7 @@ from secure_kg.data.graph import Side
 from secure_kg.foundation.errors import TrainingDiverged, UserError
 from secure_kg.models.base import EmbeddingModel
 from secure_kg.privacy.gradients.comparisons import COMPARISONS, Comparison
-from secure_kg.privacy.gradients.pulls import PULLS, Anchored, ByRelation, squared_norms
+from secure_kg.privacy.gradients.pulls import PULLS, Anchored, ByRelation, dots, squared_norms
 
 _CHUNK: Final = 1024  # triples whose [b, m] fits a processor's cache
 _LARGEST_VALUE: Final = 1e4
@@ -154,7 +154,7 @@ class PrivateGradients:
         by_anchor, by_relation = PULLS[model.name].back(model, known, by_point)
         squares = squared_norms(by_anchor) + squared_norms(by_answer) + by_relation.squared_norms() + candidate_norms
         # A self loop touches one row twice.
-        squares += torch.where(head == tail, 2.0 * torch.linalg.vecdot(by_anchor, by_answer), 0.0)
+        squares += torch.where(head == tail, 2.0 * dots(by_anchor, by_answer), 0.0)
         norms = squares.clamp_(min=0.0).sqrt_()
         return _Chunk(anchor_ids, answer_ids, relation_ids, by_anchor, by_answer, by_relation, comparison, norms)
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from secure_kg.models.geometry import L1, L2, ComplexL1, Dot, Geometry
-from secure_kg.privacy.gradients.pulls import squared_norms
+from secure_kg.privacy.gradients.pulls import dots, squared_norms
 
 _NEAR: Final = 2.0**-6
 """Of |x|² + |y|². Where |x − y|² is less, products of rows cancel, and differences are taken instead."""
@@ -42,14 +42,18 @@ class Comparison(ABC):
 
     @abstractmethod
     def candidate_sums(self, scale: Tensor) -> Tensor:
-        """After `pull`: gradients by candidate rows [m, width], summed over triples with factors scale [b]."""
+        """After `pull`: gradients by candidate rows [m, width], summed over triples with factors scale [b].
+
+        In double precision: the rounding of a sum must not depend on which triples it is over, or a triple would
+        change more than its own part of it.
+        """
 
 
 class DotComparison(Comparison):
     """Dot products: every gradient by a candidate is a multiple of the point."""
 
     def positive(self) -> Tensor:
-        return torch.linalg.vecdot(self.points, self.answers)
+        return dots(self.points, self.answers)
 
     def negative(self) -> Tensor:
         return self.points @ self.candidates.t()
@@ -61,7 +65,7 @@ class DotComparison(Comparison):
         return by_point, by_answer, squared_norms(by_negative) * squared_norms(self.points)
 
     def candidate_sums(self, scale: Tensor) -> Tensor:
-        return self._by_negative.t() @ (self.points * scale[:, None])
+        return self._by_negative.double().t() @ (self.points * scale[:, None]).double()
 
 
 class EuclideanComparison(Comparison):
@@ -74,7 +78,7 @@ class EuclideanComparison(Comparison):
 
     def positive(self) -> Tensor:
         difference = self.points - self.answers
-        distance = torch.linalg.vector_norm(difference, dim=1)
+        distance: Tensor = torch.linalg.vector_norm(difference, dim=1)
         self._direction = difference / _or_one(distance)[:, None]
         return -distance
 
@@ -136,10 +140,11 @@ class EuclideanComparison(Comparison):
         ]
 
     def candidate_sums(self, scale: Tensor) -> Tensor:
-        sums = self._weights.t() @ (self.points * scale[:, None])
-        sums.sub_(self.candidates * (self._weights.t() @ scale)[:, None])
+        weights, scale = self._weights.double(), scale.double()
+        sums = weights.t() @ (self.points.double() * scale[:, None])
+        sums.sub_(self.candidates.double() * (weights.t() @ scale)[:, None])
         for (rows, columns), step in self._near_steps():
-            sums.index_add_(0, columns, step * scale[rows][:, None])
+            sums.index_add_(0, columns, step.double() * scale[rows][:, None])
         return sums
 
 
@@ -169,7 +174,7 @@ class CoordinateComparison(Comparison):
         return by_point, by_answer, squared_norms(by_negative) * coordinates
 
     def candidate_sums(self, scale: Tensor) -> Tensor:
-        return self._vjp(self._by_negative * scale[:, None])[1]
+        return self._vjp(self._by_negative * scale[:, None])[1].double()  # within a chunk by the kernel, in single
 
     def _vjp(self, by_negative: Tensor) -> tuple[Tensor, Tensor]:
         if by_negative.numel() == 0:

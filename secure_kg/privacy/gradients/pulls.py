@@ -66,7 +66,7 @@ class _OuterProducts(ByRelation):
         relations, counts = torch.unique_consecutive(ids[order], return_counts=True)
         parts = zip(torch.split(left, counts.tolist()), torch.split(right, counts.tolist()), strict=True)
         for relation, (some, others) in zip(relations.tolist(), parts, strict=True):
-            table[relation] += (some.t() @ others).reshape(-1)
+            table[relation] += (some.double().t() @ others.double()).reshape(-1)
 
 
 class Pull(ABC):
@@ -137,9 +137,15 @@ PULLS: Final[dict[str, Pull]] = {
 """By the names of models."""
 
 
+def dots(x: Tensor, y: Tensor) -> Tensor:
+    """x, y [b, width] to the products of rows [b]."""
+    products: Tensor = torch.linalg.vecdot(x, y)
+    return products
+
+
 def squared_norms(rows: Tensor) -> Tensor:
     """rows [b, width] to [b]."""
-    return torch.linalg.vecdot(rows, rows)
+    return dots(rows, rows)
 
 
 def _real(x: Tensor) -> Tensor:
