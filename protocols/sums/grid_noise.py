@@ -1,0 +1,17 @@
+"""Discrete Gaussian noise for whoever adds noise to a total in one place, on a grid of its own.
+
+Parties:     one, which has the total and may see it without noise.
+Adversary:   whoever gets the noised total.
+Assumes:     the operating system's randomness.
+Not covered: the grid, its sensitivity and the accounting, which are the caller's.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from protocols.primitives.discrete_gaussian import discrete_gaussian
+
+
+def discrete_noise(sigma: float, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    """Independent integers of a discrete Gaussian of parameter `sigma`."""
+    return discrete_gaussian(sigma, shape)
