@@ -6,6 +6,8 @@ Assumes:     the operating system's randomness.
 Not covered: the grid, its sensitivity and the accounting, which are the caller's.
 """
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -14,4 +16,4 @@ from protocols.primitives.discrete_gaussian import discrete_gaussian
 
 def discrete_noise(sigma: float, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
     """Independent integers of a discrete Gaussian of parameter `sigma`."""
-    return discrete_gaussian(sigma, shape)
+    return discrete_gaussian(sigma, math.prod(shape)).reshape(shape)
