@@ -84,8 +84,10 @@ def private_model(
     size = ModelSize(*sizes, config.dim, config.margin, config.norm)
     model = build_model(config.model, size, torch.Generator().manual_seed(torch_seed(seed, "initial rows", "private")))
     if isinstance(model, TransM):
-        known = public is not None and len(public) > 0
-        model.weight.copy_(torch.from_numpy(relation_weights(public, sizes[1])) if known and public is not None else 1)
+        if public is None or len(public) == 0:
+            model.weight.fill_(1.0)
+        else:
+            model.weight.copy_(torch.from_numpy(relation_weights(public, sizes[1])))
     return model
 
 
@@ -100,7 +102,7 @@ class PrivateTraining:
         source: NoiseSource | None = None,
         public: TripleArray | None = None,
     ) -> None:
-        """`source`: of noise; by default the operating system's. `public`: triples that TransM may take weights from."""
+        """`source` of noise: by default the operating system. `public`: triples that TransM may take weights from."""
         self._graph, self._config, self._seed = graph, config, seed
         self._sizes = len(graph.entities), len(graph.relations)
         self._source: NoiseSource = SecretNoise() if source is None else source
@@ -110,9 +112,7 @@ class PrivateTraining:
         self._candidates = min(config.negatives, self._sizes[0])
         self._grid = Grid(config.clip, touched_coordinates(self.model, self._candidates))
 
-    def run(
-        self, mechanism: Mechanism, budget: Filter | None = None, adaptive: AdaptiveNoise | None = None
-    ) -> Trained:
+    def run(self, mechanism: Mechanism, budget: Filter | None = None, adaptive: AdaptiveNoise | None = None) -> Trained:
         """Steps until all are done or the filter has no room for the next one.
 
         Without a filter the noise is what the mechanism says, and the caller accounts for `releases()` times steps.

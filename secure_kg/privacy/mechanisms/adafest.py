@@ -49,7 +49,8 @@ class AdaFest(Mechanism):
         """Settings that cost one release of multiplier `total`, of which the choice of rows takes a share."""
         if not 0 < share < 1:
             raise UserError("the share of the choice of rows lies between 0 and 1")
-        return cls(*split(total, share, 1 - share), threshold, sampling)
+        selection_noise, noise = split(total, share, 1 - share)
+        return cls(selection_noise, noise, threshold, sampling)
 
     def releases(self) -> tuple[Release, ...]:
         return (Release(joint(self.selection_noise, self.noise), self.sampling),)

@@ -60,7 +60,8 @@ class Flames(Mechanism):
     @classmethod
     def of_total(cls, total: float, ranks: tuple[int, int], test_delta: float, sampling: float = 1.0) -> Self:
         """Settings that cost one release of multiplier `total`: a tenth for the choice, two tenths for the test."""
-        return cls(*split(total, 0.1, 0.2, 0.7), ranks, test_delta, sampling)
+        choice, test, noise = split(total, 0.1, 0.2, 0.7)
+        return cls(choice, test, noise, ranks, test_delta, sampling)
 
     def releases(self) -> tuple[Release, ...]:
         return (Release(joint(self.choice_noise, self.test_noise, self.noise), self.sampling),)

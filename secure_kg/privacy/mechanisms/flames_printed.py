@@ -7,8 +7,8 @@ d̂ = max(C₂, gap(k)) + N(0, σ_p² C₂²) − σ_p C₂ √(2 ln 1/δ_t); if
 
 Faults, apart from those of the accounting: (1) the test cannot pass. Behind the first B of at most 2 B touched rows of
 a batch stand rows that occur once, next to rows that occur once or never, so the gap is at most about C₂, and d̂ > C₂
-needs a normal draw above √(2 ln 1/δ_t), which has a probability below δ_t. (2) A gap changes by up to 2 C₂, not C₂, when
-a triple is added. (3) Relation rows move without noise. The mended version is `flames.py`.
+needs a normal draw above √(2 ln 1/δ_t), which has a probability below δ_t. (2) One triple changes a gap by up to 2 C₂,
+not by C₂. (3) Relation rows move without noise. The mended version is `flames.py`.
 """
 
 import math

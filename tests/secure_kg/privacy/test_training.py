@@ -39,7 +39,7 @@ def block_graph() -> ClientGraph:
 
 
 GRAPH = block_graph()
-CONFIG = PrivateTrainingConfig(model="ComplEx", dim=8, negatives=16, clip=1.0, steps=60, step=0.5, margin=2.0)
+CONFIG = PrivateTrainingConfig(model="ComplEx", dim=8, negatives=16, clip=1.0, steps=60, step=0.05, margin=2.0)
 
 
 def mrr(model: torch.nn.Module, part: TripleArray = GRAPH.test) -> float:
@@ -66,17 +66,17 @@ def test_it_learns_and_noise_costs() -> None:
         mrr(PrivateTraining(GRAPH, CONFIG, 0, InsecureSeededNoise()).run(Sgd(noise)).model) for noise in (0.5, 100.0)
     )
     untrained = mrr(private_model(CONFIG, (len(GRAPH.entities), 2), 0))
-    assert exact > 0.8 > untrained + 0.3
+    assert exact > 0.8 > 0.5 > untrained
     assert little > exact - 0.2
     assert much < exact - 0.3
 
 
 @pytest.mark.parametrize("model", models_with_gradients())
 def test_every_model_trains(model: str) -> None:
-    config = replace(CONFIG, model=model, steps=40, corrupt="both", step=0.2, margin=4.0)
+    config = replace(CONFIG, model=model, corrupt="both", margin=4.0)
     trained = PrivateTraining(GRAPH, config, 0, InsecureSeededNoise()).run(Sgd(0.1))
-    assert trained.steps == 40
-    assert mrr(trained.model) > mrr(private_model(config, (len(GRAPH.entities), 2), 0)) + 0.1
+    assert trained.steps == 60
+    assert mrr(trained.model) > mrr(private_model(config, (len(GRAPH.entities), 2), 0)) + 0.04
 
 
 def test_it_stops_when_the_budget_is_spent() -> None:
@@ -116,9 +116,7 @@ def test_by_default_noise_is_not_drawn_from_the_public_seed() -> None:
 def test_noise_falls_where_training_stalls_and_the_filter_counts_it() -> None:
     purse = Purse(1000)
     adaptive = AdaptiveNoise(GRAPH.valid, every=5, least_gain=2.0, factor=0.5)  # a gain that cannot be
-    trained = PrivateTraining(GRAPH, replace(CONFIG, steps=12), 0, InsecureSeededNoise()).run(
-        Sgd(4.0), purse, adaptive
-    )
+    trained = PrivateTraining(GRAPH, replace(CONFIG, steps=12), 0, InsecureSeededNoise()).run(Sgd(4.0), purse, adaptive)
     assert [release.noise for release in purse.spent] == [4.0] * 5 + [2.0] * 5 + [1.0] * 2
     assert trained.mechanism == Sgd(1.0)
     never = AdaptiveNoise(GRAPH.valid, every=5, least_gain=-2.0)
