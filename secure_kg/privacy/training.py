@@ -29,10 +29,10 @@ from secure_kg.models.base import EmbeddingModel, ModelSize
 from secure_kg.models.registry import build_model
 from secure_kg.models.transm import TransM, relation_weights
 from secure_kg.privacy.accounting.releases import Release
+from secure_kg.privacy.draws.noise import Grid, NoiseSource, SecretNoise
+from secure_kg.privacy.draws.sampling import poisson_sample
 from secure_kg.privacy.gradients.clipped_sums import PrivateGradients, touched_coordinates
 from secure_kg.privacy.mechanisms.interface import Mechanism, PrivateStep
-from secure_kg.privacy.noise import Grid, NoiseSource, SecretNoise
-from secure_kg.privacy.sampling import poisson_sample
 from secure_kg.privacy.training_config import PrivateTrainingConfig
 
 

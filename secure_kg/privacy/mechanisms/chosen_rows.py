@@ -7,8 +7,8 @@ rows are few, carry as much of a triple as entity rows do, and are noised all.
 import torch
 from torch import Tensor
 
+from secure_kg.privacy.draws.noise import NoiseSource
 from secure_kg.privacy.mechanisms.interface import NoisedSums, PrivateStep
-from secure_kg.privacy.noise import NoiseSource
 
 
 def noised_rows(step: PrivateStep, chosen: Tensor, noise: float, source: NoiseSource) -> NoisedSums:

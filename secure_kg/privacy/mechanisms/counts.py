@@ -17,7 +17,7 @@ from torch import Tensor
 from secure_kg.data.graph import Side
 from secure_kg.foundation.errors import UserError
 from secure_kg.privacy.accounting.releases import Release
-from secure_kg.privacy.noise import Grid, NoiseSource
+from secure_kg.privacy.draws.noise import Grid, NoiseSource
 
 _CELLS = Grid(sensitivity=1.0, coordinates=1)
 

@@ -32,9 +32,9 @@ from torch import Tensor
 
 from secure_kg.foundation.errors import UserError
 from secure_kg.privacy.accounting.releases import Release, joint
+from secure_kg.privacy.draws.noise import Grid, NoiseSource
 from secure_kg.privacy.mechanisms.chosen_rows import noised_rows, split
 from secure_kg.privacy.mechanisms.interface import Mechanism, NoisedSums, PrivateStep
-from secure_kg.privacy.noise import Grid, NoiseSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from typing import Self
 from torch import Tensor
 
 from secure_kg.privacy.accounting.releases import Release
+from secure_kg.privacy.draws.noise import Grid, NoiseSource
 from secure_kg.privacy.gradients.clipped_sums import ClippedSums
-from secure_kg.privacy.noise import Grid, NoiseSource
 
 
 @dataclass(frozen=True, slots=True)

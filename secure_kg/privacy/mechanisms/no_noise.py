@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from secure_kg.privacy.accounting.releases import Release
+from secure_kg.privacy.draws.noise import NoiseSource
 from secure_kg.privacy.mechanisms.interface import Mechanism, NoisedSums, PrivateStep
-from secure_kg.privacy.noise import NoiseSource
 
 
 @dataclass(frozen=True, slots=True)

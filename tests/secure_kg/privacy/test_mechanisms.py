@@ -12,6 +12,7 @@ from secure_kg.foundation.errors import UserError
 from secure_kg.models.base import EmbeddingModel, ModelSize
 from secure_kg.models.registry import build_model
 from secure_kg.privacy.accounting.releases import Release, joint
+from secure_kg.privacy.draws.noise import Grid, SecretNoise
 from secure_kg.privacy.gradients.clipped_sums import PrivateGradients, touched_coordinates
 from secure_kg.privacy.mechanisms.adafest import AdaFest, contributions
 from secure_kg.privacy.mechanisms.counts import Counts, counted
@@ -20,7 +21,6 @@ from secure_kg.privacy.mechanisms.flames_printed import FlamesAsPrintedUnsound
 from secure_kg.privacy.mechanisms.interface import Mechanism, PrivateStep
 from secure_kg.privacy.mechanisms.no_noise import NoNoise
 from secure_kg.privacy.mechanisms.sgd import Sgd
-from secure_kg.privacy.noise import Grid, SecretNoise
 from tests.support.fixed_gaussian import InsecureNoNoise, InsecureSeededNoise
 
 ENTITIES, CLIP = 40, 0.5

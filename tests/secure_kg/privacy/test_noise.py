@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secure_kg.foundation.errors import UserError
-from secure_kg.privacy.noise import Grid, SecretNoise
-from secure_kg.privacy.sampling import poisson_sample
+from secure_kg.privacy.draws.noise import Grid, SecretNoise
+from secure_kg.privacy.draws.sampling import poisson_sample
 from tests.support.fixed_gaussian import InsecureNoNoise, InsecureSeededNoise
 
 
