@@ -6,7 +6,8 @@ Reveals:     (ε, δ) of what the mechanism releases, by the filter's budget. Un
 Assumes:     public entity and relation sets; settings chosen without a look at the triples; the operating system's
              randomness for samples and noise.
 Not covered: evaluation. Ranks of valid and test triples, and the answers filtered out of them, are computed in clear,
-             for the holder alone. The number of triples and of clipped ones stays with the holder as well.
+             for the holder alone. The number of triples and of clipped ones stays with the holder as well. Seconds:
+             how long a step takes is not hidden.
 
 A step moves both tables against the noised sum, times a step size that falls linearly. There is no state of an
 optimiser: moments would follow the noise, and with full batches plain steps were much better at every ε. What a triple
