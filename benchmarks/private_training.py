@@ -61,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--clip", type=float, default=usual.clip, metavar="C", help=f"[{usual.clip}]")
     add("--steps", type=int, default=usual.steps, metavar="T", help=f"[{usual.steps}]")
     add("--step", type=float, metavar="L", help="per unit of the sum [200 / (sampling x triples)]")
+    add("--last-step", type=float, default=usual.last_step, metavar="F", help=f"fraction left [{usual.last_step:g}]")
     add("--sampling", type=float, default=1.0, metavar="Q", help="rate of Poisson samples; 1: full batches [1]")
     add("--margin", type=float, default=usual.margin, help=f"of distances and initial rows [{usual.margin:g}]")
     add("--temperature", type=float, default=usual.temperature, help=f"[{usual.temperature:g}]")
@@ -91,6 +92,7 @@ def _config(options: argparse.Namespace, triples: int) -> PrivateTrainingConfig:
         clip=options.clip,
         steps=options.steps,
         step=step,
+        last_step=options.last_step,
         sampling=options.sampling,
         margin=options.margin,
         temperature=options.temperature,
