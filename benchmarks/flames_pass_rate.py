@@ -154,7 +154,7 @@ def _show(report: dict[str, Any]) -> None:
     ]
     title = f"{report['dataset']}: {report['entities']:,} entities, batches of about {report['batch']} triples"
     table(title, ("gradients", "delta", "passed", "largest", "needed", "mended", "chance at C2"), rows)
-    say("A gap of at most C2 passes, as printed, with the last column's chance: then no positive gradient is applied.")
+    say("As printed, a gap of at most C2 passes with the last column's chance. A batch that fails moves nothing.")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """A table of counts relation → tail under Gaussian noise: no embeddings, no training, blind to the head.
 
 The control of every table of private link prediction. Without noise it has a tail MRR of .331 on FB15k-237; embeddings
-that stay below the row of counts at the same ε have learnt nothing that counting would not give.
+that stay below the row of counts at the same ε are not worth their training.
 
 A triple adds one to one cell, so the table has L2 sensitivity 1, and one full-batch release is all there is. Cells
 below a threshold are set to zero, which is post-processing: without it, on a large graph, noise in the many empty cells
