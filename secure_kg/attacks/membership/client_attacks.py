@@ -1,0 +1,93 @@
+"""A_CIP and A_CIA of DP-FLames (section 3): one client infers whether another one trains on a triple.
+
+Attacker: a client. It has what every client has by design, whichever sum is used: the rows that it uploads, the means
+          that come back, its own relation rows. It computes the mean of the other holders from them.
+A_CIP     passive. as printed: E = (N mean - own) / (N - 1) with N clients, and member iff f(E) / f(own) >= τ. With a
+          score that is minus a distance the ratio stands the wrong way round, and a bilinear score changes its sign,
+          so that a ratio means nothing. mended: the number of holders of each row instead of N, and differences.
+A_CIA     active: the attacker uploads -t for the tail t of a target. Whoever trains on the triple pulls the row back
+          within a round. as printed: member iff s1 / s2 >= τ, s1 the distance with the reversed row, s2 that with the
+          means some rounds later. mended: s2 on the mean of the others, differences, and a group of targets at a
+          time, since reversed rows disturb each other.
+
+The number of holders of a row is told to nobody, and follows from the first round: there the means are of rows that
+each holder has drawn uniformly in ±span. For fewer holders than there are, the rest c mean - own is larger in some
+column than c - 1 such rows can be.
+"""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from secure_kg.attacks.membership.measures import Scores
+from secure_kg.attacks.membership.plausibility import Tables, has_distances, plausibility
+from secure_kg.data.graph import TripleArray
+from secure_kg.federation.plan.row_sum import Rows
+from secure_kg.learning.config import TrainingConfig
+
+Holders = npt.NDArray[np.int64]
+"""[entities]: how many clients contribute to each row, the attacker among them; 1: nobody else."""
+
+_SLACK: Final = 1e-3
+"""Of the span: fixed point rounds."""
+
+
+def holders_by_first_means(own: Rows, means: Rows, span: float, clients: int) -> Holders:
+    """For first rows [n, width] and their means [n, width], zero where there is none: the number of holders [n]."""
+    found = np.full(len(own), clients, dtype=np.int64)
+    for count in range(clients - 1, 1, -1):
+        rest = np.abs(count * means.astype(np.float64) - own).max(axis=1, initial=0.0)
+        found[rest <= (count - 1) * span * (1 + _SLACK)] = count
+    found[~means.any(axis=1)] = 1
+    return found
+
+
+def others_mean(own: Rows, means: Rows, holders: Holders | int) -> Rows:
+    """The mean [n, width] of the other holders; the attacker's own row where there are none."""
+    count = np.broadcast_to(np.asarray(holders, dtype=np.float64), (len(own),))[:, None]
+    rest = (count * means - own) / np.maximum(count - 1, 1)
+    return np.where(count > 1, rest, own).astype(np.float32)
+
+
+def passive_as_printed(
+    own: Tables, means: Rows, clients: int, targets: TripleArray, training: TrainingConfig
+) -> Scores:
+    """f(mean of the others) / f(own), with all N clients taken for holders."""
+    rest = own.with_entities(others_mean(own.entities, means, clients))
+    return _ratio(plausibility(rest, targets, training), plausibility(own, targets, training))
+
+
+def passive(own: Tables, others: Rows, targets: TripleArray, training: TrainingConfig) -> Scores:
+    """How plausible the mean of the others makes a triple."""
+    return plausibility(own.with_entities(others), targets, training)
+
+
+def active_as_printed(reversed_rows: Tables, later: Rows, targets: TripleArray, training: TrainingConfig) -> Scores:
+    """s1 / s2: with the attacker's reversed upload, and with the means `later`."""
+    first = plausibility(reversed_rows, targets, training)
+    second = plausibility(reversed_rows.with_entities(later), targets, training)
+    return _ratio(first, second)
+
+
+def active(reversed_rows: Tables, others: Rows, targets: TripleArray, training: TrainingConfig) -> Scores:
+    """s2 - s1 on the mean of the others: how far they have made a triple plausible that the attacker denies.
+
+    Of a distance the logarithm: rows differ in size, and so do distances.
+    """
+    first = plausibility(reversed_rows, targets, training)
+    second = plausibility(reversed_rows.with_entities(others), targets, training)
+    if has_distances(training):
+        return np.log(np.maximum(-first, 1e-12)) - np.log(np.maximum(-second, 1e-12))
+    return second - first
+
+
+def reverse(rows: Rows, tails: npt.NDArray[np.int64]) -> Rows:
+    """What A_CIA uploads: the rows of `tails` with the other sign."""
+    sent = rows.copy()
+    sent[tails] = -sent[tails]
+    return sent
+
+
+def _ratio(above: Scores, below: Scores) -> Scores:
+    return np.divide(above, below, out=np.zeros_like(above), where=below != 0)
