@@ -103,7 +103,8 @@ def read_view(config: RunConfig, observations: Iterable[Observation], round: int
                 names[seen.peer] = tuple(seen.message.names)
             case ClearUnion():
                 tags = seen.message.tags
-    uploads = {client: decoded_upload(config, client, chosen.round, sent) for client, sent in sorted(chosen.uploads.items())}
+    sent = sorted(chosen.uploads.items())
+    uploads = {client: decoded_upload(config, client, chosen.round, upload) for client, upload in sent}
     return ServerView(config, chosen.round, uploads, names, _names_at(names, tags))
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from secure_kg.attacks.membership.measures import Scores
-from secure_kg.attacks.membership.plausibility import Tables, has_distances, plausibility
+from secure_kg.attacks.membership.plausibility import Tables, gained, plausibility
 from secure_kg.data.graph import TripleArray
 from secure_kg.federation.plan.row_sum import Rows
 from secure_kg.learning.config import TrainingConfig
@@ -59,8 +59,8 @@ def passive_as_printed(
 
 
 def passive(own: Tables, others: Rows, targets: TripleArray, training: TrainingConfig) -> Scores:
-    """How plausible the mean of the others makes a triple."""
-    return plausibility(own.with_entities(others), targets, training)
+    """How much more plausible the mean of the others makes a triple than the attacker's own rows do."""
+    return gained(own, own.with_entities(others), targets, training)
 
 
 def active_as_printed(reversed_rows: Tables, later: Rows, targets: TripleArray, training: TrainingConfig) -> Scores:
@@ -71,15 +71,8 @@ def active_as_printed(reversed_rows: Tables, later: Rows, targets: TripleArray, 
 
 
 def active(reversed_rows: Tables, others: Rows, targets: TripleArray, training: TrainingConfig) -> Scores:
-    """s2 - s1 on the mean of the others: how far they have made a triple plausible that the attacker denies.
-
-    Of a distance the logarithm: rows differ in size, and so do distances.
-    """
-    first = plausibility(reversed_rows, targets, training)
-    second = plausibility(reversed_rows.with_entities(others), targets, training)
-    if has_distances(training):
-        return np.log(np.maximum(-first, 1e-12)) - np.log(np.maximum(-second, 1e-12))
-    return second - first
+    """How far the others have made a triple plausible that the attacker has denied."""
+    return gained(reversed_rows, reversed_rows.with_entities(others), targets, training)
 
 
 def reverse(rows: Rows, tails: npt.NDArray[np.int64]) -> Rows:

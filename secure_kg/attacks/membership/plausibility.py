@@ -9,6 +9,7 @@ refused: an attack that scores triples wrongly fails for a reason that protects 
 
 import math
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,8 @@ from secure_kg.learning.config import TrainingConfig
 from secure_kg.models.shapes import MODELS, initial_range
 
 Numbers = npt.NDArray[np.float64]
+_LEAST: Final = 1e-12
+"""A distance below it counts as this much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,9 @@ def plausibility(tables: Tables, triples: TripleArray, training: TrainingConfig)
         case "translation":
             return -_norm(h + r - t, training.norm)
         case "rotation":
-            return -np.abs(as_complex(h) * np.exp(1j * r * phase_factor(training)) - as_complex(t)).sum(axis=1)
+            turned = as_complex(h) * np.exp(1j * r * phase_factor(training))
+            distance: Numbers = np.abs(turned - as_complex(t)).sum(axis=1)
+            return -distance
         case "product":
             summed: Numbers = (h * r * t).sum(axis=1)
             return summed
@@ -61,6 +66,14 @@ def plausibility(tables: Tables, triples: TripleArray, training: TrainingConfig)
             return product
         case _:
             raise UserError(f"--model {training.model}: membership attacks do not know this model")
+
+
+def gained(before: Tables, after: Tables, targets: TripleArray, training: TrainingConfig) -> Numbers:
+    """How much plausibility [n] targets gain; of distances their logarithm, because rows differ in size."""
+    first, second = (plausibility(tables, targets, training) for tables in (before, after))
+    if has_distances(training):
+        return np.log(np.maximum(-first, _LEAST)) - np.log(np.maximum(-second, _LEAST))
+    return second - first
 
 
 def as_complex(rows: Numbers) -> npt.NDArray[np.complex128]:
@@ -75,6 +88,5 @@ def phase_factor(training: TrainingConfig) -> float:
 
 
 def _norm(rows: Numbers, p: int) -> Numbers:
-    if p == 1:
-        return np.abs(rows).sum(axis=1)
-    return np.sqrt(np.square(rows).sum(axis=1))
+    norm: Numbers = np.abs(rows).sum(axis=1) if p == 1 else np.sqrt(np.square(rows).sum(axis=1))
+    return norm

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from secure_kg.attacks.membership.measures import Scores
-from secure_kg.attacks.membership.plausibility import Tables, as_complex, phase_factor, plausibility
+from secure_kg.attacks.membership.plausibility import Tables, as_complex, gained, phase_factor, plausibility
 from secure_kg.data.graph import TripleArray
 from secure_kg.federation.plan.row_sum import Rows
 from secure_kg.foundation.errors import UserError
@@ -30,11 +30,26 @@ _PAIRS: Final = 12_000
 _STEPS: Final = 8
 
 
-def by_estimated_relations(rows: Rows, auxiliary: TripleArray, targets: TripleArray, training: TrainingConfig) -> Scores:
-    """Scores [n] of targets by rows [entities, width] and relations that auxiliary triples tell; the mended attack."""
+def by_estimated_relations(
+    rows: Rows, auxiliary: TripleArray, targets: TripleArray, training: TrainingConfig, reference: Rows | None = None
+) -> Scores:
+    """Scores [n] of targets by rows [entities, width] and relations that auxiliary triples tell; the mended attack.
+
+    `reference`: rows of the same entities by which triples that are plausible to everybody are told from those that are
+    so to the victim alone: of an upload, the means of all holders. Without them the plausibility itself is the score.
+    """
+    tables = estimated_tables(rows, auxiliary, targets, training)
+    if reference is None:
+        return plausibility(tables, targets, training)
+    return gained(estimated_tables(reference, auxiliary, targets, training), tables, targets, training)
+
+
+def estimated_tables(rows: Rows, auxiliary: TripleArray, targets: TripleArray, training: TrainingConfig) -> Tables:
+    """Rows [entities, width] with relations that auxiliary triples whose rows are there tell."""
+    there = np.asarray(rows.any(axis=1))
+    auxiliary = auxiliary[there[auxiliary[:, [0, 2]]].all(axis=1)]
     count = int(max(auxiliary[:, 1].max(initial=0), targets[:, 1].max(initial=0))) + 1
-    relations = estimated_relations(rows, auxiliary, count, training)
-    return plausibility(Tables(rows, relations), targets, training)
+    return Tables(rows, estimated_relations(rows, auxiliary, count, training))
 
 
 def estimated_relations(rows: Rows, auxiliary: TripleArray, count: int, training: TrainingConfig) -> Rows:
@@ -96,7 +111,7 @@ def by_clusters(rows: Rows, held: npt.NDArray[np.int64], targets: TripleArray, t
 def _clusters(
     points: npt.NDArray[np.float32], number: int, draw: np.random.Generator
 ) -> tuple[npt.NDArray[np.float32], Points]:
-    """k-means of points [n, m]: centres [number, m], and the mean distance [number] of a cluster's points to its own."""
+    """k-means of points [n, m]: centres [number, m], and the mean distance [number] of the points around each."""
     centres = points[draw.choice(len(points), number, replace=False)]
     label = _nearest(points, centres)
     for _ in range(_STEPS):

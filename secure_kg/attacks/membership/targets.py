@@ -58,7 +58,8 @@ class Names:
             (self.entities[triples[:, 0]], self.relations[triples[:, 1]], self.entities[triples[:, 2]])
         )
         keep = (mapped >= 0).all(axis=1) & (mapped[:, 0] != mapped[:, 2])
-        return mapped[keep]
+        seen: TripleArray = mapped[keep]
+        return seen
 
     def back(self, triples: TripleArray) -> TripleArray:
         """The attacker's triples [n, 3] in the other client's ids; every name must be shared."""
@@ -117,7 +118,7 @@ def real_targets(attacker: ClientGraph, victim: ClientGraph, trained: TripleArra
     chosen = _matched(_classes(degree[members[:, [0, 2]]] - 1), _classes(degree[others[:, [0, 2]]]), draw)
     few = draw.permutation(len(chosen))[:most]
     if not len(few):
-        raise UserError("the attacker has the names of no held-out triple of the victim; choose another split or victim")
+        raise UserError("the attacker has the names of no held-out triple of the victim; choose another split")
     known = np.concatenate((attacker.valid, attacker.test))
     shared = np.isin(known[:, [0, 2]], names.entities[names.entities >= 0]).all(axis=1)
     known = known[shared & np.isin(known[:, 1], names.relations)]
@@ -145,7 +146,8 @@ def with_triples(graph: ClientGraph, more: TripleArray) -> ClientGraph:
 def _visible(names: Names, triples: TripleArray) -> TripleArray:
     """Those triples, in the other client's ids, of which the attacker has all names."""
     seen = (names.entities[triples[:, [0, 2]]] >= 0).all(axis=1) & (names.relations[triples[:, 1]] >= 0)
-    return triples[seen & (triples[:, 0] != triples[:, 2])]
+    visible: TripleArray = triples[seen & (triples[:, 0] != triples[:, 2])]
+    return visible
 
 
 def _classes(degrees: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
