@@ -4,7 +4,8 @@ Attacker: a client. It has what every client has by design, whichever sum is use
           that come back, its own relation rows. It computes the mean of the other holders from them.
 A_CIP     passive. as printed: E = (N mean - own) / (N - 1) with N clients, and member iff f(E) / f(own) >= τ. With a
           score that is minus a distance the ratio stands the wrong way round, and a bilinear score changes its sign,
-          so that a ratio means nothing. mended: the number of holders of each row instead of N, and differences.
+          so that a ratio means nothing. mended: the number of holders of each row instead of N, and the score on
+          the mean of the others alone, which is a difference of rows instead of a ratio of scores.
 A_CIA     active: the attacker uploads -t for the tail t of a target. Whoever trains on the triple pulls the row back
           within a round. as printed: member iff s1 / s2 >= τ, s1 the distance with the reversed row, s2 that with the
           means some rounds later. mended: s2 on the mean of the others, differences, and a group of targets at a
@@ -59,8 +60,12 @@ def passive_as_printed(
 
 
 def passive(own: Tables, others: Rows, targets: TripleArray, training: TrainingConfig) -> Scores:
-    """How much more plausible the mean of the others makes a triple than the attacker's own rows do."""
-    return gained(own, own.with_entities(others), targets, training)
+    """How plausible the mean of the others makes a triple, with the attacker's own relations.
+
+    Not how much more so than the attacker's own rows do: those follow the means, and take more from a trained
+    federation's scores than they correct (FB15k-237, 20 rounds: an AUC of 0.94 instead of 0.97 on canaries).
+    """
+    return plausibility(own.with_entities(others), targets, training)
 
 
 def active_as_printed(reversed_rows: Tables, later: Rows, targets: TripleArray, training: TrainingConfig) -> Scores:

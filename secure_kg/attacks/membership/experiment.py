@@ -167,9 +167,9 @@ class _Views:
         relations[names.relations[names.relations >= 0]] = tables.relations[names.relations >= 0]
         return Tables(entities, relations)
 
-    def by_estimates(self, rows: Rows, targets: TripleArray, reference: Rows | None = None) -> Scores:
+    def by_estimates(self, rows: Rows, targets: TripleArray) -> Scores:
         """The auxiliary pairs are the attacker's own triples: it is on the server's side."""
-        return server_attacks.by_estimated_relations(rows, self._attacker.train, targets, self.training, reference)
+        return server_attacks.by_estimated_relations(rows, self._attacker.train, targets, self.training)
 
     def holders_told(self) -> float:
         """By the truth."""
@@ -199,14 +199,13 @@ def _attacks(views: _Views, alone: Tables, round: int) -> Iterator[tuple[str, st
         lambda asked: client_attacks.passive_as_printed(own, means, views.clients, asked, training),
     )
     yield "A_CIP", "mended", "means", lambda asked: client_attacks.passive(own, others, asked, training)
-    table = views.server_means(round)
     if (rows := views.upload(VICTIM, round)) is not None:
         view = "masked upload" if views.staged.server.is_masked(round) else "upload"
         if has_distances(training):
             held = np.flatnonzero(rows.any(axis=1))
             yield "A_SI", "as printed", view, lambda asked: server_attacks.by_clusters(rows, held, asked, training)
-        yield "A_SI", "mended", view, lambda asked: views.by_estimates(rows, asked, table)
-    if table is not None:
+        yield "A_SI", "mended", view, lambda asked: views.by_estimates(rows, asked)
+    if (table := views.server_means(round)) is not None:
         yield "A_SI", "mended", "means", lambda asked: views.by_estimates(table, asked)
     white = views.white_box(round)
     yield "white box", "", "the victim's model", lambda asked: plausibility(white, asked, training)

@@ -113,7 +113,7 @@ def _on_victim(view: ServerRows, colluder: Truth, client: int, asked: Targets, r
         if has_distances(training):
             held = np.flatnonzero(rows.any(axis=1))
             yield told("as printed", name, [by_clusters(rows, held, one, training) for one in _parts(asked)])
-        scores = [by_estimated_relations(rows, colluder.triples, one, training, means) for one in _parts(asked)]
+        scores = [by_estimated_relations(rows, colluder.triples, one, training) for one in _parts(asked)]
         yield told("mended", name, scores)
     if means is not None:
         scores = [by_estimated_relations(means, colluder.triples, one, training) for one in _parts(asked)]

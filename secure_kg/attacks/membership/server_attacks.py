@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from secure_kg.attacks.membership.measures import Scores
-from secure_kg.attacks.membership.plausibility import Tables, as_complex, gained, phase_factor, plausibility
+from secure_kg.attacks.membership.plausibility import Tables, as_complex, phase_factor, plausibility
 from secure_kg.data.graph import TripleArray
 from secure_kg.federation.plan.row_sum import Rows
 from secure_kg.foundation.errors import UserError
@@ -31,25 +31,17 @@ _STEPS: Final = 8
 
 
 def by_estimated_relations(
-    rows: Rows, auxiliary: TripleArray, targets: TripleArray, training: TrainingConfig, reference: Rows | None = None
+    rows: Rows, auxiliary: TripleArray, targets: TripleArray, training: TrainingConfig
 ) -> Scores:
     """Scores [n] of targets by rows [entities, width] and relations that auxiliary triples tell; the mended attack.
 
-    `reference`: rows of the same entities by which triples that are plausible to everybody are told from those that are
-    so to the victim alone: of an upload, the means of all holders. Without them the plausibility itself is the score.
+    Auxiliary triples count whose rows are there: those of entities that nobody gave are zero.
     """
-    tables = estimated_tables(rows, auxiliary, targets, training)
-    if reference is None:
-        return plausibility(tables, targets, training)
-    return gained(estimated_tables(reference, auxiliary, targets, training), tables, targets, training)
-
-
-def estimated_tables(rows: Rows, auxiliary: TripleArray, targets: TripleArray, training: TrainingConfig) -> Tables:
-    """Rows [entities, width] with relations that auxiliary triples whose rows are there tell."""
     there = np.asarray(rows.any(axis=1))
     auxiliary = auxiliary[there[auxiliary[:, [0, 2]]].all(axis=1)]
     count = int(max(auxiliary[:, 1].max(initial=0), targets[:, 1].max(initial=0))) + 1
-    return Tables(rows, estimated_relations(rows, auxiliary, count, training))
+    relations = estimated_relations(rows, auxiliary, count, training)
+    return plausibility(Tables(rows, relations), targets, training)
 
 
 def estimated_relations(rows: Rows, auxiliary: TripleArray, count: int, training: TrainingConfig) -> Rows:
