@@ -12,8 +12,7 @@ A_CIA     active: the attacker uploads -t for the tail t of a target. Whoever tr
           time, since reversed rows disturb each other.
 
 The number of holders of a row is told to nobody, and follows from the first round: there the means are of rows that
-each holder has drawn uniformly in ±span. For fewer holders than there are, the rest c mean - own is larger in some
-column than c - 1 such rows can be.
+each holder has drawn uniformly in ±span, and the rest c mean - own is what c - 1 such rows add up to.
 """
 
 from typing import Final
@@ -35,13 +34,20 @@ _SLACK: Final = 1e-3
 
 
 def holders_by_first_means(own: Rows, means: Rows, span: float, clients: int) -> Holders:
-    """For first rows [n, width] and their means [n, width], zero where there is none: the number of holders [n]."""
-    found = np.full(len(own), clients, dtype=np.int64)
-    for count in range(clients - 1, 1, -1):
-        rest = np.abs(count * means.astype(np.float64) - own).max(axis=1, initial=0.0)
-        found[rest <= (count - 1) * span * (1 + _SLACK)] = count
-    found[~means.any(axis=1)] = 1
-    return found
+    """For first rows [n, width] and their means [n, width], zero where there is none: the likeliest number [n].
+
+    The rest c mean - own is the sum of c - 1 rows, each uniform in ±span: about normal, and never larger than they are.
+    """
+    counts = np.arange(2, clients + 1)
+    likelihood = np.full((len(counts), len(own)), -np.inf)
+    for place, count in enumerate(counts):
+        rest = count * means.astype(np.float64) - own
+        variance = (count - 1) * span**2 / 3
+        possible = np.abs(rest).max(axis=1, initial=0.0) <= (count - 1) * span * (1 + _SLACK)
+        exponent = np.square(rest).sum(axis=1) / (2 * variance)
+        density = own.shape[1] * (np.log(count) - np.log(variance) / 2) - exponent
+        likelihood[place] = np.where(possible, density, -np.inf)
+    return np.where(means.any(axis=1), counts[likelihood.argmax(axis=0)], 1).astype(np.int64)
 
 
 def others_mean(own: Rows, means: Rows, holders: Holders | int) -> Rows:

@@ -25,6 +25,8 @@ from secure_kg.federation.plan.run_plan import AGREEING_ROUND
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 
+MOST_TARGETS: Final = 1000
+"""Real members, and held-out triples, that are asked for at most."""
 _MATERIAL: Final = 0.02
 """The least difference of an AUC from that of guessing that matters."""
 _LARGE: Final = 3.0902323 / 1.959964
