@@ -15,6 +15,7 @@ The number of holders of a row is told to nobody, and follows from the first rou
 each holder has drawn uniformly in ±span, and the rest c mean - own is what c - 1 such rows add up to.
 """
 
+import math
 from typing import Final
 
 import numpy as np
@@ -31,23 +32,39 @@ Holders = npt.NDArray[np.int64]
 
 _SLACK: Final = 1e-3
 """Of the span: fixed point rounds."""
+_MOST_EXACT: Final = 8
+"""Of how many numbers the density of the sum is computed exactly: beyond, its terms cancel, and it is normal anyway."""
+_TRACE: Final = 1e-9
 
 
 def holders_by_first_means(own: Rows, means: Rows, span: float, clients: int) -> Holders:
     """For first rows [n, width] and their means [n, width], zero where there is none: the likeliest number [n].
 
-    The rest c mean - own is the sum of c - 1 rows, each uniform in ±span: about normal, and never larger than they are.
+    The rest c mean - own is the sum of c - 1 rows, each uniform in ±span.
     """
     counts = np.arange(2, clients + 1)
     likelihood = np.full((len(counts), len(own)), -np.inf)
     for place, count in enumerate(counts):
-        rest = count * means.astype(np.float64) - own
-        variance = (count - 1) * span**2 / 3
-        possible = np.abs(rest).max(axis=1, initial=0.0) <= (count - 1) * span * (1 + _SLACK)
-        exponent = np.square(rest).sum(axis=1) / (2 * variance)
-        density = own.shape[1] * (np.log(count) - np.log(variance) / 2) - exponent
-        likelihood[place] = np.where(possible, density, -np.inf)
+        rest = (count * means.astype(np.float64) - own) / (span * (1 + _SLACK))
+        density = count * _density_of_sum(rest, int(count) - 1)
+        with np.errstate(divide="ignore"):  # of a rest that so few rows cannot add up to
+            likelihood[place] = np.log(density).sum(axis=1)
     return np.where(means.any(axis=1), counts[likelihood.argmax(axis=0)], 1).astype(np.int64)
+
+
+def _density_of_sum(values: npt.NDArray[np.float64], rows: int) -> npt.NDArray[np.float64]:
+    """The density at `values` of a sum of so many numbers uniform in ±1 (Irwin and Hall); of many, the normal one."""
+    if rows > _MOST_EXACT:
+        return np.exp(-1.5 * np.square(values) / rows) / math.sqrt(2 * math.pi * rows / 3)
+    total = np.zeros_like(values)
+    for place in range(rows + 1):
+        beyond = values + rows - 2 * place
+        powers = np.where(beyond > 0, np.power(np.maximum(beyond, 0), rows - 1), 0.0)
+        total += (-1) ** place * math.comb(rows, place) * powers
+    possible = np.abs(values) <= rows
+    # Far out terms cancel, and rounding leaves a negative trace of them.
+    density: npt.NDArray[np.float64] = np.maximum(total, _TRACE) / (2**rows * math.factorial(rows - 1))
+    return np.where(possible, density, 0.0)
 
 
 def others_mean(own: Rows, means: Rows, holders: Holders | int) -> Rows:

@@ -137,7 +137,7 @@ def test_first_means_tell_how_many_hold_a_row(clients: int) -> None:
     taking_part = np.arange(clients)[:, None] < true
     means = (first * taking_part[..., None]).sum(axis=0) / true[:, None]
     told = client_attacks.holders_by_first_means(first[0], means.astype(np.float32), span, clients)
-    assert (told == true).mean() > (0.95 if clients == 3 else 0.7)
+    assert (told == true).mean() > (0.98 if clients == 3 else 0.65)
     unshared = client_attacks.holders_by_first_means(first[0], np.zeros_like(first[0]), span, clients)
     assert (unshared == 1).all()
 
