@@ -36,7 +36,7 @@ PAPER: Final[dict[str, dict[str, dict[str, float]]]] = {
     },
 }
 """F1 as printed, by data set, model and attack."""
-_SETTINGS: Final[dict[str, tuple[str, str | None]]] = {
+SETTINGS: Final[dict[str, tuple[str, str | None]]] = {
     "clients": ("3", None),
     "rounds": ("20", None),
     "local_epochs": ("3", None),
@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--data-root", type=Path, required=True, metavar="DIR", help="holds fb15k-237/ or nell-995/")
     parser.add_argument("--dataset", choices=list(PAPER), default="fb15k-237", help="[fb15k-237]")
     parser.add_argument("--models", nargs="+", metavar="MODEL", default=["TransE"], help="[TransE]")
-    for name, (usual, paper) in _SETTINGS.items():
+    for name, (usual, paper) in SETTINGS.items():
         told = "" if paper is None else f"; paper {paper}"
         parser.add_argument(f"--{name.replace('_', '-')}", default=usual, metavar="X", help=f"[{usual}{told}]")
     parser.add_argument(
@@ -103,7 +103,7 @@ def _run(options: argparse.Namespace) -> int:
     require_json(options.json)
     if options.markdown is not None:
         require_writable(Path(options.markdown))
-    settings = {name: str(getattr(options, name)) for name in _SETTINGS}
+    settings = {name: str(getattr(options, name)) for name in SETTINGS}
     models = dict.fromkeys(known[model.lower()] for model in options.models)
     reports = {model: _cell(data, model, settings, options.runs, options.json == "-") for model in models}
     report = build(options.dataset, settings, reports)
@@ -157,7 +157,7 @@ def build(dataset: str, settings: Mapping[str, str], reports: Mapping[str, Membe
     ]
     deviations = [
         {"setting": name, "paper": paper, "here": settings[name]}
-        for name, (_, paper) in _SETTINGS.items()
+        for name, (_, paper) in SETTINGS.items()
         if paper is not None and paper != settings[name]
     ]
     return {"table": NAME, "dataset": dataset, "settings": dict(settings), "deviations": deviations, "lines": lines,

@@ -40,6 +40,7 @@ def test_a_federation_is_staged_and_told_to_people_and_programs(tmp_path: Path, 
     assert "http" not in page.replace("http-equiv", "")  # self-contained
 
 
+@pytest.mark.slow
 def test_bilinear_models_and_json_alone(tmp_path: Path, capsys: Capture) -> None:
     words = ["--dataset", "nations", "--model", "complex", "--clients", "2", "--active"]
     assert main([*words, *BRIEFLY, "--json", "-", "--out", str(tmp_path / "out")]) == 0

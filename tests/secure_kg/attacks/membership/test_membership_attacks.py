@@ -1,5 +1,7 @@
 """Attacks on rows that leak by construction, and on rows that say nothing; plausibility against models' own scores."""
 
+import functools
+
 import numpy as np
 import pytest
 import torch
@@ -25,6 +27,7 @@ def rows(number: int, width: int, seed: int) -> "np.ndarray[tuple[int, int], np.
     return np.random.default_rng(seed).normal(size=(number, width)).astype(np.float32)
 
 
+@functools.cache
 def leaking(model: str) -> tuple[TrainingConfig, Tables, "np.ndarray[tuple[int, int], np.dtype[np.int64]]"]:
     """Tables of a model that has trained on 300 triples, tails of which are nobody's heads: half of them auxiliary."""
     training = training_of(model)
