@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from launch.command_line import OneLineParser, require_writable, run_command
 from protocols.foundation.identifiers import PartyId
@@ -29,6 +30,9 @@ from secure_kg.report.audit_page import audit_page
 from secure_kg.report.audit_view import Upload, Words
 from secure_kg.runs.key_files import DIRECTORY
 from secure_kg.runs.run_folder import write_json, write_whole
+
+if TYPE_CHECKING:
+    from secure_kg.attacks.truth import Truth
 
 _DESCRIPTION = """\
 Read the transcript of a run's server, class everything it observed, check it, attack it, and report.
@@ -93,6 +97,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SHARE",
         help="how much of that it tells, one attack for each [0.3 0.5 1.0]",
     )
+    parser.add_argument(
+        "--membership",
+        action="store_true",
+        help="with --truth, of a FedE run: also try to tell which triples each client trains on",
+    )
     parser.add_argument("--json", metavar="FILE", help="write audit.json to FILE as well; - for standard output")
     return parser
 
@@ -103,6 +112,8 @@ def _run(options: argparse.Namespace) -> int:
     if (session := open_session(options.run)) is not None:
         return _run_scores(session, options)
     run = open_run(options.run)
+    if options.membership:
+        _check_membership(run, options)
     if run.clients < 1:
         raise UserError(f"{options.run}: its config.toml does not say how many clients there are")
     if not 1 <= options.colluder <= run.clients:
@@ -124,12 +135,20 @@ def _run(options: argparse.Namespace) -> int:
 
 def _run_scores(session: ScoredSession, options: argparse.Namespace) -> int:
     """Of a recorded session of score queries. It has no receipts and no models: its attack needs neither."""
-    for option in ("truth", "receipts"):
-        if getattr(options, option) is not None:
+    for option in ("truth", "receipts", "membership"):
+        if getattr(options, option):
             raise UserError(f"--{option}: {options.run} holds score queries, whose audit has no use for it")
     _require_writable(options)
     told = audit_scores(session, _identities(options.keys), _Progress(quiet=options.json == "-"))
     return _told(told, session.path, audit_page(told.record()), options)
+
+
+def _check_membership(run: AuditedRun, options: argparse.Namespace) -> None:
+    from secure_kg.attacks.membership.recorded import check_run
+
+    if options.truth is None:
+        raise UserError("--membership needs --truth: without it there is nothing to score attacks by")
+    check_run(run.config)
 
 
 def _require_writable(options: argparse.Namespace) -> None:
@@ -207,9 +226,17 @@ def _attacked(run: AuditedRun, flow: Flow, sums: ReadSums, options: argparse.Nam
     truth = {number: truth_of(number) for number in there}
     quiet = options.json == "-"
     results = attack_run(run, truth, options.colluder, options.leak, sums, (lambda _: None) if quiet else say)
+    if options.membership:
+        results += _members(run, truth, options.colluder)
     pictured = truth.get(flow.upload_of[0])
     clear = clear_upload(run, pictured, len(flow.upload)) if pictured is not None and flow.upload is not None else None
     return _Attacked(tuple(results), "" if results else "No client but the colluding one has left a model.", clear)
+
+
+def _members(run: AuditedRun, truth: "Mapping[int, Truth]", colluder: int) -> list[AttackResult]:
+    from secure_kg.attacks.membership.recorded import MOST_TARGETS, attack_recorded, audit_results
+
+    return audit_results(attack_recorded(run, truth, colluder, None, MOST_TARGETS))
 
 
 def _upload(flow: Flow) -> Upload | None:
@@ -230,7 +257,7 @@ def _show(told: Audit | ScoreAudit, audited: Path, out: Path) -> None:
     say(f"report: {out / 'audit.html'}, {out / 'audit.json'}")
 
 
-_SHOWN = ("ERR", "TRR", "relations", "precision", "rows", "exact")
+_SHOWN = ("AUC", "ERR", "TRR", "relations", "precision", "rows", "exact")
 """Scores that stand for an attack in the table; audit.json has all of them, for every client."""
 
 

@@ -103,7 +103,8 @@ def read_view(config: RunConfig, observations: Iterable[Observation], round: int
                 names[seen.peer] = tuple(seen.message.names)
             case ClearUnion():
                 tags = seen.message.tags
-    uploads = {client: _decoded(config, client, chosen.round, sent) for client, sent in sorted(chosen.uploads.items())}
+    sent = sorted(chosen.uploads.items())
+    uploads = {client: decoded_upload(config, client, chosen.round, upload) for client, upload in sent}
     return ServerView(config, chosen.round, uploads, names, _names_at(names, tags))
 
 
@@ -151,7 +152,8 @@ class _Chosen:
         return self._best[1]
 
 
-def _decoded(config: RunConfig, client: int, round: int, upload: ClearInput | MaskedInput) -> RowUpload:
+def decoded_upload(config: RunConfig, client: int, round: int, upload: ClearInput | MaskedInput) -> RowUpload:
+    """An upload as the server reads it, masked or not."""
     layout = upload_layout(config, len(upload.vector))
     rows = layout.codec.decode(upload.vector[: layout.real_entries]).astype(np.float32)
     last = upload.vector[layout.real_entries : layout.entries]

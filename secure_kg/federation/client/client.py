@@ -48,6 +48,7 @@ from secure_kg.federation.plan.messages import (
     Verdict,
     Welcome,
 )
+from secure_kg.federation.plan.row_sum import Rows
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
@@ -81,6 +82,11 @@ class FederationClient:
     def keys(self) -> ClientKeys | None:
         """Of the session under way."""
         return self._context.keys
+
+    @property
+    def means(self) -> dict[str, Rows]:
+        """By shared block: the means of this client's rows that it was sent last."""
+        return self._blocks.means
 
     def say_failed(self, reason: str) -> None:
         """Tell the server that this client cannot go on. The reason must name places, never contents."""

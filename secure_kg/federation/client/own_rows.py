@@ -63,6 +63,11 @@ class OwnRows:
     def averaged_of_own(self) -> int:
         return int(np.count_nonzero(self._applied.averaged[self.positions.own]))
 
+    @property
+    def means(self) -> Rows:
+        """The applied means [own, width] of this client's rows, as they arrived; zero where never averaged."""
+        return self._applied.rows[self.positions.own]
+
     def start(self, rows: Rows) -> None:
         """The first rows [own, width], this client's own until the first mean."""
         self._learner.load_block(self._block.name, rows)

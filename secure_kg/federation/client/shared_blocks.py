@@ -13,6 +13,7 @@ from secure_kg.federation.client.first_rows import first_rows, private_seed
 from secure_kg.federation.plan import twins
 from secure_kg.federation.plan.blocks import Block
 from secure_kg.federation.plan.messages import Aligned, LentTable, SharedBlock, SharedRows, lent_table_bytes
+from secure_kg.federation.plan.row_sum import Rows
 from secure_kg.runs.alignment_files import keep_objection, load_positions, save_positions
 
 
@@ -78,6 +79,11 @@ class SharedBlocks:
     @property
     def any(self) -> bool:
         return bool(self._exchanges)
+
+    @property
+    def means(self) -> dict[str, Rows]:
+        """By block: the means of this client's rows that it was sent last, before they are scaled."""
+        return {one.block.name: one.rows.means for one in self._exchanges}
 
     @property
     def _sealed(self) -> list[BlockExchange]:

@@ -1,0 +1,85 @@
+"""`attack.html`: who can tell which triples a client trains on, for people who answer for data."""
+
+from typing import Final
+
+from secure_kg.audit.records.membership import MembershipOutcome, MembershipReport
+from secure_kg.report.curves import curves, diagonal, level
+from secure_kg.report.html import Html, bullets, cards, document, figure, quiet, section, table, tag
+
+TITLES: Final = {
+    "canaries": "Canaries: random triples, planted by a coin",
+    "real": "Real members against held-out triples of the same degrees",
+    "corrupted": "Members against the same with another tail",
+    "attribution": "Attribution: whose is a canary?",
+}
+_TEXTS: Final = {
+    "canaries": "The primary measure: nothing but training on a canary tells a planted one from one that was not.",
+    "real": "Held-out triples are plausible, too. What is found here is what the client's model has learned by heart.",
+    "corrupted": "Whoever predicts links well tells these apart without any access to the victim: read every figure "
+    "beside that of the attacker alone.",
+    "attribution": "Canaries of the victim against canaries of another client. An AUC of 0.5: the attacker may know "
+    "that somebody trains on a triple, and does not know who.",
+}
+
+
+def membership_page(report: MembershipReport) -> str:
+    """The page for `attack.json`."""
+    title = "Membership attacks"
+    kinds = [kind for kind in TITLES if any(one.targets == kind for one in report.outcomes)]
+    return document(
+        title,
+        tag("h1", title),
+        quiet(report.about),
+        cards(_cards(report)),
+        *(section(kind, TITLES[kind], *_kind(report, kind)) for kind in kinds),
+        section("notes", "How to read this", bullets(report.notes)),
+        section("settings", "Settings", table(("setting", "value"), list(report.settings.items()), "text")),
+    )
+
+
+def _cards(report: MembershipReport) -> list[tuple[str, str]]:
+    primary = "canaries" if any(one.targets == "canaries" for one in report.outcomes) else "real"
+    best = [one for one in report.last if one.targets == primary and one.variant != "as printed"]
+    return [(f"{one.auc:.3f}", f"AUC, {primary}: {one.name}") for one in best]
+
+
+def _kind(report: MembershipReport, kind: str) -> list[Html]:
+    last = [one for one in report.last if one.targets == kind]
+    head = ("attack", "victim", "round", "AUC", "95 %", "TPR at 1 % FPR", "F1", "best F1", "always yes", "targets")
+    content = [quiet(_TEXTS[kind]), table(head, [_row(one) for one in last])]
+    victims = sorted({one.victim for one in last})
+    for victim in victims:
+        of = f", client {victim}" if len(victims) > 1 else ""
+        roc = [(one.name, one.roc) for one in last if one.victim == victim]
+        drawn = curves(roc, "rate of false positives", "rate of true ones", x_range=(0, 1), chance=diagonal())
+        content.append(figure(drawn, f"ROC curves after the last round{of}; dashed: guessing"))
+        over = _over_rounds([one for one in report.outcomes if one.targets == kind and one.victim == victim])
+        if over is not None:
+            content.append(figure(over, f"AUC by round{of}; dashed: guessing"))
+    return content
+
+
+def _over_rounds(outcomes: list[MembershipOutcome]) -> Html | None:
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for one in outcomes:
+        lines.setdefault(one.name, []).append((float(one.round), one.auc))
+    lines = {name: sorted(points) for name, points in lines.items() if len(points) > 1}
+    if not lines:
+        return None
+    last = max(x for points in lines.values() for x, _ in points)
+    return curves(list(lines.items()), "round", "AUC", x_range=(0, last), chance=level(0.5))
+
+
+def _row(one: MembershipOutcome) -> list[str]:
+    return [
+        one.name,
+        str(one.victim),
+        str(one.round),
+        f"{one.auc:.3f}",
+        f"{one.auc_low:.3f} - {one.auc_high:.3f}",
+        f"{one.tpr_at_1_percent:.3f}",
+        "" if one.f1 is None else f"{one.f1:.3f}",
+        f"{one.best_f1:.3f}",
+        f"{one.always_yes_f1:.3f}",
+        f"{one.members} + {one.others}",
+    ]
