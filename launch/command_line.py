@@ -3,6 +3,7 @@
 import argparse
 import json
 import re
+import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -61,15 +62,17 @@ def require_writable(path: Path) -> None:
     Files are written whole, under another name first (`write_whole`), so that a device or a pipe would be replaced: it
     is refused. A symbolic link to a file is replaced by the file, and what it pointed to stays.
     """
-    there = next(folder for folder in path.absolute().parents if folder.exists())
     try:
+        there = next(folder for folder in path.absolute().parents if folder.exists())
         with tempfile.TemporaryFile(dir=there):
             pass
-    except OSError as problem:
-        raise UserError(f"{path}: cannot be written ({problem.strerror})") from None
-    if path.is_dir():
+        mode = path.stat().st_mode if path.exists() else stat.S_IFREG
+    except (OSError, ValueError) as problem:  # ValueError: a zero byte in the name
+        reason = getattr(problem, "strerror", None) or "it is no name of a file"
+        raise UserError(f"{path}: cannot be written ({reason})") from None
+    if stat.S_ISDIR(mode):
         raise UserError(f"{path}: cannot be written (it is a folder)")
-    if path.exists() and not path.is_file():
+    if not stat.S_ISREG(mode):
         raise UserError(f"{path}: cannot be written (it is no regular file, and would be replaced)")
 
 

@@ -10,7 +10,7 @@ from protocols.exact.circuit import Packed, Sets, SharedSets
 from protocols.exact.formula import Formula, formula_bytes
 from protocols.exact.terms import relay_bytes
 from protocols.scores import asking, batches
-from protocols.scores.budget import Budget, BudgetSpent, charge, require_all_clients, require_budget
+from protocols.scores.budget import Budget, BudgetSpent, charge, note_all_clients, require_all_clients, require_budget
 from protocols.scores.covering import Covering
 from protocols.scores.interface import Answer, ScoreClient, ScoreQueries, Scores, ScoringReport
 from protocols.scores.messages import PURPOSE
@@ -76,7 +76,9 @@ class ExactClient:
         own = _checked(telling(asked.queries[size:]), terms)
         exchange, shared = self._begin(session, terms, asked.secrets.common)
         self._charge(session, terms, asked.queries)
-        exchange.hand_over([int(Deal.ANSWER)], terms.asker, shared.result(formula, own))
+        share = shared.result(formula, own)
+        note_all_clients(session, self._covering, terms)
+        exchange.hand_over([int(Deal.ANSWER)], terms.asker, share)
 
     def _require_standing(self) -> None:
         """`ParametersRefused` if this client declares what exact answers do not stand against."""

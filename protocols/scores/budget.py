@@ -31,7 +31,8 @@ Not covered: what a row gives away within the span of the queries. A budget boun
 """
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
@@ -179,11 +180,12 @@ class Budget:
     def __repr__(self) -> str:
         return f"Budget({'unlimited' if self._allowed else self._limit} queries per table)"
 
-    def within(self, covers: CoverRecord) -> Self:
+    def within(self, covers: CoverRecord, *, whole: bool = False) -> Self:
         """The same budget where everything that this client helps to open is over one set of clients: it is kept in
-        `covers`, beside that of each table. Whether other scorers were allowed does not matter then."""
+        `covers`, beside that of each table. Whether other scorers were allowed does not matter then. `whole`: see
+        `Covering`."""
         same = copy.copy(self)
-        same.covering = Covering(Kept(covers, together=True), Kept(self.record))
+        same.covering = Covering(Kept(covers, together=True), Kept(self.record), whole=whole)
         return same
 
     def standing(self, table: bytes) -> Standing:
@@ -233,12 +235,8 @@ def require_budget(session: ClientSession, budget: Budget | None, terms: ScoreTe
     """A scorer's first step after it was asked: refuse early, and tell the server. None: nothing is counted."""
     if budget is None:
         return
-    try:
+    with _told(session, terms, HOLDERS, PURPOSE):
         budget.may_come(terms, queries)
-    except BudgetSpent as problem:
-        for purpose in (HOLDERS, PURPOSE):  # whichever of its two sums the server waits for
-            session.send(Abandon(purpose, str(problem)[:MAX_REASON]), terms.round)
-        raise
 
 
 def require_all_clients(
@@ -246,24 +244,34 @@ def require_all_clients(
 ) -> None:
     """A client's first step in a batch that all take part in, before anything leaves; it tells the server if it may
     not. None: nothing is kept. `purpose`: of what the server waits for, if it does not count holders."""
-    if covering is None:
-        return
+    if covering is not None:
+        with _told(session, terms, HOLDERS, purpose):
+            covering.may_all(terms)
+
+
+def note_all_clients(session: ClientSession, covering: Covering | None, terms: ScoreTerms) -> None:
+    """Its last step before it gives its part of the answer: the set is written down. Another session may have written
+    another one in the meantime."""
+    if covering is not None:
+        with _told(session, terms, PURPOSE):
+            covering.note_all(terms)
+
+
+@contextmanager
+def _told(session: ClientSession, terms: ScoreTerms, *awaited: str) -> Iterator[None]:
+    """Tell the server if this client cannot go on, whichever of its sums the server waits for."""
     try:
-        covering.all_clients(terms)
+        yield
     except SumAbandoned as problem:
-        for awaited in (HOLDERS, purpose):
-            session.send(Abandon(awaited, str(problem)[:MAX_REASON]), terms.round)
+        for purpose in awaited:
+            session.send(Abandon(purpose, str(problem)[:MAX_REASON]), terms.round)
         raise
 
 
 def announced(session: ClientSession, covering: Covering, terms: ScoreTerms) -> bytes:
     """What a scorer announces with the keys of its sum; if it cannot take part now, it tells the server."""
-    try:
+    with _told(session, terms, HOLDERS, PURPOSE):
         return covering.announced(terms)
-    except SumAbandoned as problem:
-        for purpose in (HOLDERS, PURPOSE):
-            session.send(Abandon(purpose, str(problem)[:MAX_REASON]), terms.round)
-        raise
 
 
 def charge(budget: Budget | None, terms: ScoreTerms, queries: bytes) -> None:

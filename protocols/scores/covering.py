@@ -2,8 +2,8 @@
 
 Where several tables are of one federation, e.g. rows of its models, vectors of every width and names, all of them say
 who holds what, whatever the model. So they have one set together, kept under one key (`HOLDINGS`), for all steps of all
-questions. Batches that all clients take part in or none (`all_clients`) belong to it: an answer over all of them, less
-one over all but one, is what that one has.
+questions. Batches that all clients take part in or none (`may_all`, `note_all`) belong to it: an answer over all of
+them, less one over all but one, is what that one has.
 
 Two opened sums over different clients can be subtracted from each other. What is left of their counts is what the
 missing client holds, whatever the queries were; what is left of their sums, if one query is a combination of others, is
@@ -72,10 +72,11 @@ class Kept:
 
 class Covering:
     """`kept`: in all of these places. `others`: whether this client's owner accepts that sums over different clients
-    are opened."""
+    are opened. `whole`: whether nothing comes of a question without all clients; then nothing is opened, or written
+    down, without one of them."""
 
-    def __init__(self, *kept: Kept, others: bool = False) -> None:
-        self._kept, self._others = kept, others
+    def __init__(self, *kept: Kept, others: bool = False, whole: bool = False) -> None:
+        self._kept, self._others, self._whole = kept, others, whole
 
     def announced(self, terms: ScoreTerms) -> bytes:
         """What this client tells the other scorers: over whom means of the table were opened before. It goes to them
@@ -92,6 +93,9 @@ class Covering:
         def ask(missing: frozenset[PartyId]) -> None:
             if may_open is not None:
                 may_open(missing)
+            if self._whole and missing:
+                gone = ", ".join(map(str, sorted(missing)))
+                raise SumAbandoned(f"client {gone} dropped out, and this question needs all clients")
             clients = frozenset(terms.clients) - missing
             for one, first in self._covered(terms):
                 self._require(one, first, clients)
@@ -103,12 +107,15 @@ class Covering:
 
         return NotedOpening(ask, note)
 
-    def all_clients(self, terms: ScoreTerms) -> None:
+    def may_all(self, terms: ScoreTerms) -> None:
         """To be asked before anything leaves for a batch that all clients take part in: `OtherScorers` if this client
-        has helped to open over others. The set is written down at once, because an answer needs no further word."""
-        clients = frozenset(terms.clients)
+        has helped to open over others."""
         for one, first in self._covered(terms):
-            self._require(one, first, clients)
+            self._require(one, first, frozenset(terms.clients))
+
+    def note_all(self, terms: ScoreTerms) -> None:
+        """To be asked right before this client gives its part of such an answer, without which there is none."""
+        clients = frozenset(terms.clients)
         for one in self._kept:
             self._require(one, one.record.cover(one.key(terms), clients), clients)
 

@@ -4,10 +4,13 @@ import json
 import math
 import stat
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from secure_kg.foundation.errors import UserError
+
+_LONGEST_TOML: Final = 1 << 14
 
 
 def require_regular(path: Path) -> None:
@@ -35,11 +38,26 @@ def json_of(text: str | bytes) -> Any:
 
 
 def toml_of(text: str) -> dict[str, Any]:
-    """`ValueError` for whatever is no TOML, and for values nested without end."""
+    """`ValueError` for whatever is no TOML of a run's size, for values nested without end and for numbers of more than
+    64 bits."""
+    if len(text) > _LONGEST_TOML:  # a key of many parts takes the square of its length
+        raise ValueError("longer than any settings are")
     try:
-        return tomllib.loads(text)
+        found = tomllib.loads(text)
     except RecursionError:
         raise ValueError("nested too deep") from None
+    for value in _leaves(found):
+        if isinstance(value, int) and value.bit_length() > 63:
+            raise ValueError("a number of more than 64 bits")
+    return found
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(one)
+    else:
+        yield value
 
 
 def _finite(digits: str) -> float:

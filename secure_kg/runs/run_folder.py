@@ -43,6 +43,8 @@ R = TypeVar("R", bound=Record)
 LOCK: Final = "lock"
 DRAFT: Final = ".draft"
 """How the name of a file ends that is not whole yet."""
+_KEPT: Final = 40
+"""Letters of a file's name in that of its draft: with the whole name it could be too long."""
 _METRICS: Final = "metrics.jsonl"
 _OWN: Final = ("clients/*", "pool")
 
@@ -212,7 +214,7 @@ def write_whole(path: Path, content: bytes, *, private: bool = False) -> None:
     Nobody can put anything in the neighbour's place: its name is drawn, and it must not exist. A symbolic link at
     `path` is replaced, and what it points to stays. `private`: nobody but the owner of the file can read it.
     """
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}{DRAFT}")
+    draft = path.with_name(f"{path.name[:_KEPT]}.{secrets.token_hex(8)}{DRAFT}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)

@@ -111,7 +111,7 @@ class MeansRecord:
         for record in self._lines(file):
             if "over" in record:
                 with self._readable():
-                    _require_numbers(*record["over"])
+                    _require_numbers(*record["over"] or [0])  # nothing is opened over nobody
                     over = frozenset(PartyId(client) for client in record["over"])
                     table = bytes.fromhex(record["table"])
                 yield table, over

@@ -10,7 +10,7 @@ from protocols.foundation.identifiers import PartyId
 from protocols.foundation.spent import Spent
 from protocols.holders.interface import HolderClient
 from protocols.scores import asking, counting
-from protocols.scores.budget import require_all_clients
+from protocols.scores.budget import note_all_clients, require_all_clients
 from protocols.scores.covering import Covering
 from protocols.scores.interface import (
     Answer,
@@ -76,6 +76,7 @@ class TopKClient(ScoreClient):
             encoded = encode(scores.only(counted.enough), terms)
         exchange, arithmetic = self._begin(session, terms, asked.secrets.common)
         shares = select(arithmetic, exchange, layout, _as_words(encoded), encoded.held)
+        note_all_clients(session, self._covering, terms)
         exchange.hand_over([int(Deal.ANSWER)], terms.asker, low_bits(shares, layout), ANSWER)
         return ScoringReport(encoded.clipped, encoded.max_error, spent)
 

@@ -11,7 +11,7 @@ from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.holders.interface import HolderClient, HolderServer
 from protocols.primitives.aead import OVERHEAD_BYTES
 from protocols.scores import asking, counting
-from protocols.scores.budget import require_all_clients
+from protocols.scores.budget import note_all_clients, require_all_clients
 from protocols.scores.covering import Covering
 from protocols.scores.interface import Recorded
 from protocols.scores.messages import PURPOSE as SCORES
@@ -114,6 +114,7 @@ class HiddenClient:
         share = self._scored(table, opened, product, batch)
         exchange, arithmetic = self._arithmetic(session, batch, asked.secrets.common)
         best = self._best(arithmetic, exchange, batch, self._means(arithmetic, batch, share, table))
+        note_all_clients(session, self._covering, terms)
         exchange.hand_over([int(Deal.ANSWER)], terms.asker, low_bits(best, batch.layout), ANSWER)
 
     @property

@@ -52,7 +52,7 @@ class Seeds(Check):
             self._look_for_padding(message.seed, f"seed dealt to client {observation.peer}, round {observation.round}")
 
     def _look_for_padding(self, secret: bytes, what: str) -> None:
-        if max(Counter(secret).values()) >= _SAME_BYTES:
+        if max(Counter(secret).values()) >= _SAME_BYTES or _repeats(secret):
             self._padded.add(what)
 
     def findings(self) -> list[Finding]:
@@ -65,11 +65,11 @@ class Seeds(Check):
             Finding(
                 "padded-secrets",
                 "high",
-                "Seeds or mask keys consist largely of one repeated byte",
+                "Seeds or mask keys are short numbers, padded or repeated",
                 self._padded.told(),
-                f"In a random secret of 32 bytes no byte stands {_SAME_BYTES} times. These are short numbers, padded: "
-                "whoever tries all of them removes the masks. All secrets must come from the operating system's "
-                "random generator at full length.",
+                f"In a random secret of 32 bytes no byte stands {_SAME_BYTES} times, and no word comes again. Whoever "
+                "tries all short numbers removes the masks. All secrets must come from the operating system's random "
+                "generator at full length.",
             )
         ]
 
@@ -81,6 +81,16 @@ class Seeds(Check):
         given = f"{counted(len(self._seeds), 'seed')} and {counted(self._mask_keys, 'mask key')}"
         dealt = f", and {counted(len(self._dealt), 'seed')} that it has dealt" if self._dealt else ""
         return f"{given} that the server was given{dealt}"
+
+
+def _repeats(secret: bytes) -> bool:
+    """Whether a word of 8 bytes comes again, or two of 4: by chance once in 10^16 secrets of 32 bytes."""
+    halves, words = (len(secret) // size - len(set(_words(secret, size))) for size in (8, 4))
+    return halves >= 1 or words >= 2
+
+
+def _words(secret: bytes, size: int) -> list[bytes]:
+    return [secret[at : at + size] for at in range(0, len(secret) // size * size, size)]
 
 
 def _by_variation(seeds: list[bytes], how: str) -> list[Finding]:

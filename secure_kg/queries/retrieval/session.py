@@ -60,12 +60,15 @@ class Tools:
         self.signed = guards.model.server == "active"
         channels = VectorClient(public.clients, guards.model, credentials=guards.credentials)
         self._keys = ClientKeys.agree(self.session, channels)
-        budgets, covers = guards.budgets, guards.budgets.covers
-        self._covering = Covering(Kept(covers, together=True))
-        self.vectors = MaskedScoreClient(channels, self._holders, (budgets.atoms or _uncounted()).within(covers))
+        budgets, covers, whole = guards.budgets, guards.budgets.covers, public.needs_all
+        self._covering = Covering(Kept(covers, together=True), whole=whole)
+        atoms = (budgets.atoms or _uncounted()).within(covers, whole=whole)
+        self.vectors = MaskedScoreClient(channels, self._holders, atoms)
         self.names = NamesClient(channels, self._covering)
         self.exact = ExactClient(channels, budgets.exact, self._covering)
-        self.scores = public.bundle.client(self._keys, (budgets.means or _uncounted()).within(covers))
+        # What opens no means has no place among those that are counted.
+        means = budgets.means if public.bundle.has_budget else None
+        self.scores = public.bundle.client(self._keys, (means or _uncounted()).within(covers, whole=whole))
 
     @property
     def key(self) -> GroupKey:

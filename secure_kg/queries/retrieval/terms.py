@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from protocols.bundles import ScoreBackend
+from protocols.bundles import AskerReads, ScoreBackend
 from protocols.exact.terms import exact_terms
 from protocols.foundation.errors import PeerMisbehaved, ProtocolError
 from protocols.foundation.identifiers import PartyId, RoundId
@@ -126,6 +126,11 @@ class PublicTerms:
         """What answers come from: scores, stored facts, or both."""
         scores = () if self.exact is Exact.ONLY else (self.bundle,)
         return scores if self.exact is Exact.NO else (*scores, LOOKUPS[EXACT])
+
+    @property
+    def needs_all(self) -> bool:
+        """Whether nothing comes of a question without all clients: then nothing of it is opened without one."""
+        return self.exact is not Exact.NO or self.hidden or self.bundle.asker_reads is AskerReads.POSITIONS
 
     @property
     def largest_number(self) -> float:

@@ -18,9 +18,20 @@ def test_what_is_no_json_is_one_kind_of_error(text: str) -> None:
     assert json_of('{"size": 1.5e3}') == {"size": 1500}
 
 
-def test_so_is_what_is_no_toml() -> None:
-    with pytest.raises(ValueError, match="nested too deep"):
-        toml_of(f"a = {DEEP}")
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (f"a = {DEEP[:16_000]}", "nested too deep"),
+        (".".join(["a"] * 80_000) + " = 1", "longer than any settings"),
+        ("a = 0x" + "f" * 5000, "more than 64 bits"),
+        ("[b]\nc = [1, -9223372036854775809]", "more than 64 bits"),
+    ],
+    ids=lambda text: text[:9],
+)
+def test_so_is_what_is_no_toml_of_a_run(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        toml_of(text)
+    assert toml_of("[b]\nc = [1, 2]") == {"b": {"c": [1, 2]}}
 
 
 def test_nobody_waits_for_a_pipe(tmp_path: Path) -> None:

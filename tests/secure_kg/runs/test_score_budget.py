@@ -113,3 +113,9 @@ def test_two_sessions_do_not_announce_at_the_same_time(tmp_path: Path) -> None:
     assert second.covered(b"table") == {PartyId(1)}
     second.release()  # what it announced comes to nothing
     assert first.covered(b"table") == {PartyId(1)}
+
+
+def test_nothing_was_opened_over_nobody(tmp_path: Path) -> None:
+    (tmp_path / "means.jsonl").write_text('{"table": "01", "over": []}\n')
+    with pytest.raises(UserError, match="not a record"):
+        MeansRecord(tmp_path).covered(b"\x01")

@@ -207,10 +207,11 @@ def test_seeds_that_anybody_guesses_are_named_and_what_clients_send_is_not(
     stage = staged(tmp_path, "topk", 1)
     stage.perform(Changes(lambda to, message: (message,)))
     assert {"padded-secrets", "weak-seeds"} <= high(audited(stage))
-    check = Seeds(RunConfig(clients=3), 3)
-    for direction, found in (("received", 0), ("sent", 1)):
-        check.observe(observation(DealtSeed("scores", bytes(32)), direction))
-        assert len(check.findings()) == found
+    for secret in (bytes(32), bytes(range(4)) * 8, bytes(range(8)) * 4, bytes(range(16)) * 2):
+        check = Seeds(RunConfig(clients=3), 3)
+        for direction, found in (("received", 0), ("sent", 1)):
+            check.observe(observation(DealtSeed("scores", secret), direction))
+            assert len(check.findings()) == found
 
 
 def observation(message: wire.Message, direction: Any) -> Observation:

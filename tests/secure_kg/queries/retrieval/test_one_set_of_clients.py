@@ -201,12 +201,12 @@ def test_answers_over_all_clients_belong_to_the_set(
 ) -> None:
     """What all clients have, less what all but the victim have, would be the victim's."""
     world = World(clients=5)
-    without: dict[str, Any] = {"bends": gone_from(0), "patience": 3.0}
-    both = [(entities, without), (positions, more)]
+    without: dict[str, Any] = {"bends": gone_from(0), "patience": 3.0, "backend": "masked"}
+    both = [(entities, without), (positions, {"backend": "topk"} | more)]
     problems = []
     for look, options in both if lookup_first else reversed(both):
         monkeypatch.setattr(Asking, "ask", lambda self, query, look=look: look(self))
-        session = ask(world, QUESTION, backend="topk", budgets=kept(tmp_path, world), **options)
+        session = ask(world, QUESTION, budgets=kept(tmp_path, world), **options)
         told = [str(one) for who, one in session.problems.items() if who != VICTIM]
         problems.append(" ".join([*told, *filter(None, (outcome.problem for outcome in session.outcomes))]))
     assert problems[0] == ""
@@ -225,3 +225,23 @@ def test_who_holds_a_name_does_not_depend_on_the_model(monkeypatch: pytest.Monke
         problems.append(session.outcomes[0].problem)
     assert problems[0] == ""
     assert "and now with client 3" in problems[1] or TOLD in problems[1]
+
+
+def test_an_absence_costs_nothing_where_an_answer_needs_all_clients(tmp_path: Path) -> None:
+    """Else a set without the victim would be on record, over which no such answer can ever be."""
+    world, problems = World(clients=5), []
+    for bends in (gone_from(0), None):
+        session = ask(world, QUESTION, backend="topk", bends=bends, budgets=kept(tmp_path, world), patience=3.0)
+        problems.append(session.outcomes[0].problem)
+    assert "client 3 dropped out, and this question needs all clients" in problems[0]
+    assert problems[1] == ""
+
+
+def test_without_its_records_a_client_begins_anew(tmp_path: Path) -> None:
+    """The way out that documents name. Selections leave nothing among the means that are counted."""
+    world = World(clients=5)
+    assert ask(world, QUESTION, backend="topk", budgets=kept(tmp_path, world)).outcomes[0].problem == ""
+    assert not list(tmp_path.glob("*/means.jsonl"))
+    for record in tmp_path.glob("*/atoms.jsonl"):
+        record.unlink()
+    assert asked(tmp_path, gone_from(0)) == ""
