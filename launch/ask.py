@@ -239,6 +239,9 @@ def _told(
         write_json(Path(options.json), to_json(run, settings, session, asked), private=True)
     if options.report is not None:
         write_page(options.report, run, settings, session, questions)
+    written = [str(one) for one in (None if quiet else options.json, options.report) if one]
+    if written and not quiet:
+        say(f"written, for the asker only: {', '.join(written)}")
     problems = [one.outcome.problem for one in asked if one.outcome.retrieved is None]
     if left := len(questions) - len(asked) if session.stopped else 0:
         were = "1 question was" if left == 1 else f"{counted(left, 'question')} were"

@@ -202,7 +202,7 @@ def read_config(path: Path) -> RunConfig:
     try:
         text = text_of(where)
     except OSError:
-        raise UserError(f"--resume {path}: no config.toml there") from None
+        raise UserError(f"{path}: no config.toml there, so it is no run folder") from None
     except ValueError:
         raise UserError(f"{where}: not a TOML file") from None
     return RunConfig.from_toml(text, str(where))

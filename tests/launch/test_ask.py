@@ -15,6 +15,7 @@ from secure_kg.queries.language.reading import read_questions
 from secure_kg.queries.retrieval.members import AskersView, load_member
 from secure_kg.queries.retrieval.over_run import AskSettings, RunAsked
 from secure_kg.queries.retrieval.parts import Session
+from secure_kg.queries.retrieval.rules import Exact
 from tests.support.jobs_in_threads import run_in_threads
 from tests.support.pages import Page, outward
 
@@ -127,6 +128,14 @@ def test_a_file_of_questions_with_one_that_nobody_can_answer(
     assert (page.stat().st_mode & 0o77, len(shown.all("svg"))) == (0, 2)
     for words in ("1 of 2", "client 1, the asker", first["answers"][0]["name"], second["problem"], " of 1,000"):
         assert words in shown.text
+
+
+def test_where_all_clients_are_needed_no_sum_has_to_bear_dropouts(run: Path) -> None:
+    """Else small runs could not be asked at all: of three scorers too few would be left."""
+    declared = RunAsked(run, AskSettings(scores="masked")).model.dropout
+    assert declared == RunAsked(run, AskSettings()).config.threat_model.dropout > 0
+    for settings in (AskSettings(), AskSettings(scores="masked", exact=Exact.BESIDE)):
+        assert RunAsked(run, settings).model.dropout == 0
 
 
 def test_a_session_that_ends_before_its_time_is_on_the_page(run: Path, tmp_path: Path) -> None:

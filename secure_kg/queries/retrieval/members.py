@@ -66,7 +66,8 @@ def load_member(run: RunAsked, number: PartyId) -> Member:
     active = config.adversary == "active" and config.keys is not None
     keys = Path(config.keys or "")
     folder = record_folder(keys, int(number)) if active else RunFolder(run.path).client(int(number))
-    helpers, askers = Helpers.of(len(run.clients), run.model), len(run.clients) - 1
+    # Budgets are of all sessions, also of those that bear dropouts.
+    helpers, askers = Helpers.of(len(run.clients), config.threat_model), len(run.clients) - 1
     budgets = Budgets(
         atom_budget_of(folder, knowledge.dim, knowledge.table, limit=settings.atom_budget, askers=askers),
         budget_of(folder, knowledge.dim, helpers, allow_extraction=settings.allow_extraction),

@@ -122,10 +122,14 @@ class RunAsked:
         return least
 
     def _threat_model(self) -> ThreatModel:
-        """That of the run. A backend that the server could open together with a client is for where they are apart."""
-        bundles = self.public_terms(1).bundles  # whatever the union
+        """That of the run. A backend that the server could open together with a client is for where they are apart.
+        Where nothing comes of a question without all clients, no sum has to bear dropouts."""
+        public = self.public_terms(1)  # whatever the union
+        bundles = public.bundles
         apart = any(one.reads_all_with_a_client for one in bundles)
         model = dataclasses.replace(self.config.threat_model, server_apart=apart)
+        if public.needs_all:
+            model = dataclasses.replace(model, dropout=0.0)
         try:
             for bundle in bundles:
                 bundle.require_standing(model)
