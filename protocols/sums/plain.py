@@ -109,7 +109,7 @@ class PlainSumServer(SumServer[Collected]):
         session.dropout(expected - contributors, step)
         if len(contributors) < self._min_contributors:
             raise SumAbandoned(
-                f"{clients_have(len(contributors))} sent their input, {self._min_contributors} are needed"
+                f"{clients_have(len(contributors))} sent an input, {self._min_contributors} are needed"
             )
         with self._unmasking.measure():
             return Collected(layout.decode(running), frozenset(contributors))

@@ -15,7 +15,7 @@ from protocols.session.channels import channel_statement
 from protocols.session.identities import parse_directory, parse_public
 from secure_kg.foundation.errors import UserError
 from secure_kg.runs.key_files import load_credentials
-from secure_kg.runs.run_folder import write_whole
+from secure_kg.runs.run_folder import DRAFT, write_whole
 
 Capture = pytest.CaptureFixture[str]
 
@@ -69,7 +69,8 @@ def test_a_private_file_is_its_owners_from_the_first_byte(
     real = os.open
 
     def watched(path: Path, flags: int, permissions: int = 0o777) -> int:
-        asked.append((Path(path).name, permissions, bool(flags & os.O_CREAT), bool(flags & os.O_EXCL)))
+        if Path(path).suffix != DRAFT:  # of the public file, which is for everybody
+            asked.append((Path(path).name, permissions, bool(flags & os.O_CREAT), bool(flags & os.O_EXCL)))
         return real(path, flags, permissions)
 
     monkeypatch.setattr(os, "open", watched)

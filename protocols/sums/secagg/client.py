@@ -270,7 +270,7 @@ class SecAggClient:
         if not state.held.keys() >= set(dropped):
             raise PeerMisbehaved("the list of dropped clients names one that has sent no shares")
         survivors = frozenset((state.held.keys() - set(dropped)) | {self.party})
-        self._require_enough(len(survivors), "sent their input")
+        self._require_enough(len(survivors), "sent an input")
         self._openings.open(self._opening(survivors))
         seeds = {int(peer): state.held[peer].seed for peer in survivors - {self.party}}
         answer = UnmaskShares(

@@ -148,7 +148,7 @@ class SecAggServer:
                 messages = {party: self._relayed(party) for party in answered}
                 self.step = Step.MASKED_INPUT
             case Step.MASKED_INPUT:
-                self._require_enough(answered, "sent their input")
+                self._require_enough(answered, "sent an input")
                 self._survivors = answered
                 messages = {party: self._told(party) for party in answered}
                 self.step = Step.CONSISTENCY_CHECK if self._signed else Step.UNMASKING

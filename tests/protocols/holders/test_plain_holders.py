@@ -141,7 +141,7 @@ def test_a_missing_client_is_not_counted_and_called_silent_only_if_it_was_awaite
 def test_the_twin_gives_up_where_the_secure_count_would() -> None:
     ends = Ends()
     ends.talk[ONE].send(SERVER, ClearInput(PURPOSE, np.zeros(UNION, "<u4")), FIRST)
-    with pytest.raises(SumAbandoned, match="1 client has sent their input, 2 are needed"):
+    with pytest.raises(SumAbandoned, match="1 client has sent an input, 2 are needed"):
         ends.collect(PlainHolderServer(2), [ONE])
 
 

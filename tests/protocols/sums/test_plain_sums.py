@@ -93,7 +93,7 @@ def test_the_twin_gives_up_where_the_secure_sum_would(contributing: list[PartyId
         assert collected.contributors == set(contributing)
         assert np.array_equal(collected.total.counts, sum(INPUTS[party].counts for party in contributing))
     else:
-        match = f"^{clients_have(len(contributing))} sent their input, {needed} are needed"
+        match = f"^{clients_have(len(contributing))} sent an input, {needed} are needed"
         with pytest.raises(SumAbandoned, match=match):
             ends.server.collect(at_server(ends.talk[SERVER], None, Patience.fixed(SHORT), ends.silent), TASK)
     missing = set(CLIENTS) - set(contributing)

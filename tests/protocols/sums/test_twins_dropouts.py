@@ -86,8 +86,8 @@ def test_clients_can_fall_silent_in_one_step_each(name: str) -> None:
 REASONS = {
     "advertise keys": "2 clients have advertised keys, 3 are needed",
     "share keys": "2 clients have shared keys, 3 are needed",
-    "masked input": "2 clients have sent their input, 3 are needed",
-    "input": "2 clients have sent their input, 3 are needed",
+    "masked input": "2 clients have sent an input, 3 are needed",
+    "input": "2 clients have sent an input, 3 are needed",
     "consistency check": "2 clients have signed the survivors, 3 are needed",
     "unmasking": "2 clients gave a share of the self mask of client 1, 3 are needed",
 }
@@ -129,7 +129,7 @@ def test_the_next_sum_is_exact_after_one_that_was_abandoned(twin: Twin) -> None:
         patience = Foreseen((step_of(twin.input_step), ONE), (step_of(twin.input_step), TWO))
         server.setup(at_server(conversation, CLIENTS, patience, silent))
         server.prepare(at_server(conversation, CLIENTS, patience, silent), TASK)
-        with pytest.raises(SumAbandoned, match="2 clients have sent their input") as abandoned:
+        with pytest.raises(SumAbandoned, match="2 clients have sent an input") as abandoned:
             server.collect(at_server(conversation, None, patience, silent), TASK)
         conversation.broadcast(CLIENTS, Abandon(PURPOSE, str(abandoned.value)), FIRST)
         server.prepare(at_server(conversation, CLIENTS[1:], Foreseen(), silent), second)
@@ -150,7 +150,7 @@ def test_the_next_sum_is_exact_after_one_that_was_abandoned(twin: Twin) -> None:
         me = conversation.transport.party
         client = twin.client(CLIENTS, me)
         client.setup(at_once(conversation))
-        with pytest.raises(SumAbandoned, match="2 clients have sent their input"):
+        with pytest.raises(SumAbandoned, match="2 clients have sent an input"):
             first_round(conversation, client)
         if me != ONE:
             client.prepare(at_once(conversation), second)

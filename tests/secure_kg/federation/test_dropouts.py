@@ -198,7 +198,7 @@ def test_a_sum_with_too_few_survivors_is_abandoned_and_nothing_else(tmp_path: Pa
     assert run.outcome is not None
     (abandoned,) = run.outcome.abandoned_sums
     assert (abandoned.round, abandoned.purpose) == (2, "holders")
-    assert "2 clients have sent their input, 3 are needed" in abandoned.reason
+    assert "2 clients have sent an input, 3 are needed" in abandoned.reason
     assert {dropout.client for dropout in run.outcome.dropouts} == {1, 2}
     assert all(dropout.returned is not None for dropout in run.outcome.dropouts)
 

@@ -301,7 +301,7 @@ def test_a_client_that_advertises_another_key_than_it_has_is_noticed_before_any_
         liar = ONE if party == TWO else TWO
         with pytest.raises(PeerMisbehaved, match=f"client {liar} cannot be opened: forged, or it was told other keys"):
             begun.answer(party)
-    with pytest.raises(SumAbandoned, match="0 clients have sent their input"):
+    with pytest.raises(SumAbandoned, match="0 clients have sent an input"):
         begun.server.close()
 
 

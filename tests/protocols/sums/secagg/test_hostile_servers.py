@@ -190,7 +190,7 @@ UNTRUTHS |= {
     "survivors: too few": Untruth(
         Survivors,
         PeerMisbehaved,
-        "2 clients are said to have sent their input, fewer than 3",
+        "2 clients are said to have sent an input, fewer than 3",
         lambda to, message: Survivors(PURPOSE, [int(party) for party in CLIENTS if party != to][:2]),
     ),
 }
@@ -414,7 +414,7 @@ def test_a_client_that_advertises_another_key_than_it_has_gets_no_input_out_of_a
 
     def serve(conversation: Conversation) -> None:
         patience = Foreseen(*((step_of("masked input"), party) for party in CLIENTS))
-        with pytest.raises(SumAbandoned, match="0 clients have sent their input"):
+        with pytest.raises(SumAbandoned, match="0 clients have sent an input"):
             serving(SECAGG, CLIENTS, [TASK], patience, silent)(conversation)
 
     converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))

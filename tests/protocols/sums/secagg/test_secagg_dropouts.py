@@ -221,7 +221,7 @@ def test_a_sparse_graph_is_exact_in_every_group(group: Group) -> None:
     [
         (Step.ADVERTISE_KEYS, "advertised keys"),
         (Step.SHARE_KEYS, "shared keys"),
-        (Step.MASKED_INPUT, "sent their input"),
+        (Step.MASKED_INPUT, "sent an input"),
     ],
 )
 @pytest.mark.parametrize("sparse", [False, True])
@@ -242,7 +242,7 @@ def test_losses_of_several_steps_add_up() -> None:
     parameters = dataclasses.replace(complete(6, 2), least_present=4)
     fates = {PartyId(1): Step.ADVERTISE_KEYS, PartyId(2): Step.SHARE_KEYS, PartyId(3): Step.MASKED_INPUT}
     begun = Federation(everyone(6)).begin(parameters)
-    with pytest.raises(SumAbandoned, match=r"^3 clients have sent their input, 4 are needed$"):
+    with pytest.raises(SumAbandoned, match=r"^3 clients have sent an input, 4 are needed$"):
         begun.run(fates)
     # Once the inputs are there, no more than a threshold has to open the masks.
     later = {PartyId(1): Step.ADVERTISE_KEYS, PartyId(2): Step.SHARE_KEYS, PartyId(3): Step.UNMASKING}
@@ -257,7 +257,7 @@ def test_losses_of_several_steps_add_up() -> None:
     [
         (Step.ADVERTISE_KEYS, "1 client has advertised keys, 3 are needed"),
         (Step.SHARE_KEYS, "1 client has shared keys, 3 are needed"),
-        (Step.MASKED_INPUT, "1 client has sent their input, 3 are needed"),
+        (Step.MASKED_INPUT, "1 client has sent an input, 3 are needed"),
         (Step.CONSISTENCY_CHECK, "1 client has signed the survivors, 3 are needed"),
         (Step.UNMASKING, "1 client gave a share of the self mask of client 1, 3 are needed"),
     ],

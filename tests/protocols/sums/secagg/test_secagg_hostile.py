@@ -55,8 +55,8 @@ LISTS = {
     "the server": ([0], "has sent no shares"),
     "a negative one": ([-1], "has sent no shares"),
     "a huge one": ([2**64 - 1], "has sent no shares"),
-    "too many": ([1, 3], "2 clients are said to have sent their input, fewer than 3"),
-    "all others": ([1, 3, 4], "1 clients are said to have sent their input, fewer than 3"),
+    "too many": ([1, 3], "2 clients are said to have sent an input, fewer than 3"),
+    "all others": ([1, 3, 4], "1 clients are said to have sent an input, fewer than 3"),
 }
 
 
@@ -76,7 +76,7 @@ def test_a_client_that_never_shared_cannot_have_dropped_out() -> None:
 def test_the_fewest_survivors_are_the_clients_own_choice() -> None:
     """The threshold would allow two; the client insists on four."""
     script = Script(begun=Federation(EVERYONE).begin(complete(4, 2, min_survivors=4))).reach(Masked)
-    assert_refused(script.me, Survivors(PURPOSE, [3]), "3 clients are said to have sent their input, fewer than 4")
+    assert_refused(script.me, Survivors(PURPOSE, [3]), "3 clients are said to have sent an input, fewer than 4")
 
 
 TELLABLE = [list(chosen) for size in range(3) for chosen in combinations([1, 3, 4, 5], size)]
@@ -211,7 +211,7 @@ def test_a_directory_with_other_keys_never_gives_a_wrong_sum(
         assert_refused(me, begun.inbox[party], r"cannot be opened: forged, or it was told other keys, terms or rows")
     others = [party for party in EVERYONE if party not in deceived]
     if len(others) < threshold:
-        with pytest.raises(SumAbandoned, match="clients have sent their input"):
+        with pytest.raises(SumAbandoned, match="sent an input"):
             begun.step(silent=deceived)
         return
     begun.step(silent=deceived)

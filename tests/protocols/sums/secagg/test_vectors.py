@@ -249,7 +249,7 @@ def test_a_sum_is_abandoned_if_too_few_are_still_there(kind: Kind) -> None:
     def take_part(client: VectorClient, conversation: Conversation) -> None:
         client.prepare(at_once(conversation), task)
         if conversation.transport.party in (ONE, TWO):
-            with pytest.raises(SumAbandoned, match="2 clients have sent their input, 3 are needed"):
+            with pytest.raises(SumAbandoned, match="2 clients have sent an input, 3 are needed"):
                 client.contribute(at_once(conversation), task, np.ones(LENGTH, "<u8"))
 
     def serve(server: VectorServer, conversation: Conversation) -> None:
