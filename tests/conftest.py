@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -15,11 +16,16 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 _PLACES = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, _PLACES))
 _MOST_PROCESSES = 8
+_CASES = 3
+"""So many cases of a test that holds whole sessions are in `make test`, and of all further ones every second."""
+_ONE_OF_EACH = re.compile(r"test_comes_out_as_promised")
+"""Whose cases are chosen already: one for each claim of SECURITY.md."""
 _REPETITIONS = re.compile(
     "|".join(
         (
             # Of each kind of case below, `make test` runs some; `make test-all` runs every one of them.
             r"test_if_idle_clients_had_another_commitment",
+            r"test_entire_is_interrupted_in_one_line_and_resumed",
             r"test_no_protocol_is_told_from_its_simulation\[(cheated-|psu-names|holders)",
             r"test_every_broken_variant_is_told_from_the_simulation\[(psu|holders|secret|secagg-(short|reused|no-masks))",
             r"test_every_broken_count_is_told_from_the_simulation\[(unit|small|common)-vectors",
@@ -87,11 +93,18 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
     """Mark repetitions slow and whole sessions long, in one place: which of them fit depends on how long all take."""
+    cases: Counter[str] = Counter()
     for item in items:
         if _REPETITIONS.search(item.name):
             item.add_marker(pytest.mark.slow)
         if _WHOLE_SESSIONS.search(item.nodeid):
             item.add_marker(pytest.mark.long)
+        marks = {*_marks(item)}
+        if "long" in marks and "slow" not in marks and not _ONE_OF_EACH.search(item.name):
+            test = item.nodeid.partition("[")[0]
+            cases[test] += 1
+            if cases[test] > _CASES and cases[test] % 2 == 0:
+                item.add_marker(pytest.mark.slow)
     yield
     items[:] = _long_ones_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 

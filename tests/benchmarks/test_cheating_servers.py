@@ -71,12 +71,12 @@ SLOW_CONTROLS = ("honest-resumed", "honest-without-common-rows", "honest-and-sta
 
 
 def by_claim() -> Iterator[ParameterSet]:
-    """Of the entries of one claim that come out alike `make test` plays the first two, and `make test-all` all."""
+    """Of the entries of one claim that come out alike `make test` plays the first, and `make test-all` all."""
     alike: Counter[object] = Counter()
     for name, entry in ZOO.items():
         kind = (entry.claims, entry.expected)
         alike[kind] += 1
-        repeats = alike[kind] > 2 and entry.claims
+        repeats = alike[kind] > 1 and entry.claims
         yield pytest.param(name, marks=pytest.mark.slow if repeats or name in SLOW_CONTROLS else ())
 
 
