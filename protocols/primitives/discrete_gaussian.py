@@ -1,7 +1,8 @@
 """Discrete Gaussian noise N_Z(0, sigma^2) from the operating system's randomness: P(z) ~ exp(-z^2 / 2 sigma^2).
 
 Each call has a fresh 256-bit key, and all its choices come from that key's keystream (`prg`): nobody can draw the noise
-again, and no seed repeats it. No floating-point number is ever a draw.
+again, and no seed repeats it. A caller that must be able to repeat its own draws brings a key, which must be a secret
+of its own and must never serve for two calls that differ in anything. No floating-point number is ever a draw.
 
 How. Rejection as in Canonne, Kamath, Steinke (The Discrete Gaussian for Differential Privacy, NeurIPS 2020, algorithm
 3), with a discrete Laplace of base 2 in steps, because its probabilities are powers of two and bits give them exactly.
@@ -49,9 +50,9 @@ _DIGITS: Final = Context(prec=100)
 _ONE: Final = np.uint64(1)
 
 
-def discrete_gaussian(sigma: float, count: int) -> Draws:
-    """`count` independent draws of N_Z(0, sigma^2) as signed integers."""
-    return _Sampler(sigma, secrets.token_bytes(KEY_BYTES)).draws(count)
+def discrete_gaussian(sigma: float, count: int, key: bytes | None = None) -> Draws:
+    """`count` independent draws of N_Z(0, sigma^2) as signed integers. `key`: 256 secret bits; by default fresh ones."""
+    return _Sampler(sigma, secrets.token_bytes(KEY_BYTES) if key is None else key).draws(count)
 
 
 def sampling_error(draws: int) -> float:

@@ -14,6 +14,6 @@ import numpy.typing as npt
 from protocols.primitives.discrete_gaussian import discrete_gaussian
 
 
-def discrete_noise(sigma: float, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    """Independent integers of a discrete Gaussian of parameter `sigma`."""
-    return discrete_gaussian(sigma, math.prod(shape)).reshape(shape)
+def discrete_noise(sigma: float, shape: tuple[int, ...], key: bytes | None = None) -> npt.NDArray[np.int64]:
+    """Independent integers of a discrete Gaussian of parameter `sigma`. `key`: for draws that must be repeatable."""
+    return discrete_gaussian(sigma, math.prod(shape), key).reshape(shape)

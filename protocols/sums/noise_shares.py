@@ -30,11 +30,20 @@ less than a unit to the difference of two values, and nothing where there is non
 most D in L2, it moves the integers by at most D / unit + k^1/2 (`integer_sensitivity`). Sums never wrap: the layout has
 room for all contributions with `bound` (`SumLayout.noise_bound`).
 
+**Noise that falls.** Where contributions are scaled by a step size that falls linearly from round to round, so is the
+sensitivity, and the deviation falls with it: from `deviation` in `first_round` to `last` times as much in `last_round`.
+What must be known before the first sum, the room in the ring, is that of the largest.
+
+**Draws that repeat.** With `key_of` the key of a contribution's draws is a pseudorandom function of all that they are
+added to: the encoded contribution itself, round, purpose, unit and this noise. The same contribution made again gets
+the same noise and tells nothing new. Any other one gets noise of its own, so no two contributions can be subtracted.
+
 **Cut tails.** Draws beyond 12 deviations are cut off, so that `bound` is finite. A draw is cut with probability at most
 2 exp(-72); `cut_error` adds up. With the sampler's error (`sampler_error`) it is the distance in total variation
 between the draws and their ideal, and costs (1 + e^epsilon) times as much of delta.
 """
 
+import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -43,6 +52,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from protocols.foundation.digests import digest
 from protocols.foundation.errors import EncodingOverflow, ProtocolError, SumAbandoned, UnknownProtocol
 from protocols.primitives.discrete_gaussian import LARGEST, discrete_gaussian, sampling_error
 from protocols.primitives.fixed_point import FixedPoint
@@ -52,6 +62,8 @@ from protocols.sums.terms import Layout, SumTerms
 
 Draw: TypeAlias = Callable[[float, int], npt.NDArray[np.int64]]
 """Deviation in units and number of entries to integers."""
+KeyOf: TypeAlias = Callable[[int, str, bytes], bytes]
+"""Round, purpose and a digest of what noise is added to, to the key of its draws. May refuse by raising."""
 
 CUT: Final = 12.0
 """In deviations of a share."""
@@ -60,6 +72,7 @@ NARROWEST: Final = 10.0
 SMOOTHING: Final = 2.0
 """r of the analysis, in units."""
 KIND: Final = "gaussian-shares"
+_DOMAIN: Final = b"secure-kg/noise of a contribution/1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +86,12 @@ class NoiseShares(Noise):
     dropouts: int = 0
     first_round: int = 0
     """Contributions of earlier rounds depend on no data, and get no noise."""
+    last_round: int = 0
+    """When the deviation has fallen to `last` times its first value; 0: it does not fall."""
+    last: float = 1.0
     draw: Draw = field(default=discrete_gaussian, repr=False, compare=False)
+    key_of: KeyOf | None = field(default=None, repr=False, compare=False)
+    """Of a client that must be able to repeat its draws; then `draw` is not asked."""
 
     def __post_init__(self) -> None:
         if not 0 < self.deviation < math.inf:
@@ -83,6 +101,9 @@ class NoiseShares(Noise):
                 f"no shares of noise for {self.clients} clients, {self.corrupt} of them corrupt and {self.dropouts} "
                 "that may drop out"
             )
+        falls = self.last_round != 0
+        if not 0 < self.last <= 1 or (falls and self.last_round < self.first_round) or (not falls and self.last != 1):
+            raise UnknownProtocol(f"noise that falls to {self.last:g} of its deviation in round {self.last_round}")
 
     @property
     def needed(self) -> int:
@@ -91,20 +112,34 @@ class NoiseShares(Noise):
 
     @property
     def share(self) -> float:
-        """Standard deviation of one client's noise, as a real number."""
+        """Standard deviation of one client's noise, as a real number: the largest of all rounds."""
         return self.deviation / math.sqrt(self.needed)
+
+    def left_in(self, round_id: int) -> float:
+        """The part of the deviation that is left in a round."""
+        if not self.last_round or round_id <= self.first_round:
+            return 1.0
+        if round_id >= self.last_round:
+            return self.last
+        return 1.0 - (1.0 - self.last) * (round_id - self.first_round) / (self.last_round - self.first_round)
+
+    def share_in(self, round_id: int) -> float:
+        """The same in one round."""
+        return self.share * self.left_in(round_id)
 
     @property
     def bound(self) -> float:
         return CUT * self.share
 
     def bound_in(self, round_id: int) -> float:
-        return self.bound if round_id >= self.first_round else 0.0
+        return self.bound * self.left_in(round_id) if round_id >= self.first_round else 0.0
 
     def require_room(self, codec: FixedPoint) -> None:
-        units = self.share / codec.unit
-        if not NARROWEST <= units <= LARGEST:
-            raise EncodingOverflow(f"a share of noise is {units:.3g} units wide: between {NARROWEST:g} and 2^52 can be")
+        for share in (self.share, self.share * self.last):
+            units = share / codec.unit
+            if not NARROWEST <= units <= LARGEST:
+                limits = f"between {NARROWEST:g} and 2^52 can be"
+                raise EncodingOverflow(f"a share of noise is {units:.3g} units wide: {limits}")
 
     def require_enough(self, participants: int, missing: int) -> None:
         if participants < self.clients:
@@ -117,14 +152,25 @@ class NoiseShares(Noise):
             return
         self.require_enough(len(terms.participants), 0)
         self.require_room(codec)
-        limit = math.floor(self.bound / codec.unit)
-        drawn = self.draw(self.share / codec.unit, len(vector))
+        share = self.share_in(terms.round)
+        limit = math.floor(CUT * share / codec.unit)
+        if self.key_of is None:
+            drawn = self.draw(share / codec.unit, len(vector))
+        else:
+            drawn = discrete_gaussian(share / codec.unit, len(vector), self._key(vector, codec, terms, self.key_of))
         np.clip(drawn, -limit, limit, out=drawn)
         added: RingVector = drawn.astype(codec.ring.dtype)  # modulo the ring, negative numbers included
         codec.ring.add_into(vector, added)
 
+    def _key(self, vector: RingVector, codec: FixedPoint, terms: SumTerms[Layout], key_of: KeyOf) -> bytes:
+        """Bound to the contribution and to all that decides what is drawn for it."""
+        about = f"{self.text} ring={codec.ring.bits} unit={codec.unit!r} entries={len(vector)}"
+        bound = hashlib.sha256(digest(_DOMAIN, about.encode()))
+        bound.update(np.ascontiguousarray(vector).data)
+        return key_of(int(terms.round), terms.purpose, bound.digest())
+
     def units(self, honest: int, unit: float) -> float:
-        """The continuous Gaussian that `honest` shares are worth, its deviation in units of the ring."""
+        """The continuous Gaussian that `honest` shares are worth at first, its deviation in units of the ring."""
         if honest < self.needed:
             raise SumAbandoned(f"{honest} honest shares of noise, of which a sum needs {self.needed}")
         if self.share / unit < NARROWEST:
@@ -134,18 +180,20 @@ class NoiseShares(Noise):
     @property
     def text(self) -> str:
         """As settings and blocks have it; `read_shares` reads it."""
-        return (
+        text = (
             f"{KIND} deviation={self.deviation!r} clients={self.clients} corrupt={self.corrupt} "
             f"dropouts={self.dropouts} first_round={self.first_round}"
         )
+        return f"{text} last_round={self.last_round} last={self.last!r}" if self.last_round else text
 
 
 def read_shares(text: str) -> NoiseShares:
     """The noise of this text. There is one text for every noise; any other raises."""
     try:
         values = dict(part.split("=") for part in text.split(" ")[1:])
-        deviation = float(values.pop("deviation"))
-        found = NoiseShares(deviation, **{name: int(value) for name, value in values.items()})  # type: ignore[arg-type]
+        deviation, last = float(values.pop("deviation")), float(values.pop("last", "1.0"))
+        whole = {name: int(value) for name, value in values.items()}
+        found = NoiseShares(deviation, last=last, **whole)  # type: ignore[arg-type]
     except (ValueError, TypeError, KeyError):
         raise UnknownProtocol(f"'{text}' is no noise in shares") from None
     if found.text != text:
