@@ -12,6 +12,9 @@ from launch.commands import script_names
 from launch.hosts.interface import Host
 from launch.hosts.job import DEFAULT_RANKS, Plan
 from launch.hosts.registry import DEFAULT_HOST, HOSTS, chosen_host
+from launch.privacy_options import FIELDS as PRIVACY_FIELDS
+from launch.privacy_options import PRIVACY_OPTIONS, check_privacy, privacy_of
+from launch.privacy_options import TITLE as PRIVACY_TITLE
 from launch.query_options import QUERY_OPTIONS, TITLE
 from protocols.registry import AGGREGATIONS, ALIGNMENTS
 from secure_kg.data.partition import RULES
@@ -24,6 +27,7 @@ from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.query_config import QueryConfig
 from secure_kg.models.queries.shapes import ENCODERS
 from secure_kg.models.shapes import MODELS
+from secure_kg.privacy.run_config import PrivacyConfig
 from secure_kg.runs.run_folder import read_config
 
 _NO_DEFAULTS: Final[Mapping[str, Any]] = {}
@@ -78,6 +82,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "norm": "norm of TransE and TransM",
         "eval_megabytes": "memory for scores when ranking; distance models on the CPU need none",
     },
+    PRIVACY_TITLE: PRIVACY_OPTIONS,
     "run": {
         "seed": "seed of split, sampling and training; the same seed gives the same result",
         "checkpoint_every": "write a checkpoint every so many rounds; 0: never",
@@ -92,6 +97,7 @@ _TRAINING: Final = "local training"
 QUERY_GROUPS: Final = {
     TITLE if title == _TRAINING else title: QUERY_OPTIONS if title == _TRAINING else names
     for title, names in GROUPS.items()
+    if title != PRIVACY_TITLE
 }
 """Of launchers whose strategies train on queries."""
 
@@ -116,7 +122,9 @@ def parse(
     of_host = {name: given.pop(name) for name in host.options if name in given}
     if "model" in given:
         given["model"] = _model_name(given["model"])
-    if resume is not None:
+    if resume is None:
+        check_privacy(given)
+    else:
         if out is not None:
             raise UserError("--resume continues in its own folder: leave out --out")
         _check_launcher(read_config(Path(resume)).strategy, usual)
@@ -125,6 +133,8 @@ def parse(
     _check_launcher(given.get("strategy", usual), usual)
     presets = QUERY_PRESETS if of_queries else PRESETS
     name = preset_for(given.get("dataset", RunConfig().dataset), presets) if preset == "auto" else preset
+    if preset == "auto" and "dp" in given:
+        name = "private"
     config = _config({**defaults, **presets[name], **given}, of_queries)
     return Plan(config, Path(out) if out else None, False, ranks, of_host)
 
@@ -157,9 +167,11 @@ def _parser(
         argument_default=argparse.SUPPRESS,  # what was not said must be known as not said: presets fill it in
         allow_abbrev=False,
     )
-    owners = RunConfig, (QueryConfig if of_queries else TrainingConfig)
+    owners = RunConfig, (QueryConfig if of_queries else TrainingConfig), PrivacyConfig
     fields = {entry.name: entry for owner in owners for entry in dataclasses.fields(owner)}
     for title, names in (QUERY_GROUPS if of_queries else GROUPS).items():
+        if pools and title == PRIVACY_TITLE:
+            continue
         group = parser.add_argument_group(title)
         for name, text in names.items():
             _add_option(group, fields[name], defaults, _explained(name, text, of_queries))
@@ -183,7 +195,8 @@ def _add_preset(group: argparse._ArgumentGroup, of_queries: bool) -> None:
         text = (
             "what the options default to: paper is FedR's appendix B, shown here; fede is FedE's section 3.2 "
             f"({_preset_text(PRESETS['fede'])}); small suits graphs of a few hundred entities "
-            f"({_preset_text(PRESETS['small'])}); auto is small for the included data sets, else paper [auto]"
+            f"({_preset_text(PRESETS['small'])}); private is for --dp ({_preset_text(PRESETS['private'])}); auto is "
+            "private under --dp, else small for the included data sets, else paper [auto]"
         )
     group.add_argument("--preset", choices=["auto", *(QUERY_PRESETS if of_queries else PRESETS)], help=text)
 
@@ -267,20 +280,24 @@ def _model_name(text: str) -> str:
 def _config(values: dict[str, Any], of_queries: bool) -> RunConfig:
     names = {entry.name for entry in dataclasses.fields(QueryConfig if of_queries else TrainingConfig)}
     inner = {name: value for name, value in values.items() if name in names}
-    outer = {name: value for name, value in values.items() if name not in names}
+    outer = {name: value for name, value in values.items() if name not in names and name not in PRIVACY_FIELDS}
     if of_queries:
         return RunConfig(**outer, queries=QueryConfig(**inner))
-    return RunConfig(**outer, training=TrainingConfig(**inner))
+    return RunConfig(**outer, training=TrainingConfig(**inner), privacy=privacy_of(values))
 
 
 def _resumed(folder: Path, given: dict[str, Any]) -> RunConfig:
     """The settings of the run in `folder`. Only those may change that leave every finished round as it was."""
     saved = read_config(folder)
     flat = dataclasses.asdict(saved)
-    training, queries = flat.pop("training"), flat.pop("queries")
+    training, queries, privacy = flat.pop("training"), flat.pop("queries"), flat.pop("privacy")
     flat |= training if queries is None else queries
+    flat |= privacy or {}
+    if privacy is None and (asked := sorted(PRIVACY_FIELDS & given.keys())):
+        raise UserError(f"{flag(asked[0])}: the run in {folder} was started without --dp")
     local = {"checkpoint_every", "transcript", "device", "deadline", "grace", "client_data", "keys"}
-    changeable = {"rounds", "patience", *local}
+    # Noise was reckoned for the rounds that a private run began with.
+    changeable = {"patience", *local} if privacy is not None else {"rounds", "patience", *local}
     for name, value in given.items():
         started_with = saved.least_holders if name == "min_holders" else flat[name]
         if name not in changeable and started_with != value:

@@ -46,6 +46,9 @@ def show_results(summary: Summary, folder: Path) -> None:
         say(note)
     _say_dropouts(summary)
     _say_privacy(summary)
+    if (statement := summary.statement) is not None:
+        for line in statement.lines():
+            say(f"differential privacy: {line}")
     _compare(summary, folder)
     say(f"run folder: {folder}  (report: {folder / 'report.html'})")
 
@@ -53,6 +56,8 @@ def show_results(summary: Summary, folder: Path) -> None:
 def _say_ranks(summary: Summary) -> None:
     """What the table has no room for."""
     best = f"rounds {summary.rounds}, best {summary.best_round} by validation MRR {summary.valid_mrr:.4f}"
+    if summary.statement is not None and not summary.best_round:
+        best = f"rounds {summary.rounds}, the last one kept, without validation"
     if (types := summary.figures.get("types")) is not None:
         told = ", ".join(f"{kind} {one['mrr']:.4f}" for kind, one in types.items())
         say(f"{best}; MRR by type: {told}")
@@ -98,6 +103,9 @@ def _say_privacy(summary: Summary) -> None:
 
 def _say_kept_local(summary: Summary, disclosed: Disclosed) -> None:
     kept, least = summary.rows_kept_local, disclosed.least_holders
+    if summary.statement is not None:
+        say("every client added to every row, with noise: no sum tells who holds a row")
+        return
     if least < 2:
         say("rows of single holders were added up too (--min-holders 1): the sum of one is that client's own row")
     elif kept is None:

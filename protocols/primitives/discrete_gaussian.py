@@ -51,7 +51,7 @@ _ONE: Final = np.uint64(1)
 
 
 def discrete_gaussian(sigma: float, count: int, key: bytes | None = None) -> Draws:
-    """`count` independent draws of N_Z(0, sigma^2) as signed integers. `key`: 256 secret bits; by default fresh ones."""
+    """`count` independent draws of N_Z(0, sigma^2) as signed integers. `key`: 256 secret bits; None: fresh ones."""
     return _Sampler(sigma, secrets.token_bytes(KEY_BYTES) if key is None else key).draws(count)
 
 

@@ -19,12 +19,16 @@ sum whose counts are to be hidden by noise has them among its real entries.
 """
 
 from abc import ABC, abstractmethod
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
 from protocols.foundation.errors import UnknownProtocol
 from protocols.primitives.fixed_point import FixedPoint
 from protocols.primitives.group import RingVector
 from protocols.sums.terms import Layout, SumTerms
+
+KeyOf: TypeAlias = Callable[[int, str, bytes], bytes]
+"""Round, purpose and a digest of what noise is added to, to the key of its draws. May refuse by raising."""
 
 
 class Noise(ABC):
@@ -47,6 +51,10 @@ class Noise(ABC):
 
         Asked by every client before it helps to open a sum. By default any sum may be.
         """
+
+    def keyed(self, key_of: KeyOf) -> "Noise":
+        """The same noise with draws that repeat for the same contribution. By default there is nothing to repeat."""
+        return self
 
     @abstractmethod
     def add_to(self, vector: RingVector, codec: FixedPoint, terms: SumTerms[Layout]) -> None:

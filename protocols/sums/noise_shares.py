@@ -43,6 +43,7 @@ the same noise and tells nothing new. Any other one gets noise of its own, so no
 between the draws and their ideal, and costs (1 + e^epsilon) times as much of delta.
 """
 
+import dataclasses
 import hashlib
 import math
 from collections.abc import Callable
@@ -57,13 +58,11 @@ from protocols.foundation.errors import EncodingOverflow, ProtocolError, SumAban
 from protocols.primitives.discrete_gaussian import LARGEST, discrete_gaussian, sampling_error
 from protocols.primitives.fixed_point import FixedPoint
 from protocols.primitives.group import RingVector
-from protocols.sums.noise import Noise
+from protocols.sums.noise import KeyOf, Noise
 from protocols.sums.terms import Layout, SumTerms
 
 Draw: TypeAlias = Callable[[float, int], npt.NDArray[np.int64]]
 """Deviation in units and number of entries to integers."""
-KeyOf: TypeAlias = Callable[[int, str, bytes], bytes]
-"""Round, purpose and a digest of what noise is added to, to the key of its draws. May refuse by raising."""
 
 CUT: Final = 12.0
 """In deviations of a share."""
@@ -168,6 +167,9 @@ class NoiseShares(Noise):
         bound = hashlib.sha256(digest(_DOMAIN, about.encode()))
         bound.update(np.ascontiguousarray(vector).data)
         return key_of(int(terms.round), terms.purpose, bound.digest())
+
+    def keyed(self, key_of: KeyOf) -> "NoiseShares":
+        return dataclasses.replace(self, key_of=key_of)
 
     def units(self, honest: int, unit: float) -> float:
         """The continuous Gaussian that `honest` shares are worth at first, its deviation in units of the ring."""

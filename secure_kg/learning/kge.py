@@ -23,6 +23,7 @@ from secure_kg.learning.parameters import copied, digest_of, load_copied, load_s
 from secure_kg.models.base import ModelSize
 from secure_kg.models.registry import build_model
 
+BOTH: Final = "entity and relation"
 _BLOCKS: Final = ("entity", "relation")
 
 
@@ -98,11 +99,16 @@ class KgeLearner(Learner):
         return loss
 
     def block_names(self, block: str) -> tuple[str, ...]:
-        """Entities or relations, in the order of local ids."""
+        """Entities or relations, in the order of local ids. In a block of both, their names say which they are."""
+        if block == BOTH:
+            entities, relations = self.graph.entities, self.graph.relations
+            return (*(f"entity {name}" for name in entities), *(f"relation {name}" for name in relations))
         return self.graph.relations if block == "relation" else self.graph.entities
 
     def export_block(self, block: str) -> Rows:
-        """A copy of a table [n, width], in local ids."""
+        """A copy of a table [n, width], in local ids; of both tables one after the other."""
+        if block == BOTH:
+            return np.concatenate([self.export_block(name) for name in _BLOCKS])
         return self._parameter(block).detach().cpu().numpy().copy()
 
     def load_block(self, block: str, rows: Rows) -> None:
@@ -112,6 +118,10 @@ class KgeLearner(Learner):
         moments, dropping those of the shared table and dropping all of them rank tails alike within the noise of the
         seeds, and keeping is the one that needs no rule about when to drop.
         """
+        if block == BOTH:
+            for name, part in zip(_BLOCKS, np.split(rows, [len(self.graph.entities)]), strict=True):
+                KgeLearner.load_block(self, name, part)
+            return
         parameter = self._parameter(block)
         if rows.shape != tuple(parameter.shape):
             raise ValueError(f"{block} rows must have shape {tuple(parameter.shape)}, not {rows.shape}")

@@ -6,7 +6,7 @@ laid out, is public and stands in `secure_kg.federation.plan.learners`.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,12 @@ from secure_kg.data.graph import ClientGraph, Part
 from secure_kg.evaluation.metrics import Metrics
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.query_config import QueryConfig
+from secure_kg.privacy.release_record import ReleaseRecord
 
 Rows = npt.NDArray[np.float32]
 """Rows of a block [n, width]."""
+Contributed: TypeAlias = npt.NDArray[np.float32] | npt.NDArray[np.float64]
+"""Rows as they go into a sum [n, width]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,10 @@ class Learner(ABC):
     def export_block(self, block: str) -> Rows:
         """A copy of a block [n, width]; n is 1 for a block that is not aligned."""
 
-    def contributed_block(self, block: str) -> Rows:
+    def entrust(self, releases: ReleaseRecord) -> None:  # noqa: B027  most learners have no use for it
+        """The record of a client's noised releases, for a learner that makes some. Called once in a session."""
+
+    def contributed_block(self, block: str) -> Contributed:
         """What this client adds to the sum of a block: its rows as they are, unless a learner says otherwise."""
         return self.export_block(block)
 

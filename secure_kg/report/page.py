@@ -36,6 +36,7 @@ def run_report(summary: Summary, evaluations: Sequence[Evaluation], config: str)
         *_source(settings),
         *_line("quiet", blemish_note(summary.split_blemishes)),
         *_absences(summary),
+        *_statement(summary),
         tag("h2", "Who learned what in this run"),
         privacy(summary),
         quiet(adversary(settings)),
@@ -169,6 +170,13 @@ def _absences(summary: Summary) -> list[Html]:
         head = ("round", "sum of", "why")
         parts += [tag("h2", "Sums abandoned"), table(head, body, "text")]
     return parts
+
+
+def _statement(summary: Summary) -> list[Html]:
+    """Of a run that is differentially private."""
+    if (statement := summary.statement) is None:
+        return []
+    return [tag("h2", "Differential privacy"), *(tag("p", line) for line in statement.lines())]
 
 
 def _audit(summary: Summary) -> list[Html]:

@@ -79,6 +79,7 @@ def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> S
         clipped_values=sum(client.clipped_values for client in clients),
         transcript=outcome.transcript,
         corrupt_clients=config.corrupt_clients,
+        privacy=_statement(config),
         config=_settings(config),
     )
 
@@ -87,6 +88,12 @@ def _settings(config: RunConfig) -> dict[str, Any]:
     shared = RunPlan(config, config.clients or 1).blocks
     blocks = [{"name": one.name, "aligned": one.aligned, "aggregation": one.aggregation} for one in shared]
     return config.told() | {"min_holders": config.least_holders, "blocks": blocks}
+
+
+def _statement(config: RunConfig) -> dict[str, Any] | None:
+    private = RunPlan(config, config.clients or 1).private
+    single_read = not config.sum_protocol.hides_contributions
+    return None if private is None else private.statement(single_read=single_read).to_json()
 
 
 def _metrics_of(config: RunConfig) -> type[Metrics]:

@@ -29,7 +29,8 @@ class BlockExchange:
         self.union = Union(positions.union_size, positions.digest)
         _require_carriable(self.block, positions.union_size, context.plan.settings.ring_bits)
         layout = context.plan.row_layout(self.block, positions.union_size)
-        self.rows = OwnRows(positions, self.block, context.learner, layout)
+        key_of = context.releases.key_of if context.releases is not None else None
+        self.rows = OwnRows(positions, self.block, context.learner, layout, key_of)
         self._running: tuple[SumTerms[SumLayout], CountTask | None] | None = None
         total = sum_total_bytes(self.block.purpose, layout.entries, layout.group.element_bytes, context.plan.clients)
         # The largest messages that the server has reason to send, also to a dropout: rows, or sums of them.

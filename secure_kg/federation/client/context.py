@@ -18,6 +18,7 @@ from secure_kg.federation.client.own_rows import OwnRows
 from secure_kg.federation.client.states import States
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.learning.learner import Learner
+from secure_kg.privacy.release_record import ReleaseRecord
 from secure_kg.runs.stopwatch import Stopwatch
 
 
@@ -52,6 +53,8 @@ class ClientContext:
     losses: Losses = field(default_factory=Losses)
     shared: list[OwnRows] = field(default_factory=list)
     """The shared blocks as this client has applied them, in the plan's order."""
+    releases: ReleaseRecord | None = None
+    """Of a private run: what this client has released so far."""
 
     @property
     def party(self) -> PartyId:

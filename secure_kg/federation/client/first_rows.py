@@ -46,6 +46,15 @@ def first_rows(names: Sequence[str], seed: bytes, width: int, span: float) -> Ro
     return rows
 
 
+def public_first_rows(size: int, seed: int, width: int, span: float) -> Rows:
+    """Rows [size, width] of a block to every row of which everybody adds: by position, the same at every client.
+
+    Positions tell nobody any name, and here they do not tell who holds one either.
+    """
+    drawn = generator(seed, "public first rows").uniform(-span, span, size=(size, width))
+    return drawn.astype(np.float32)
+
+
 def scaled_back(rows: Rows, span: float) -> Rows:
     """Means of first rows [n, width], each as long as a row uniform in ±span is on average."""
     size = np.sqrt(np.square(rows, dtype=np.float64).mean(axis=1, keepdims=True))

@@ -14,6 +14,7 @@ from protocols.foundation.errors import PeerMisbehaved
 from protocols.foundation.identifiers import PartyId
 from protocols.holders.interface import Holders
 from protocols.sums.interface import Contribution, SumLayout, Total
+from protocols.sums.noise import KeyOf
 from protocols.sums.noises import noise_of
 from protocols.sums.terms import SumTerms
 from protocols.sums.totals import SumTotal
@@ -22,7 +23,7 @@ from secure_kg.federation.client.first_rows import scaled_back
 from secure_kg.federation.plan.blocks import Block
 from secure_kg.federation.plan.row_sum import Rows, mean_rows, row_contribution
 from secure_kg.federation.plan.run_plan import AGREEING_ROUND
-from secure_kg.learning.learner import Learner
+from secure_kg.learning.learner import Contributed, Learner
 
 _PREFIX: Final = "shared/"
 """In checkpoints, of the aligned block; others add their name."""
@@ -31,11 +32,14 @@ _PREFIX: Final = "shared/"
 class OwnRows:
     """Row i of the learner's `block` stands at `positions.own[i]` of the union."""
 
-    def __init__(self, positions: Positions, block: Block, learner: Learner, layout: SumLayout) -> None:
-        """`layout`: of the block's sums."""
+    def __init__(
+        self, positions: Positions, block: Block, learner: Learner, layout: SumLayout, key_of: KeyOf | None = None
+    ) -> None:
+        """`layout`: of the block's sums. `key_of`: keys of the noise on them, if it is to repeat."""
         self.positions, self._block, self._learner, self.layout = positions, block, learner, layout
         # Means are rounded to single precision like these bounds, and rounding keeps the order.
-        self._noise = noise_of(block.noise)
+        noise = noise_of(block.noise)
+        self._noise = noise if key_of is None else noise.keyed(key_of)
         # Noise of all clients, in the mean of a row that only one of them holds.
         at_first = layout.parties * self._noise.bound_in(AGREEING_ROUND)
         largest = np.float32(layout.codec.largest_value + layout.largest_noise)
@@ -46,6 +50,8 @@ class OwnRows:
         self._digest: bytes | None = None
         self._given = positions.own[:0]
         """Positions of the rows in the last contribution."""
+        self._first: Rows | None = None
+        """First rows of a public block, of all positions."""
 
     @property
     def digest(self) -> bytes:
@@ -72,13 +78,30 @@ class OwnRows:
         """The first rows [own, width], this client's own until the first mean."""
         self._learner.load_block(self._block.name, rows)
 
+    def start_public(self, rows: Rows) -> None:
+        """The first rows [union, width] of a block that is public."""
+        self._first = rows
+        self.start(rows[self.positions.own])
+
     def contribution(self, holders: Holders | None) -> Contribution:
         """The rows that enough clients hold; all if nobody has counted."""
         rows, own = self._learner.contributed_block(self._block.name), self.positions.own
+        if self._first is not None:
+            rows, own = self._among_all(rows, self._first), np.arange(self.positions.union_size, dtype=np.int64)
         if holders is not None:
             rows, own = rows[holders.enough], own[holders.enough]
         self._given = own
         return row_contribution(rows, own, self.positions.union_size, self._noise)
+
+    def _among_all(self, rows: Contributed, first: Rows) -> Contributed:
+        """Own rows [own, width] among all rows as this client has applied them [union, width].
+
+        A public block has a contribution to every row from everybody, so that none tells whose name it stands under.
+        """
+        table: Contributed = np.where(self._applied.averaged[:, None] > 0, self._applied.rows, first)
+        table = table.astype(np.float64)
+        table[self.positions.own] = rows
+        return table
 
     def may_open(self, terms: SumTerms[SumLayout], missing: frozenset[PartyId]) -> None:
         """`SumAbandoned` if the noise of those that are left is too little (`protocols.sums.interface.MayOpen`)."""
@@ -144,7 +167,8 @@ class OwnRows:
         places = self.positions.own[chosen]
         rows, first = self._applied.rows[places], self._applied.averaged[places] == AGREEING_ROUND
         mine = self._learner.export_block(self._block.name)
-        if self._block.aligned:  # means of first rows shrink in the mean; a block that all begin alike does not
+        if self._block.aligned and not self._block.public:
+            # Means of first rows shrink in the mean; those of rows that all begin alike do not.
             rows = np.where(first[:, None], scaled_back(rows, self._block.span), rows)
         mine[chosen] = rows
         self._learner.load_block(self._block.name, mine)

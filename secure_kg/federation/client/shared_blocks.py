@@ -9,11 +9,12 @@ from protocols.foundation.identifiers import SERVER, SETUP, PartyId, RoundId
 from protocols.sums.totals import SumTotal
 from secure_kg.federation.client.block_exchange import BlockExchange
 from secure_kg.federation.client.context import ClientContext
-from secure_kg.federation.client.first_rows import first_rows, private_seed
+from secure_kg.federation.client.first_rows import first_rows, private_seed, public_first_rows
 from secure_kg.federation.plan import twins
 from secure_kg.federation.plan.blocks import Block
 from secure_kg.federation.plan.messages import Aligned, LentTable, SharedBlock, SharedRows, lent_table_bytes
 from secure_kg.federation.plan.row_sum import Rows
+from secure_kg.foundation.errors import UserError
 from secure_kg.runs.alignment_files import keep_objection, load_positions, save_positions
 
 
@@ -42,7 +43,13 @@ def join(context: ClientContext, aligned: bytes, run: str) -> "SharedBlocks":
 def _with_first_rows(
     context: ClientContext, block: Block, positions: Positions, names: tuple[str, ...]
 ) -> BlockExchange:
-    exchange = BlockExchange(context, block, positions)
+    exchange, private = BlockExchange(context, block, positions), context.plan.private
+    if block.public and private is not None:
+        if positions.union_size > private.union_rows:
+            raise UserError(f"--union-bound: {positions.union_size} names, and noise was reckoned for fewer")
+        seed_of_all = context.plan.settings.seed
+        exchange.rows.start_public(public_first_rows(positions.union_size, seed_of_all, block.width, block.span))
+        return exchange
     seed = private_seed(context.learner.graph, context.plan.settings.seed)
     exchange.rows.start(first_rows(names, seed, block.width, block.span))
     return exchange

@@ -22,6 +22,8 @@ Rounds = npt.NDArray[np.uint32]
 
 FIRST: Final = "rows"
 """Purpose of the sum of a run's aligned block. Other blocks add their name behind a slash."""
+AGREEING_ROUND: Final = 1
+"""The round in which clients train nothing and agree on first rows."""
 _FIXED: Final = b"secure-kg/fixed block/1"
 
 
@@ -40,6 +42,9 @@ class Block:
     """First rows are uniform in ±span, if the block is aligned: their means are scaled back to that size."""
     noise: str = NONE
     """What every client adds to its rows: a text of `protocols.sums.noises`. Counts and results go without."""
+    public: bool = False
+    """Whether every client adds to every row of an aligned block, under a name of its own or not. Holders are not
+    counted then, and first rows come from the public seed, by position."""
 
     @property
     def purpose(self) -> str:

@@ -14,6 +14,7 @@ from secure_kg.evaluation.metrics import Metrics
 from secure_kg.evaluation.query_metrics import QueryMetrics
 from secure_kg.evaluation.ranking_metrics import FirstRankingMetrics, RankingMetrics
 from secure_kg.federation.plan.blocks import Block
+from secure_kg.federation.plan.private_plan import PrivatePlan
 from secure_kg.models.queries.shapes import initial_span
 from secure_kg.models.shapes import entity_width, initial_range, relation_width
 
@@ -68,14 +69,21 @@ def _named(path: str) -> Callable[..., Any]:
 
 
 def _embedding_blocks(settings: "RunConfig", strategy: "Strategy") -> tuple[Block, ...]:
-    """FedR shares the rows of relations, FedE those of entities."""
+    """FedR shares the rows of relations, FedE those of entities; `all-rows` both, in one block, if they are as wide.
+
+    Under differential privacy every client adds to every row, and noise to all of them.
+    """
     training = settings.training
-    widths = {"relation": relation_width, "entity": entity_width}
+    widths = {"relation": relation_width, "entity": entity_width, "entity and relation": entity_width}
     if strategy.shared is None:
         return ()
     width = widths[strategy.shared](training.model, training.dim)
     span = initial_range(training.margin, training.dim)
-    return (Block(strategy.shared, width, settings.aggregation, aligned=True, span=span),)
+    block = Block(strategy.shared, width, settings.aggregation, aligned=True, span=span)
+    if settings.privacy is None:
+        return (block,)
+    noise = PrivatePlan.of(settings, strategy).shares().text
+    return (dataclasses.replace(block, public=True, noise=noise),)
 
 
 KGE: Final = LearnerKind(

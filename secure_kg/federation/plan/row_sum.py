@@ -37,10 +37,10 @@ def row_layout(
 
 
 def row_contribution(
-    rows: Rows, positions: npt.NDArray[np.int64], union_size: int, noise: Noise = NO_NOISE
+    rows: Rows | npt.NDArray[np.float64], positions: npt.NDArray[np.int64], union_size: int, noise: Noise = NO_NOISE
 ) -> Contribution:
     """`rows` [n, width] of one client, row i standing at `positions[i]` of the union."""
-    spread = np.zeros((union_size, rows.shape[1]), dtype=np.float32)
+    spread = np.zeros((union_size, rows.shape[1]), dtype=np.float64 if rows.dtype == np.float64 else np.float32)
     spread[positions] = rows
     held = np.zeros(union_size, dtype=np.int64)
     held[positions] = 1

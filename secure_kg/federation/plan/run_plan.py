@@ -24,17 +24,18 @@ from protocols.sums.noises import noise_of
 from protocols.sums.secagg.params import SumParameters
 from protocols.sums.terms import Layout, SumTerms
 from secure_kg.evaluation.metrics import Metrics
+from secure_kg.federation.plan.blocks import AGREEING_ROUND as AGREEING_ROUND
 from secure_kg.federation.plan.blocks import Block
 from secure_kg.federation.plan.learners import LearnerKind
+from secure_kg.federation.plan.private_plan import PrivatePlan
 from secure_kg.federation.plan.row_sum import row_layout
 from secure_kg.federation.plan.sampling import participants
 from secure_kg.federation.plan.settings import SETUP_SECONDS, RunConfig
 from secure_kg.federation.plan.strategies import STRATEGIES, Strategy
 
-AGREEING_ROUND: Final = 1
-"""The round in which clients train nothing and agree on first rows."""
 UNION: Final = "union/"
 """Purposes of the sums of a private set union begin with this."""
+PRIVATE_LEARNER: Final = "secure_kg.federation.client.private_learner:make_learner"
 RESULTS: Final = ("valid", "test")
 """Purposes of the sums of results, by the part of the data that they are of."""
 
@@ -79,7 +80,19 @@ class RunPlan:
 
     @property
     def learner(self) -> LearnerKind:
-        return self.strategy.learner
+        kind = self.strategy.learner
+        return kind if self.settings.privacy is None else kind.made_by(PRIVATE_LEARNER)
+
+    @cached_property
+    def private(self) -> PrivatePlan | None:
+        """Of a run that is differentially private."""
+        return None if self.settings.privacy is None else PrivatePlan.of(self.settings, self.strategy)
+
+    @property
+    def least_participants(self) -> int:
+        """How many clients must be in a sum."""
+        least = self.settings.min_participants
+        return least if self.private is None else max(least, self.private.least_contributors)
 
     @property
     def metrics(self) -> type[Metrics]:
@@ -149,8 +162,10 @@ class RunPlan:
         return not self.blocks or round_id != AGREEING_ROUND
 
     def evaluation_due(self, round_id: int) -> bool:
-        """Whether a round is followed by an evaluation."""
+        """Whether a round is followed by an evaluation. In a private run only if evaluation triples are public."""
         settings = self.settings
+        if settings.privacy is not None and not settings.privacy.public_evaluation:
+            return False
         return 0 < round_id <= settings.rounds and (round_id % settings.eval_every == 0 or round_id == settings.rounds)
 
     def checkpoint_due(self, round_id: int, *, over: bool) -> bool:
@@ -180,12 +195,14 @@ class RunPlan:
     def count(self, round_id: int, block: Block, union: Union) -> CountTask | None:
         """The count of holders before the sum of rows; None where rows of any number of holders may be added up."""
         least = self.settings.least_holders
-        if least < 2 or not block.aligned:
+        if least < 2 or not block.aligned or block.public:
             return None
         return CountTask(RoundId(round_id), self.participants(round_id), union.size, union.digest, least)
 
     def least_contributors(self, block: Block) -> int:
         """How many clients must have added a row that is in a sum."""
+        if block.public:
+            return self.least_participants
         return self.settings.least_holders if block.aligned else 1
 
     def results(self, round_id: int, part: str) -> SumTerms[SumLayout]:

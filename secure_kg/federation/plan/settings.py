@@ -16,12 +16,15 @@ from protocols.registry import AGGREGATIONS, ALIGNMENTS
 from protocols.sums.secagg.params import SumParameters, ThreatModel
 from protocols.sums.secagg.vectors import parameters_for
 from secure_kg.data.partition import RULES, By
+from secure_kg.federation.plan.private_plan import require_private
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.invocation import command
 from secure_kg.foundation.parsing import toml_of
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.query_config import QueryConfig
+from secure_kg.models.shapes import entity_width, relation_width
+from secure_kg.privacy.run_config import PrivacyConfig
 
 Adversary = Literal["semi-honest", "active"]
 Device = Literal["auto", "cpu", "cuda"]
@@ -29,7 +32,7 @@ Device = Literal["auto", "cpu", "cuda"]
 SETUP_SECONDS: Final = 600.0
 """For starting up: a client imports torch and reads or downloads its data, which is no sign of trouble."""
 
-_PARTS: Final = ("training", "queries")  # tables of their own in a file
+_PARTS: Final = ("training", "queries", "privacy")  # tables of their own in a file
 # These concern one party only; parties of one job may differ in them, and they do not change the result.
 _LOCAL_FIELDS: Final = frozenset(
     {"client_data", "device", "deadline", "grace", "transcript", "checkpoint_every", "keys"}
@@ -85,6 +88,8 @@ class RunConfig:
     training: TrainingConfig = field(default_factory=TrainingConfig)
     queries: QueryConfig | None = None
     """Of strategies that train on logical queries; `training` has no meaning for them. None for all others."""
+    privacy: PrivacyConfig | None = None
+    """Of differentially private training. None: there is none."""
 
     def __post_init__(self) -> None:
         choices: dict[str, tuple[object, ...]] = {
@@ -132,6 +137,7 @@ class RunConfig:
         if pools and self.client_fraction < 1:
             raise UserError(f"--client-fraction: under --strategy {self.strategy} no clients are drawn")
         self._check_protocols()
+        self._check_training()
         if self.adversary == "active" and self.keys is None:
             keygen = command("launch.keygen")
             raise UserError(f"--adversary active needs --keys DIR: identities made with {keygen}")
@@ -149,6 +155,15 @@ class RunConfig:
             told = "the server is told names anyway" if alignment.server_reads_names else "it is told none"
             raise UserError(f"--reveal-names is for --alignment {usual}: in the {self.alignment} one {told}")
         self.require_standing(self.aggregation)
+
+    def _check_training(self) -> None:
+        """Refuse what a strategy cannot train."""
+        strategy, training = STRATEGIES[self.strategy], self.training
+        entity, relation = entity_width(training.model, training.dim), relation_width(training.model, training.dim)
+        if not strategy.learner.of_queries and strategy.shared == "entity and relation" and entity != relation:
+            raise UserError(f"--strategy {self.strategy}: rows of {training.model} differ in width, one block has one")
+        if self.privacy is not None:
+            require_private(self, strategy)
 
     def require_standing(self, aggregation: str, block: str | None = None) -> None:
         """Refuse sums that do not stand against the declared adversary. `block`: whose sums; None: the run's own."""
@@ -185,8 +200,10 @@ class RunConfig:
         """How many holders a row must have to be added up.
 
         Unless told otherwise so many that two of them are honest: of a row with one honest holder the server and the
-        corrupt ones know all but that holder's part, and subtract it.
+        corrupt ones know all but that holder's part, and subtract it. In a private run everybody adds to every row.
         """
+        if self.privacy is not None:
+            return 1
         return self.corrupt_clients + 2 if self.min_holders is None else self.min_holders
 
     def too_few_drawn(self, drawn: int) -> str:
@@ -230,6 +247,8 @@ class RunConfig:
         agreed["min_holders"] = self.least_holders  # said aloud or not
         if self.format == 1:  # which did not say so
             del agreed["format"]
+        if self.privacy is None:
+            del agreed["privacy"]  # so runs without it agree as they did before there was any
         del agreed[self._unused]  # so runs on triples agree as they did before there were any on queries
         return hashlib.sha256(json.dumps(agreed, sort_keys=True).encode()).digest()
 
@@ -265,14 +284,17 @@ class RunConfig:
             raise UserError(f"{where}: not a TOML file") from None
         values.setdefault("format", 1)
         training, queries = values.pop("training", {}), values.pop("queries", None)
-        for name, part in (("training", training), ("queries", queries or {})):
+        privacy = values.pop("privacy", None)
+        for name, part in (("training", training), ("queries", queries or {}), ("privacy", privacy or {})):
             if not isinstance(part, dict):
                 raise UserError(f"{where}: '{name}' must be a table")
         check_types(cls, values, where)
         check_types(TrainingConfig, training, where)
         check_types(QueryConfig, queries or {}, where)
+        check_types(PrivacyConfig, privacy or {}, where)
         of_queries = None if queries is None else QueryConfig(**queries)
-        return cls(**values, training=TrainingConfig(**training), queries=of_queries)
+        of_privacy = None if privacy is None else PrivacyConfig(**privacy)
+        return cls(**values, training=TrainingConfig(**training), queries=of_queries, privacy=of_privacy)
 
 
 def flag(name: str) -> str:

@@ -1,8 +1,10 @@
 """Strategies: what clients share. A strategy is data; the round loop is the same for all of them.
 
 `local` and `entire` are the bounds of a federation, FedE's settings Single and Entire (Chen et al. 2021, section 3.2):
-every client by itself, and all triples in one place, which gives up all privacy. Those of `fedcqa` train on logical
-queries (Hu et al. 2024) and are compared with each other: Local, Central, and FedE and FedR as that paper adapts them.
+every client by itself, and all triples in one place, which gives up all privacy. `all-rows` shares both tables of
+embeddings in one block, for models whose rows are all as wide: nothing of a model is then any client's own. Those of
+`fedcqa` train on logical queries (Hu et al. 2024) and are compared with each other: Local, Central, and FedE and FedR
+as that paper adapts them.
 """
 
 from dataclasses import dataclass, field
@@ -45,6 +47,7 @@ STRATEGIES: Final[dict[str, Strategy]] = {
     for strategy in (
         Strategy("fedr", "FedR", "relation rows", "relation"),
         Strategy("fede", "FedE", "entity rows", "entity"),
+        Strategy("all-rows", "All rows", "entity rows and relation rows", "entity and relation"),
         Strategy("local", "Local", "nothing", None),
         Strategy("entire", "Entire", "all triples in one place (python -m launch.entire)", None, pools=True),
         Strategy("fedcqa", "FedCQA", "all rows, and operators", "entity and relation", False, QUERIES),

@@ -43,7 +43,7 @@ class Summing:
     ) -> None:
         config = plan.settings
         self._config, self._people, self._ledger, self._report = config, people, ledger, report
-        self._sums = {name: twins.sum_server(name, keys, config.min_participants) for name in plan.aggregations}
+        self._sums = {name: twins.sum_server(name, keys, plan.least_participants) for name in plan.aggregations}
         ledger.sums = list(self._sums.values())
         self._holders = twins.holder_server(plan.counted_by, keys, config.min_participants)
         self.refused = False

@@ -6,6 +6,7 @@ import msgspec
 
 from secure_kg.evaluation.metric_names import METRICS
 from secure_kg.federation.plan.recorded import RecordedSettings
+from secure_kg.privacy.statement import Statement
 from secure_kg.runs.records.client_result import ClientLine
 from secure_kg.runs.records.events import AbandonedSum, Dropout, SetupCosts, TranscriptEnd
 from secure_kg.runs.records.record import Figures, Record
@@ -27,7 +28,7 @@ class Summary(Record, kw_only=True, frozen=True):
     kind: ClassVar[str] = "summary of a run"
     opened: ClassVar[tuple[str, ...]] = ("figures", "more")
     nested: ClassVar[dict[str, type[Record]]] = {"clients": ClientLine}
-    absent: ClassVar[frozenset[str]] = frozenset({"test_queries"})
+    absent: ClassVar[frozenset[str]] = frozenset({"test_queries", "privacy"})
 
     leaky_split: dict[str, int] | msgspec.UnsetType | None = msgspec.UNSET
     """Counts of damage; None if the split is known to be sound. First: whoever reads on must have read it.
@@ -71,6 +72,8 @@ class Summary(Record, kw_only=True, frozen=True):
     clipped_values: int
     transcript: TranscriptEnd | None = None
     corrupt_clients: int = 0
+    privacy: dict[str, Any] | None = None
+    """The privacy statement of a private run."""
     config: dict[str, Any]
     """All settings, by their names in config.toml, with the least number of holders filled in."""
     more: Figures = msgspec.field(default_factory=dict)
@@ -80,6 +83,11 @@ class Summary(Record, kw_only=True, frozen=True):
     def leaks(self) -> dict[str, int] | None:
         """Counts of damage in the split, as far as the summary tells."""
         return None if self.leaky_split is msgspec.UNSET else self.leaky_split
+
+    @property
+    def statement(self) -> Statement | None:
+        """What may be said of a private run. `UserError` if the record is no such statement."""
+        return None if self.privacy is None else Statement.from_json(self.privacy, "the summary")
 
     @property
     def settings(self) -> RecordedSettings:

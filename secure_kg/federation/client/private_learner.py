@@ -1,0 +1,132 @@
+"""The learner of differentially private embeddings: one clipped sum of gradients per round, as a step of the mean.
+
+Parties:     one client among n that share rows.
+Adversary:   whoever sees sums of shared rows and models, also after every round, and knows all settings and the seed.
+Reveals:     (ε, δ) by the settings; `secure_kg.federation.plan.private_plan` has the step and its sensitivity.
+Assumes:     the names of the client's entities and relations are public, and so are the candidates that follow from
+             them and the seed. Noise on shared rows comes with their sum (`protocols.sums.noise_shares`).
+Not covered: test results, whose ranks leave out training triples, and how long a step takes.
+
+Shared rows stay at the applied means while a round is trained: what the gradients say is in the contribution only. Own
+tables move by themselves, with all noise. Validation ranks, which choose a round, leave out evaluation triples alone,
+and the loss is not told.
+"""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from protocols.foundation.digests import digest
+from secure_kg.data.graph import ClientGraph, Part, Side
+from secure_kg.evaluation.ranking import FilteredRanking
+from secure_kg.evaluation.ranking_metrics import RankingMetrics
+from secure_kg.federation.plan.private_plan import PrivatePlan
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.plan.strategies import STRATEGIES
+from secure_kg.foundation.errors import TrainingDiverged, UserError
+from secure_kg.foundation.seeds import generator
+from secure_kg.learning.kge import KgeLearner
+from secure_kg.learning.learner import Contributed, Rows, TrainStats
+from secure_kg.models.transm import TransM
+from secure_kg.privacy.draws.noise import Grid
+from secure_kg.privacy.draws.sampling import poisson_sample
+from secure_kg.privacy.gradients.clipped_sums import PrivateGradients
+from secure_kg.privacy.release_record import KeyedNoise, ReleaseRecord
+
+_TABLES: Final = ("entity", "relation")
+
+
+class PrivateLearner(KgeLearner):
+    """`entrust` comes before the first round."""
+
+    def __init__(self, settings: RunConfig, graph: ClientGraph, client: int, device: torch.device) -> None:
+        super().__init__(graph, settings.training, device, settings.seed, client)
+        if isinstance(self.model, TransM):
+            self.model.weight.fill_(1.0)  # weights by the triples would be released without noise
+        self._plan = PrivatePlan.of(settings, STRATEGIES[settings.strategy])
+        self._releases: ReleaseRecord | None = None
+        self._gradients = PrivateGradients(self.model, self.config.temperature)
+        self._candidates = min(self.config.negatives, len(graph.entities))
+        self._grid = Grid(self._plan.privacy.dp_clip, self._plan.coordinates)
+        self._moves: dict[str, npt.NDArray[np.float64]] = {}
+        """By shared table: what this round's gradients add to its rows in the sum."""
+        none = np.empty((0, 3), dtype=np.int64)
+        known = ClientGraph(graph.entities, graph.relations, none, graph.valid, graph.test)
+        self._public_ranking = FilteredRanking(known, device, self.config.eval_megabytes)
+        if max(len(graph.entities), len(graph.relations)) > self._plan.union_rows:
+            raise UserError(f"--union-bound: this client alone has more names than {self._plan.union_rows}")
+
+    def entrust(self, releases: ReleaseRecord) -> None:
+        self._releases = releases
+
+    def train(self, round: int) -> TrainStats:
+        """The clipped sums of one step. Own tables are moved at once; nothing is told of losses or of numbers."""
+        plan, releases = self._plan, self._releases
+        if releases is None or not plan.first_round <= round <= plan.rounds:
+            raise RuntimeError("a private step needs a record of releases, and has a round within the budget")
+        sums = self._gradients.sums(
+            self._sample(round, releases), self._drawn(round), plan.privacy.dp_clip, self._side(round)
+        )
+        step, self._moves = plan.step_at(round), {}
+        for name, table in zip(_TABLES, (sums.entity, sums.relation), strict=True):
+            if plan.is_shared(name):
+                self._moves[name] = -(step * plan.clients) * table.cpu().numpy()
+            else:
+                self._move_own(name, table, step, KeyedNoise(releases, round, f"own/{name}", _content(table)))
+        return TrainStats(0.0, 0, 1)
+
+    def _sample(self, round: int, releases: ReleaseRecord) -> Tensor:
+        """The triples of a step. A Poisson sample repeats with parameters and triples, and is known to nobody else."""
+        triples = np.ascontiguousarray(self.graph.train)
+        random = releases.stream(round, digest(self.digest(), triples.tobytes()))
+        chosen = poisson_sample(len(triples), self._plan.privacy.dp_sampling, random)
+        return self._train[torch.from_numpy(chosen).to(self._device)]
+
+    def _drawn(self, round: int) -> Tensor:
+        """Public candidates [m]: entities of this client, by the seed."""
+        draws = generator(self._seed, "private candidates", self._client, round)
+        chosen = draws.choice(len(self.graph.entities), self._candidates, replace=False, shuffle=False)
+        return torch.from_numpy(chosen).to(self._device)
+
+    def _side(self, round: int) -> Side:
+        return "head" if self.config.corrupt == "both" and round % 2 else "tail"
+
+    @torch.no_grad()
+    def _move_own(self, name: str, table: Tensor, step: float, source: KeyedNoise) -> None:
+        noised = self._grid.noised(table, self._plan.own_multiplier, source)
+        parameter = self._parameter(name)
+        parameter.sub_((step * noised).to(parameter.dtype))
+        if not bool(parameter.isfinite().all()):
+            raise TrainingDiverged("private training diverged; a smaller --dp-step may help")
+
+    def contributed_block(self, block: str) -> Contributed:
+        """The rows with the step of this round, in double precision: rounding them would be seen beside the noise."""
+        rows = self.export_block(block).astype(np.float64)
+        if not self._moves:
+            return rows
+        shared = [self._moves[name] for name in _TABLES if self._plan.is_shared(name)]
+        moved: npt.NDArray[np.float64] = rows + np.concatenate(shared)
+        return moved
+
+    def load_block(self, block: str, rows: Rows) -> None:
+        super().load_block(block, rows)
+        self._moves = {}
+
+    def evaluate(self, part: Part, trained: TrainStats | None = None) -> RankingMetrics:
+        if part == "test":
+            return super().evaluate(part)
+        triples = self.graph.part(part)
+        tail = self._public_ranking.rank(self.model, triples, "tail")
+        return RankingMetrics(tail, tail + self._public_ranking.rank(self.model, triples, "head"))
+
+
+def _content(table: Tensor) -> bytes:
+    return digest(np.ascontiguousarray(table.cpu().numpy()).tobytes())
+
+
+def make_learner(settings: RunConfig, graph: ClientGraph, client: int, device: torch.device) -> PrivateLearner:
+    """A client's learner, by the settings of its run."""
+    return PrivateLearner(settings, graph, client, device)

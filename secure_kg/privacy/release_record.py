@@ -1,0 +1,127 @@
+"""A client's record of its noised releases, and the keys of their noise.
+
+Parties:     one client, for itself.
+Adversary:   whoever makes the client repeat a round, by a crash or on purpose, to see one input with noise twice.
+Guarantee:   the same input in the same round has the same noise: it is sent again as it was, and tells nothing new. Any
+             other input has noise of its own, and is a further release: it is written down before it leaves, and is
+             refused once the budget has no room for it.
+Assumes:     the secret (`client_folder.state_key`) stays with the client. Whoever has it can take the noise off.
+Not covered: a record that its owner deletes. Other runs on the same triples, each of which spends a budget of its own.
+
+privacy.jsonl   one line per release: round, purpose, and a tag of the input that tells nothing about it
+
+All releases of a run have the same multiplier, and the budget has room for so many as the run has steps: that is the
+whole account. What one round releases under several purposes is one release, clipped jointly.
+"""
+
+import hashlib
+import hmac
+import json
+import os
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from protocols.foundation.digests import digest
+from protocols.sums.grid_noise import discrete_noise
+from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.parsing import json_of
+from secure_kg.privacy.accounting.spending import BudgetSpent
+from secure_kg.privacy.draws.noise import Integers
+
+FILE: Final = "privacy.jsonl"
+_DOMAIN: Final = b"secure-kg/noise/1"
+_TAG_BYTES: Final = 16
+
+
+class ReleaseRecord:
+    """`most`: how many releases the budget has room for."""
+
+    __slots__ = ("_folder", "_most", "_secret", "_tags")
+
+    def __init__(self, secret: bytes, folder: Path, most: int) -> None:
+        self._secret, self._folder, self._most = secret, folder, most
+        self._tags: dict[int, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+        for round_id, purpose, tag in _read(folder / FILE):
+            self._tags[round_id][purpose].add(tag)
+        if self.releases > most:
+            raise BudgetSpent(self._refusal("another step"))
+
+    def __repr__(self) -> str:
+        return "ReleaseRecord()"
+
+    @property
+    def releases(self) -> int:
+        """How many there were, of all rounds."""
+        return sum(max(map(len, tags.values())) for tags in self._tags.values())
+
+    def key_of(self, round_id: int, purpose: str, content: bytes) -> bytes:
+        """The key of the noise on an input with this digest (`protocols.sums.noise_shares.KeyOf`)."""
+        tag = self._derived("tag", round_id, purpose, content)[:_TAG_BYTES].hex()
+        if tag not in self._tags[round_id][purpose]:
+            self._charge(round_id, purpose, tag)
+        return self._derived("key", round_id, purpose, content)
+
+    def stream(self, round_id: int, content: bytes) -> Callable[[int], bytes]:
+        """Secret bytes for choices of a round that depend on `content` alone. They are no release."""
+        key = self._derived("choices", round_id, "", content)
+        return lambda size: hashlib.shake_256(key).digest(size)
+
+    def _derived(self, use: str, round_id: int, purpose: str, content: bytes) -> bytes:
+        bound = digest(_DOMAIN, use.encode(), b"%d" % round_id, purpose.encode(), content)
+        return hmac.digest(self._secret, bound, "sha256")
+
+    def _charge(self, round_id: int, purpose: str, tag: str) -> None:
+        tags = self._tags[round_id][purpose]
+        tags.add(tag)
+        if self.releases > self._most:
+            tags.remove(tag)
+            raise BudgetSpent(self._refusal(f"round {round_id}"))
+        _append(self._folder / FILE, {"round": round_id, "purpose": purpose, "tag": tag})
+
+    def _refusal(self, what: str) -> str:
+        return (
+            f"{self._folder / FILE}: the privacy budget is spent, with {self._most} releases; there is no room for "
+            f"{what}, because rounds were trained again from another state"
+        )
+
+
+class KeyedNoise:
+    """A source of noise whose key is bound to what the noise is added to (`secure_kg.privacy.draws.noise`)."""
+
+    def __init__(self, record: ReleaseRecord, round_id: int, purpose: str, content: bytes) -> None:
+        self._record, self._round, self._purpose, self._content = record, round_id, purpose, content
+
+    def integers(self, sigma: float, shape: tuple[int, ...]) -> Integers:
+        content = digest(self._content, repr((sigma, shape)).encode())
+        return discrete_noise(sigma, shape, self._record.key_of(self._round, self._purpose, content))
+
+
+def _append(path: Path, record: dict[str, object]) -> None:
+    """On the disk before the input leaves, so that it outlives this machine."""
+    try:
+        with path.open("ab+") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - 1))
+            stub = b"" if file.read(1) in (b"", b"\n") else b"\n"  # a line that a crash cut short stays by itself
+            file.write(stub + json.dumps(record).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as problem:
+        raise UserError(f"{path}: cannot be written ({problem.strerror})") from None
+
+
+def _read(path: Path) -> list[tuple[int, str, str]]:
+    """All releases so far. A last line cut short by a crash is of an input that was never sent."""
+    if not path.exists():
+        return []
+    found = []
+    try:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if line.endswith("}"):
+                record = json_of(line)
+                found.append((int(record["round"]), str(record["purpose"]), str(record["tag"])))
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(f"{path}: not a record of releases") from None
+    return found
