@@ -5,6 +5,7 @@ laid out, is public and stands in `secure_kg.federation.plan.learners`.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -17,7 +18,6 @@ from secure_kg.data.graph import ClientGraph, Part
 from secure_kg.evaluation.metrics import Metrics
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.query_config import QueryConfig
-from secure_kg.privacy.release_record import ReleaseRecord
 
 Rows = npt.NDArray[np.float32]
 """Rows of a block [n, width]."""
@@ -32,6 +32,18 @@ class TrainStats:
     loss: float
     triples: int
     steps: int
+
+
+class NoiseKeys(Protocol):
+    """Keys of a client's own noise, by what it is added to, so that the same input has the same noise again."""
+
+    def key_of(self, round_id: int, purpose: str, content: bytes, /) -> bytes:
+        """Of the noise on an input with this digest. It may refuse: every other input is a further release."""
+        ...
+
+    def stream(self, round_id: int, content: bytes, /) -> Callable[[int], bytes]:
+        """Secret bytes for choices of a round that depend on `content` alone."""
+        ...
 
 
 class Learner(ABC):
@@ -51,8 +63,8 @@ class Learner(ABC):
     def export_block(self, block: str) -> Rows:
         """A copy of a block [n, width]; n is 1 for a block that is not aligned."""
 
-    def entrust(self, releases: ReleaseRecord) -> None:  # noqa: B027  most learners have no use for it
-        """The record of a client's noised releases, for a learner that makes some. Called once in a session."""
+    def entrust(self, keys: NoiseKeys) -> None:  # noqa: B027  most learners have no use for it
+        """Take the keys of this client's noise, for a learner that adds some. Called once in a session."""
 
     def contributed_block(self, block: str) -> Contributed:
         """What this client adds to the sum of a block: its rows as they are, unless a learner says otherwise."""

@@ -27,6 +27,7 @@ from protocols.foundation.digests import digest
 from protocols.sums.grid_noise import discrete_noise
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.parsing import json_of
+from secure_kg.learning.learner import NoiseKeys
 from secure_kg.privacy.accounting.spending import BudgetSpent
 from secure_kg.privacy.draws.noise import Integers
 
@@ -90,12 +91,12 @@ class ReleaseRecord:
 class KeyedNoise:
     """A source of noise whose key is bound to what the noise is added to (`secure_kg.privacy.draws.noise`)."""
 
-    def __init__(self, record: ReleaseRecord, round_id: int, purpose: str, content: bytes) -> None:
-        self._record, self._round, self._purpose, self._content = record, round_id, purpose, content
+    def __init__(self, keys: NoiseKeys, round_id: int, purpose: str, content: bytes) -> None:
+        self._keys, self._round, self._purpose, self._content = keys, round_id, purpose, content
 
     def integers(self, sigma: float, shape: tuple[int, ...]) -> Integers:
         content = digest(self._content, repr((sigma, shape)).encode())
-        return discrete_noise(sigma, shape, self._record.key_of(self._round, self._purpose, content))
+        return discrete_noise(sigma, shape, self._keys.key_of(self._round, self._purpose, content))
 
 
 def _append(path: Path, record: dict[str, object]) -> None:

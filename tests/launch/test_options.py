@@ -13,9 +13,10 @@ from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.query_config import QueryConfig
+from secure_kg.privacy.run_config import PrivacyConfig
 from secure_kg.runs.run_folder import RunFolder
 
-UNSAID = {"training", "queries", "clients", "format"}
+UNSAID = {"training", "queries", "privacy", "clients", "format"}
 
 
 def plan(*arguments: str) -> Plan:
@@ -27,7 +28,8 @@ def query_plan(*arguments: str) -> Plan:
 
 
 def test_every_setting_is_an_option_with_help() -> None:
-    fields = {entry.name for owner in (RunConfig, TrainingConfig) for entry in dataclasses.fields(owner)}
+    owners = RunConfig, TrainingConfig, PrivacyConfig
+    fields = {entry.name for owner in owners for entry in dataclasses.fields(owner)}
     assert {name for names in GROUPS.values() for name in names} == fields - UNSAID
 
 

@@ -29,12 +29,12 @@ from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.errors import TrainingDiverged, UserError
 from secure_kg.foundation.seeds import generator
 from secure_kg.learning.kge import KgeLearner
-from secure_kg.learning.learner import Contributed, Rows, TrainStats
+from secure_kg.learning.learner import Contributed, NoiseKeys, Rows, TrainStats
 from secure_kg.models.transm import TransM
 from secure_kg.privacy.draws.noise import Grid
 from secure_kg.privacy.draws.sampling import poisson_sample
 from secure_kg.privacy.gradients.clipped_sums import PrivateGradients
-from secure_kg.privacy.release_record import KeyedNoise, ReleaseRecord
+from secure_kg.privacy.release_record import KeyedNoise
 
 _TABLES: Final = ("entity", "relation")
 
@@ -47,7 +47,7 @@ class PrivateLearner(KgeLearner):
         if isinstance(self.model, TransM):
             self.model.weight.fill_(1.0)  # weights by the triples would be released without noise
         self._plan = PrivatePlan.of(settings, STRATEGIES[settings.strategy])
-        self._releases: ReleaseRecord | None = None
+        self._keys: NoiseKeys | None = None
         self._gradients = PrivateGradients(self.model, self.config.temperature)
         self._candidates = min(self.config.negatives, len(graph.entities))
         self._grid = Grid(self._plan.privacy.dp_clip, self._plan.coordinates)
@@ -59,29 +59,29 @@ class PrivateLearner(KgeLearner):
         if max(len(graph.entities), len(graph.relations)) > self._plan.union_rows:
             raise UserError(f"--union-bound: this client alone has more names than {self._plan.union_rows}")
 
-    def entrust(self, releases: ReleaseRecord) -> None:
-        self._releases = releases
+    def entrust(self, keys: NoiseKeys) -> None:
+        self._keys = keys
 
     def train(self, round: int) -> TrainStats:
         """The clipped sums of one step. Own tables are moved at once; nothing is told of losses or of numbers."""
-        plan, releases = self._plan, self._releases
-        if releases is None or not plan.first_round <= round <= plan.rounds:
-            raise RuntimeError("a private step needs a record of releases, and has a round within the budget")
+        plan, keys = self._plan, self._keys
+        if keys is None or not plan.first_round <= round <= plan.rounds:
+            raise RuntimeError("a private step needs keys of its noise, and has a round within the budget")
         sums = self._gradients.sums(
-            self._sample(round, releases), self._drawn(round), plan.privacy.dp_clip, self._side(round)
+            self._sample(round, keys), self._drawn(round), plan.privacy.dp_clip, self._side(round)
         )
         step, self._moves = plan.step_at(round), {}
         for name, table in zip(_TABLES, (sums.entity, sums.relation), strict=True):
             if plan.is_shared(name):
                 self._moves[name] = -(step * plan.clients) * table.cpu().numpy()
             else:
-                self._move_own(name, table, step, KeyedNoise(releases, round, f"own/{name}", _content(table)))
+                self._move_own(name, table, step, KeyedNoise(keys, round, f"own/{name}", _content(table)))
         return TrainStats(0.0, 0, 1)
 
-    def _sample(self, round: int, releases: ReleaseRecord) -> Tensor:
+    def _sample(self, round: int, keys: NoiseKeys) -> Tensor:
         """The triples of a step. A Poisson sample repeats with parameters and triples, and is known to nobody else."""
         triples = np.ascontiguousarray(self.graph.train)
-        random = releases.stream(round, digest(self.digest(), triples.tobytes()))
+        random = keys.stream(round, digest(self.digest(), triples.tobytes()))
         chosen = poisson_sample(len(triples), self._plan.privacy.dp_sampling, random)
         return self._train[torch.from_numpy(chosen).to(self._device)]
 
