@@ -213,6 +213,8 @@ def _attacked(run: AuditedRun, flow: Flow, sums: ReadSums, options: argparse.Nam
         return _Attacked(not_tried="Nothing is shared in this run, so there are no rows to attack.")
     if run.config.queries is not None:
         return _Attacked(not_tried="The attacks on rows know embeddings of triples, and this run trained on queries.")
+    if shared == "entity and relation":
+        return _Attacked(not_tried="The attacks on rows know one table of a model, and this run shared both.")
     from secure_kg.attacks.truth import Truth
     from secure_kg.data.client_data import load_graph
 

@@ -3,10 +3,12 @@
 pid                 number of the process that works on it
 run.id              a random name for the run, by which this client tells its runs apart
 openings.jsonl      one line per sum: run, round, purpose, survivors, their states, lineage (`secagg.openings`)
-state.key           256 random bits under which this client commits to its states; they open nothing else
+state.key           256 random bits under which this client commits to its states, and from which the noise of a private
+                    run is drawn: with it, noise can be taken off again
 session.lock        held while a session uses this record
+privacy.jsonl       noised releases of a private run (`secure_kg.privacy.release_record`)
 
-The last three may lie elsewhere, for several runs together.
+Openings, key and lock may lie elsewhere, for several runs together.
 """
 
 import contextlib

@@ -52,6 +52,7 @@ class PrivatePlan:
     privacy: PrivacyConfig
     clients: int
     corrupt: int
+    """At least one: a client that is curious about the others can take its own noise off a mean."""
     dropouts: int
     shared: str | None
     """The tables whose rows are shared."""
@@ -75,7 +76,7 @@ class PrivatePlan:
         return cls(
             settings.privacy,
             clients,
-            0 if full else threat.corrupt_of(clients),
+            0 if full else max(1, threat.corrupt_of(clients)),  # every client reads the means, and knows its own noise
             clients - 1 if full else threat.dropouts_of(clients),
             strategy.shared,
             settings.rounds,
@@ -136,7 +137,9 @@ class PrivatePlan:
             first = settled_deviation(multiplier, self._sums(plain, self.first_round, 1.0), self._unit)
             unit = self._unit(first)
             last = deviation_for(multiplier, self._sums(plain, self.rounds, unit))
-        except (UnknownProtocol, EncodingOverflow) as problem:
+        except UnknownProtocol as problem:
+            raise UserError(f"--dp: {problem}; lower --max-dropout, or --dp-noise full") from None
+        except EncodingOverflow as problem:
             raise UserError(f"--dp: {problem}") from None
         if self.keeps_own and unit * math.sqrt(self.coordinates) > _ROUNDING * self._sensitivity(self.rounds):
             raise UserError(f"--dp: shared values of {unit:.2g} are too coarse for so small a step; --ring-bits 64")
