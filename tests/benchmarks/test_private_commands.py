@@ -1,11 +1,11 @@
-"""Commands of private training: `private_gradients`, `private_training`, `flames_pass_rate`; tables and mistakes."""
+"""Commands of private training: gradients, training in one place and in a federation; tables and mistakes."""
 
 import json
 from collections.abc import Callable, Sequence
 
 import pytest
 
-from benchmarks import flames_pass_rate, private_gradients, private_training
+from benchmarks import flames_pass_rate, private_federation, private_gradients, private_training
 
 Main = Callable[[Sequence[str] | None], int]
 
@@ -57,6 +57,15 @@ def test_no_gradient_passes_the_printed_test(capsys: pytest.CaptureFixture[str])
     assert "0 of 3" in capsys.readouterr().out
 
 
+def test_shares_are_less_noise_than_all_of_it_by_everybody(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--dataset", "nations", "--clients", "3", "--steps", "20", "--step", "0.1", "--seeds", "1", "--dim", "8"]
+    assert private_federation.main([*options, "--epsilon", "20", "--settings", "shares, f = 1", "--json", "-"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    assert row["tail_mrr"] > 0.4
+    assert private_federation.main([*options, "--epsilon", "0.1", "--settings", "full", "local"]) == 0
+    assert "own filter" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("main", "options"),
     [
@@ -66,6 +75,8 @@ def test_no_gradient_passes_the_printed_test(capsys: pytest.CaptureFixture[str])
         (private_training.main, ["--dataset", "nations", "--epsilon", "-1", "--steps", "1"]),
         (private_training.main, ["--dataset", "nations", "--clip", "0"]),
         (private_training.main, ["--dataset", "nowhere"]),
+        (private_federation.main, ["--clients", "1"]),
+        (private_federation.main, ["--dataset", "nations", "--epsilon", "-1"]),
         (flames_pass_rate.main, ["--dataset", "nations", "--batch", "14"]),
         (flames_pass_rate.main, ["--batches", "0"]),
     ],
