@@ -38,7 +38,7 @@ class WatchedLearner(KgeLearner):
         return self.kept
 
     def contributed_block(self, block: str) -> Rows:
-        rows = self._sent(super().contributed_block(block), self._round + 1)
+        rows = self._sent(np.asarray(super().contributed_block(block), dtype=np.float32), self._round + 1)
         if block == SHARED:
             self._round += 1
             if self._round in self._rounds:
