@@ -50,7 +50,7 @@ class PrivateLearner(KgeLearner):
         self._keys: NoiseKeys | None = None
         self._gradients = PrivateGradients(self.model, self.config.temperature)
         self._candidates = min(self.config.negatives, len(graph.entities))
-        self._grid = Grid(self._plan.privacy.dp_clip, self._plan.coordinates)
+        self._grid = Grid(self._plan.sensitivity, self._plan.coordinates)
         self._moves: dict[str, npt.NDArray[np.float64]] = {}
         """By shared table: what this round's gradients add to its rows in the sum."""
         none = np.empty((0, 3), dtype=np.int64)

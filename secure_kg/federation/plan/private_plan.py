@@ -39,8 +39,9 @@ _ROUNDING: Final = 2.0**-10
 _BOTH_TABLES: Final = 1 + 2.0**-9
 _EXACT: Final = "exact composition of Gaussians"
 _SAMPLED: Final = "Poisson samples, by the smaller of two bounds of dp_accounting"
-_SLACK: Final = 1 + 1e-6
-"""Double precision on the way from gradients to contributions."""
+_SLACK: Final = 1 + 2.0**-9
+"""Gradients are computed in single precision, batch by batch: with one triple more or less, those of others may be
+rounded otherwise. So much makes up for some ten thousand triples of a client whose last bits all turn the same way."""
 _ATTEMPTS: Final = 16
 """The last attempt at a private set union has room for so many times as many names as the first."""
 
@@ -148,8 +149,13 @@ class PrivatePlan:
             first, self.clients, self.corrupt, self.dropouts, self.first_round, self.rounds, falling
         )
 
+    @property
+    def sensitivity(self) -> float:
+        """The most that one triple changes a client's sum of clipped gradients by, in L2."""
+        return self.privacy.dp_clip * _SLACK
+
     def _sensitivity(self, round_id: int) -> float:
-        return self.step_at(round_id) * self.clients * self.privacy.dp_clip * _SLACK
+        return self.step_at(round_id) * self.clients * self.sensitivity
 
     def _sums(self, shares: NoiseShares, round_id: int, unit: float) -> SharedSums:
         moved = self.coordinates

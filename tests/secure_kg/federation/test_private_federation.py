@@ -60,8 +60,13 @@ def test_twins_agree_to_the_last_bit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("strategy", ["fede", "fedr", "local"])
 def test_tables_that_are_not_shared_have_noise_of_their_own(tmp_path: Path, strategy: str) -> None:
-    run = run_private(private_config(strategy=strategy, rounds=3), tmp_path / "run")
-    run.done()
+    config = private_config(strategy=strategy, rounds=3)
+    run = run_private(config, tmp_path / "run")
+    other = run_private(dataclasses.replace(config, aggregation="secagg"), tmp_path / "secagg")
+    assert run.done().test == other.done().test
+    for table in ("entity", "relation"):
+        for number, learner in run.trainers.items():
+            assert np.array_equal(learner.export_block(table), other.trainers[number].export_block(table))
     first = 1 if strategy == "local" else 2
     purposes = {"fede": ["own/relation", "rows"], "fedr": ["own/entity", "rows"]}
     lines = (RunFolder(tmp_path / "run").client(1) / FILE).read_text().splitlines()
