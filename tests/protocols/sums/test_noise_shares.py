@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as arrays
 from scipy.stats import norm
 
 from protocols.foundation.errors import EncodingOverflow, ProtocolError, SumAbandoned, UnknownProtocol
+from protocols.foundation.identifiers import RoundId
 from protocols.primitives.fixed_point import FixedPoint
 from protocols.primitives.group import Ring
 from protocols.registry import AGGREGATIONS
@@ -29,6 +30,7 @@ from protocols.sums.noise_shares import (
     smoothing_loss,
 )
 from protocols.sums.noises import noise_of
+from protocols.sums.terms import SumTerms, VectorLayout
 from tests.support.fixed_noise import FixedNoise, registered
 from tests.support.sum_conversations import everyone, random_inputs, task_of
 from tests.support.sums_by_name import opened, sum_by
@@ -269,3 +271,25 @@ def test_errors_are_negligible_and_grow_with_the_draws() -> None:
     assert 0 < cut_error(million) < 1e-24
     assert cut_error(2 * million) == 2 * cut_error(million) > norm.sf(CUT) * million
     assert 0 < sampler_error(million) < 1e-15
+
+
+def test_draws_with_a_key_repeat_for_the_same_contribution_and_for_no_other() -> None:
+    codec, keys = SumLayout(40, 0, 1.0, 1, 3, 32, 0.5).codec, dict[tuple[int, str, bytes], bytes]()
+
+    def key_of(round_id: int, purpose: str, content: bytes) -> bytes:
+        return keys.setdefault((round_id, purpose, content), bytes([len(keys)]) * 32)
+
+    def noised(noise: NoiseShares, value: int, round_id: int = 1, purpose: str = "rows") -> list[int]:
+        vector = np.full(40, value, dtype=np.uint32)
+        terms = SumTerms(RoundId(round_id), purpose, everyone(3), VectorLayout(codec.ring, 40))
+        noise.keyed(key_of).add_to(vector, codec, terms)
+        drawn: list[int] = (vector.astype(np.int64) - value).tolist()
+        return drawn
+
+    shares = NoiseShares(0.01, 3)
+    first = noised(shares, 7)
+    assert noised(shares, 7) == first
+    others = [noised(shares, 8), noised(shares, 7, 2), noised(shares, 7, 1, "other")]
+    others.append(noised(dataclasses.replace(shares, deviation=0.011), 7))
+    assert len(keys) == 5
+    assert all(other != first for other in others)

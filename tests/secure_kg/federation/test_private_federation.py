@@ -284,3 +284,17 @@ def test_all_rows_are_shared_without_noise_too(tmp_path: Path) -> None:
         run_federation(config, graphs(), tmp_path / "plain"),
         run_federation(dataclasses.replace(config, aggregation="secagg"), graphs(), tmp_path / "secagg"),
     )
+
+
+def test_a_repeated_round_is_not_opened_over_other_clients(tmp_path: Path) -> None:
+    """Their inputs have the same noise as before: two such sums would differ by one client's input and its share."""
+    config = private_config(aggregation="secagg", grace=1.0, max_dropout=0.25, max_corrupt=0.25, rounds=9)
+    path, told = tmp_path / "run", list[str]()
+    give_secrets(path)
+    run_federation(config, graphs(), path, trainer_of=breaking(1, 6))  # the sum of round 5 is opened, over all four
+    make = mortal(4, 5, {})
+    run_federation(config, graphs(), path, trainer_of=make, resume=True, report=told.append)
+    assert "continuing after round 4" in told
+    abandoned = [line for line in told if "round 5: the sum of rows was abandoned" in line]
+    assert len(abandoned) == 1
+    assert "opened" in abandoned[0]
