@@ -241,7 +241,8 @@ def _add_option(
     )
     metavar = "|".join(map(str, MODELS if name == "model" else choices)).lower() or convert.__name__.upper()
     shown = str(default).lower() if name == "model" else default
-    suffix = "" if default is None else f" [{shown:g}]" if isinstance(default, float) else f" [{shown}]"
+    said = default is not None and default != "" and name != "dp"  # which is off unless it is given
+    suffix = "" if not said else f" [{shown:g}]" if isinstance(default, float) else f" [{shown}]"
     group.add_argument(flag(name), type=convert, choices=choices or None, metavar=metavar, help=text + suffix)
 
 
