@@ -43,7 +43,6 @@ Settings chosen by results, also those of this command, are outside epsilon. Exi
 one line."""
 
 _TRACED: Final = 2000
-_METRICS: Final = ("mean_rank", "hits@10", "mrr")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -74,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--negatives", type=int, default=64, metavar="K", help="public, shared by all statements of a step [64]")
     add("--passes", type=int, default=100, metavar="T", help="over each part [100]")
     add("--sampling", type=float, default=1.0, metavar="Q", help="rate of Poisson samples; 1: full batches [1]")
-    add("--rate", type=float, default=60.0, metavar="L", help="step per unit of a mean gradient [60]")
+    add("--rate", type=float, metavar="L", help="step per unit of a mean gradient [twice the number of entities]")
     add("--clip", type=float, metavar="C", help="[a quantile of gradient norms of U, at the initial rows]")
     add("--clip-quantile", type=float, default=0.2, metavar="P", help="[0.2, as in the paper]")
     add("--margin", type=float, default=10.0, help="of distances and initial rows [10]")
@@ -87,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
 def _run(options: argparse.Namespace) -> int:
     if options.seeds < 1 or options.first_seed < 0:
         raise UserError("--seeds must be at least 1, --first-seed at least 0")
-    if not 0 < options.rate < float("inf") or not 0 < options.clip_quantile < 1:
+    if (options.rate is not None and not 0 < options.rate < float("inf")) or not 0 < options.clip_quantile < 1:
         raise UserError("--rate must be a positive number, --clip-quantile lie between 0 and 1")
     config = PrivateTrainingConfig(
         model={name.lower(): name for name in MODELS}[options.model],
@@ -101,6 +100,8 @@ def _run(options: argparse.Namespace) -> int:
     )
     require_json(options.json)
     graph = load_client(options.dataset, 1, 1, "whole", 0, allow_leaky=options.allow_leaky_split)
+    if options.rate is None:
+        options.rate = 2.0 * len(graph.entities)  # a row has but a small part of a mean gradient
     report = measure(graph, config, options)
     deliver(report, options.json, _show)
     return 0
@@ -157,10 +158,16 @@ def _show(report: dict[str, Any]) -> None:
             row["arm"],
             "" if row["epsilon"] is None else f"{row['epsilon']:g}",
             "" if row["noise"] is None else f"{row['noise']:.2f}",
-            f"{row['mean_rank']:.2f}",
-            f"{100 * row['hits@10']:.1f}",
-            f"{row['mrr']:.3f}",
-            f"{row['tracing_auc']:.3f}",
+            *(
+                ("diverged", "", "", "")
+                if row["diverged"]
+                else (
+                    f"{row['mean_rank']:.2f}",
+                    f"{100 * row['hits@10']:.1f}",
+                    f"{row['mrr']:.3f}",
+                    f"{row['tracing_auc']:.3f}",
+                )
+            ),
             "" if row["papers_p"] is None else f"{row['papers_p']:.0e}",
         ]
         for row in report["rows"]

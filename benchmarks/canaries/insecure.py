@@ -19,6 +19,7 @@ from torch import Tensor
 
 from secure_kg.models.base import EmbeddingModel
 from secure_kg.privacy.accounting.releases import Release
+from secure_kg.privacy.confidential.printed import DpkgeAsPrintedUnsound
 from secure_kg.privacy.draws.noise import Integers, NoiseSource, SecretNoise
 from secure_kg.privacy.gradients.clipped_sums import ClippedSums, PrivateGradients
 from secure_kg.privacy.mechanisms.interface import Mechanism, NoisedSums, PrivateStep
@@ -42,7 +43,7 @@ class InsecureHalfNoise(Mechanism):
 
 @dataclass(frozen=True, slots=True)
 class InsecureTouchedRows(Mechanism):
-    """Noise on rows of the step's triples and candidates only, as DPKGE and others print it."""
+    """DPKGE's noise as printed, with the account that the paper makes of it."""
 
     inner: Mechanism
 
@@ -50,13 +51,8 @@ class InsecureTouchedRows(Mechanism):
         return self.inner.releases()
 
     def privatise(self, step: PrivateStep, source: NoiseSource) -> NoisedSums:
-        noised = self.inner.privatise(step, source)
-        ends = torch.cat((step.triples[:, 0], step.triples[:, 2], step.candidates))
-        entity, relation = torch.zeros_like(noised.entity), torch.zeros_like(noised.relation)
-        for table, seen, ids in ((entity, noised.entity, ends), (relation, noised.relation, step.triples[:, 1])):
-            rows = torch.unique(ids)
-            table[rows] = seen[rows]
-        return NoisedSums(entity, relation, noised.rows)
+        (release,) = self.inner.releases()
+        return DpkgeAsPrintedUnsound(release.noise).privatise(step, source)
 
     def scaled(self, factor: float) -> Self:
         return replace(self, inner=self.inner.scaled(factor))

@@ -15,6 +15,8 @@ each is in as many noised sums as a confidential one in DPKGE, and the same nois
 from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
+
 from secure_kg.data.graph import ClientGraph
 from secure_kg.models.base import EmbeddingModel
 from secure_kg.privacy.accounting.accountant import Budget, epsilon_of, noise_for
@@ -23,10 +25,12 @@ from secure_kg.privacy.confidential.schedule import steps_on
 from secure_kg.privacy.confidential.training import ConfidentialTraining, Parts, Source
 from secure_kg.privacy.mechanisms.sgd import Sgd
 from secure_kg.privacy.statement import OUTSIDE, PUBLIC, Delta, Statement
+from secure_kg.privacy.training import private_model
 from secure_kg.privacy.training_config import PrivateTrainingConfig
 
 CLEAR_ARMS: Final = ("NDP", "U-only", "U-twice")
 PRIVATE_ARMS: Final = ("DPKGE", "FullDP")
+_MOST_NOISE: Final = 1.0
 UNIT: Final = "one confidential statement, added or removed"
 
 
@@ -51,8 +55,11 @@ class Arm:
         config = self.config
         if self.name == "U-twice":
             config = replace(config, steps=2 * config.steps)
-        mechanism = None if budget is None else Sgd(self.noise(budget), config.sampling)
-        return ConfidentialTraining(self.sizes, self._parts(), config, seed, source=None).run(mechanism)
+        if budget is None:
+            return ConfidentialTraining(self.sizes, self.parts(), config, seed).run(None)
+        noise = self.noise(budget)
+        parts = self.parts(self._weight_under(noise, seed))
+        return ConfidentialTraining(self.sizes, parts, config, seed).run(Sgd(noise, config.sampling))
 
     def noise(self, budget: Budget) -> float:
         """The multiplier with which all noised steps stay within the budget."""
@@ -85,15 +92,32 @@ class Arm:
             tuned_on=tuned_on,
         )
 
-    def _parts(self) -> Parts:
-        """No scale depends on C: the size of C is private, and its public guess stands for it."""
+    def parts(self, weight: float = 1.0) -> Parts:
+        """Every statement has the same weight, times `weight` where there is noise.
+
+        No scale depends on C: a public guess stands for its size.
+        """
         clear, secret = self.statements.unrestricted, self.statements.confidential
-        everything = self.name == "FullDP"
-        size = {"U": max(1, len(clear)), "C": self.statements.expected}
-        scale = {part: self.rate / (self.config.sampling * number) for part, number in size.items()}
+        scale, noised = self._scale(), {"U": self.name == "FullDP", "C": self.name != "NDP"}
         parts: Parts = {}
         if len(clear) > 0:
-            parts["U"] = Source(clear, scale["U"], everything)
+            parts["U"] = Source(clear, scale * (weight if noised["U"] else 1.0), noised["U"])
         if self.name not in ("U-only", "U-twice"):
-            parts["C"] = Source(secret, scale["C"], self.name != "NDP")
+            parts["C"] = Source(secret, scale * (weight if noised["C"] else 1.0), noised["C"])
         return parts
+
+    def _scale(self) -> float:
+        number = len(self.statements.unrestricted)
+        if self.name not in ("U-only", "U-twice"):
+            number += max(1, round(self.statements.expected))
+        return self.rate / (self.config.sampling * max(1, number))
+
+    def _weight_under(self, noise: float, seed: int) -> float:
+        """At most 1, and so small that the noise of all steps adds up to no more than the spread of initial rows.
+
+        Otherwise a small ε would not end with what U alone gives but with noise. All of it is public.
+        """
+        spread = float(private_model(self.config, self.sizes, seed, None).entity.detach().std())
+        sizes = np.linspace(1.0, self.config.last_step, self.noised_steps)
+        walked = self._scale() * noise * self.config.clip * float(np.sqrt((sizes**2).sum()))
+        return min(1.0, _MOST_NOISE * spread / walked)

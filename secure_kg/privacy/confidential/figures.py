@@ -9,6 +9,7 @@ import torch
 
 from secure_kg.data.graph import ClientGraph, TripleArray
 from secure_kg.evaluation.ranking import FilteredRanking
+from secure_kg.foundation.errors import TrainingDiverged, UserError
 from secure_kg.foundation.seeds import generator
 from secure_kg.privacy.accounting.accountant import Budget
 from secure_kg.privacy.confidential.arms import CLEAR_ARMS, PRIVATE_ARMS, Arm
@@ -32,28 +33,34 @@ def arm_figures(
     samples = _some(division.confidential, most, "traced"), _some(graph.test, most, "held out")
     without_privacy: dict[int, Traced] = {}
     epsilons, delta = budgets
-    chosen = [(name, None) for name in CLEAR_ARMS]
-    plans: list[tuple[str, Budget | None]] = [*chosen]
+    plans: list[tuple[str, Budget | None]] = [(name, None) for name in CLEAR_ARMS]
     plans += [(name, Budget(epsilon, delta)) for epsilon in epsilons for name in PRIVATE_ARMS]
     rows = []
     for name, budget in plans:
         arm = Arm(name, *work)
-        metrics, aucs, ps = [], [], []
-        for seed in seeds:
-            model = arm.trained(seed, budget)
-            metrics.append(ranking.rank(model, graph.test, "both").metrics())
-            found = traced(model, *samples)
-            aucs.append(found.auc)
-            if name == "NDP":
-                without_privacy[seed] = found
-            else:
-                ps.append(found.papers_p(without_privacy[seed]))
-        row: dict[str, Any] = {"arm": name, "tracing_auc": statistics.mean(aucs), "tracing_auc_by_seed": aucs}
-        row |= {key: statistics.mean(one[key] for one in metrics) for key in metrics[0]}
+        try:
+            models = {seed: arm.trained(seed, budget) for seed in seeds}
+        except TrainingDiverged:
+            if budget is None:
+                raise UserError(f"{name} diverged without any noise: give a smaller --rate") from None
+            rows.append(_nothing(name) | _account(arm, budget))  # noise may be too much for a rate, which is a result
+            continue
+        found = {seed: traced(model, *samples) for seed, model in models.items()}
+        if name == "NDP":
+            without_privacy = found
+        metrics = [ranking.rank(model, graph.test, "both").metrics() for model in models.values()]
+        aucs = [one.auc for one in found.values()]
+        row: dict[str, Any] = {key: statistics.mean(one[key] for one in metrics) for key in metrics[0]}
+        row |= {"arm": name, "diverged": False, "tracing_auc": statistics.mean(aucs), "tracing_auc_by_seed": aucs}
         # Of several p the one in the middle; a mean would be that of the largest.
-        row["papers_p"] = statistics.median(ps) if ps else None
-        rows.append(row | _account(arm, budget))
+        ps = [one.papers_p(without_privacy[seed]) for seed, one in found.items()]
+        rows.append(row | {"papers_p": None if name == "NDP" else statistics.median(ps)} | _account(arm, budget))
     return rows
+
+
+def _nothing(name: str) -> dict[str, Any]:
+    figures = dict.fromkeys(("mrr", "hits@10", "mean_rank", "tracing_auc", "papers_p"))
+    return {"arm": name, "diverged": True, **figures}
 
 
 def _account(arm: Arm, budget: Budget | None) -> dict[str, Any]:

@@ -1,12 +1,12 @@
 """Training on both parts: plain steps on U, noised steps on C, in the order of the schedule.
 
 A step on C is that of `PrivateTraining`: the clipped sum at the current model, noise on all rows. A step on U is the
-sum of unclipped gradients of public statements: post-processing of what was released before. Neither has moments.
+sum of gradients of public statements: post-processing of what was released before. It is clipped alike, which privacy
+does not ask for: steps on few statements diverge otherwise, and arms differ in noise alone. Neither has moments.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
 
 import torch
 from torch import Tensor
@@ -22,8 +22,6 @@ from secure_kg.privacy.gradients.clipped_sums import PrivateGradients, touched_c
 from secure_kg.privacy.mechanisms.interface import Mechanism, PrivateStep
 from secure_kg.privacy.training import private_model
 from secure_kg.privacy.training_config import PrivateTrainingConfig
-
-_NO_CLIP: Final = 1e12
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ class ConfidentialTraining:
             size = self._parts[part].scale * (1.0 - (1.0 - self._config.last_step) * done)
             candidates, side = self._public_choices(number)
             if mechanism is None or not self._parts[part].noised:
-                sums = self._gradients.sums(self._public_batch(part, number), candidates, _NO_CLIP, side)
+                sums = self._gradients.sums(self._public_batch(part, number), candidates, self._config.clip, side)
                 self._move(sums.entity, sums.relation, size)
             else:
                 table = self._tables[part]
