@@ -28,6 +28,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "partition": Command("launch.partition", "divide a data set among clients, one folder for each"),
     "keygen": Command("launch.keygen", "make the identities that --adversary active needs"),
     "audit": Command("launch.audit", "report what the server of a run really observed, and attack it"),
+    "dpkge": Command("launch.dpkge", "train on a graph of which some statements are confidential (DPKGE)"),
     "attack": Command("launch.attack", "try to tell which triples a client trains on, as a client and as the server"),
 }
 
