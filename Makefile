@@ -36,6 +36,7 @@ $(STAMP): pyproject.toml constraints.txt requirements.lock requirements-cuda.loc
 	$(BIN)/python .ci/installed.py trim
 	$(PIP) install --quiet --no-deps --no-build-isolation -e .
 	$(BIN)/python .ci/installed.py check
+	env -u PYTHONDONTWRITEBYTECODE PYTHONPATH=. $(BIN)/python .ci/compiled.py
 	@sha256sum requirements.lock > $@
 
 # uv, by hash, in a folder of its own. It reads package indexes and constraints.txt, and writes both lock files.
