@@ -1,11 +1,13 @@
 """The last step of `make setup`: compile modules to bytecode and loops to machine code, once.
 
-Numba keeps machine code beside the modules. Without this step every rank of the first job, and every process of the
-tests, would compile the same loops at the same time.
+Numba keeps machine code beside the modules, and pytest keeps test modules in a form of its own. Without this step every
+rank of the first job, and every process of the tests, would compile all of it at the same time.
 """
 
 import compileall
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +37,9 @@ def compile_loops() -> None:
 
 
 if __name__ == "__main__":
+    tests = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-p", "no:xdist"]
+    collecting = subprocess.Popen(tests, cwd=ROOT, stdout=subprocess.DEVNULL)
     for package in PACKAGES:
         compileall.compile_dir(ROOT / package, quiet=1, rx=re.compile(r"/\.venv/"))
     compile_loops()
+    collecting.wait()  # tests that cannot be read are the affair of `make test`
