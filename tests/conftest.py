@@ -16,8 +16,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 _PLACES = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, _PLACES))
 _MOST_PROCESSES = 8
-_CASES = 3
-"""So many cases of a test that holds whole sessions are in `make test`, and of all further ones every second."""
+_CASES = 2
+"""So many cases of a test that holds whole sessions are in `make test`, and of all further ones every third."""
 _ONE_OF_EACH = re.compile(r"test_comes_out_as_promised")
 """Whose cases are chosen already: one for each claim of SECURITY.md."""
 _REPETITIONS = re.compile(
@@ -25,6 +25,8 @@ _REPETITIONS = re.compile(
         (
             # Of each kind of case below, `make test` runs some; `make test-all` runs every one of them.
             r"test_if_idle_clients_had_another_commitment",
+            r"test_a_continued_client_takes_part_again",
+            r"test_fusion_of_two_runs",
             r"test_a_record_in_another_order_is_found_by_receipts_and_without",
             r"test_crypten_(imports_and_its_converters_refuse|leaves_pykeen_importable)",
             r"test_pykeen_knows_every_listed_name",
@@ -112,7 +114,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, N
         if "long" in marks and "slow" not in marks and not _ONE_OF_EACH.search(item.name):
             test = item.nodeid.partition("[")[0]
             cases[test] += 1
-            if cases[test] > _CASES and cases[test] % 2 == 0:
+            if cases[test] > _CASES and cases[test] % 3:
                 item.add_marker(pytest.mark.slow)
     yield
     items[:] = _long_ones_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
