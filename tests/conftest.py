@@ -26,7 +26,6 @@ _REPETITIONS = re.compile(
             # Of each kind of case below, `make test` runs some; `make test-all` runs every one of them.
             r"test_if_idle_clients_had_another_commitment",
             r"test_a_continued_client_takes_part_again",
-            r"test_fusion_of_two_runs",
             r"test_a_record_in_another_order_is_found_by_receipts_and_without",
             r"test_crypten_(imports_and_its_converters_refuse|leaves_pykeen_importable)",
             r"test_pykeen_knows_every_listed_name",
