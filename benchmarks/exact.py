@@ -38,7 +38,7 @@ from protocols.sums.secagg.keys import ClientKeys, ServerKeys
 from protocols.sums.secagg.params import ThreatModel
 from protocols.sums.secagg.vectors import VectorClient, VectorServer
 from protocols.transport.base import Transport
-from secure_kg.federation.in_process import run_in_process
+from protocols.transport.in_threads import run_in_process
 from secure_kg.foundation.console import table
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.seeds import generator

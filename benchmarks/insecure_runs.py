@@ -19,12 +19,12 @@ from protocols.foundation.wire import Frame
 from protocols.ideal.real_sessions import Session
 from protocols.transport.base import Transport
 from protocols.transport.in_process import InProcessNetwork, InProcessTransport
+from protocols.transport.in_threads import Ended, run_in_process
 from protocols.transport.tap import Tap
 from secure_kg.audit.indistinguishability.experiments import masked_sums, plain_sums, union
 from secure_kg.data.partition import partition
 from secure_kg.data.sources import load_source
 from secure_kg.federation.client.client import FederationClient
-from secure_kg.federation.in_process import Ended, run_in_process
 from secure_kg.federation.plan.messages import Hello, Welcome
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.server.server import FederationServer

@@ -124,11 +124,11 @@ def run(config: RunConfig) -> tuple[float, float]:
     import torch
 
     from protocols.transport.base import Transport
+    from protocols.transport.in_threads import run_in_process
     from secure_kg.data.partition import partition
     from secure_kg.data.sources import load_source
     from secure_kg.federation.client.site import Equipment, PreparedSite
     from secure_kg.federation.client.take_part import Participation, take_part
-    from secure_kg.federation.in_process import run_in_process
     from secure_kg.federation.plan.run_plan import RunPlan
     from secure_kg.federation.server.server import FederationServer
     from secure_kg.runs.outcome import ServerOutcome

@@ -23,13 +23,13 @@ from protocols.session.credentials import Credentials
 from protocols.session.identities import PublicIdentity, credentials, directory_text, new_identity, parse_directory
 from protocols.transport.base import Transport
 from protocols.transport.in_process import InProcessNetwork, InProcessTransport
+from protocols.transport.in_threads import run_in_process
 from secure_kg.data.graph import ClientGraph, Part
 from secure_kg.data.partition import partition
 from secure_kg.data.sources import load_source
 from secure_kg.evaluation.ranking import Sides
 from secure_kg.evaluation.sums import RankingSums
 from secure_kg.federation.client.client import FederationClient
-from secure_kg.federation.in_process import run_in_process
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.learning.config import TrainingConfig

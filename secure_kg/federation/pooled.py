@@ -10,10 +10,10 @@ from typing import Final
 from protocols.foundation.errors import Aborted, PeerLost
 from protocols.foundation.identifiers import PartyId
 from protocols.transport.base import Transport
+from protocols.transport.in_threads import run_in_process
 from secure_kg.data.soundness import about_graph
 from secure_kg.federation.client.site import Equipment, PreparedSite
 from secure_kg.federation.client.take_part import Participation, take_part
-from secure_kg.federation.in_process import run_in_process
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.server.server import FederationServer, Report
 from secure_kg.foundation.errors import InternalError

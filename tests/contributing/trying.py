@@ -20,7 +20,7 @@ from launch.options import parse
 from protocols.alignment import plain as plain_union
 from protocols.foundation.identifiers import SERVER, PartyId
 from protocols.session.conversation import Conversation
-from secure_kg.federation.in_process import run_in_process
+from protocols.transport.in_threads import run_in_process
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.learning.config import TrainingConfig

@@ -13,12 +13,12 @@ from protocols.foundation.identifiers import SERVER, PartyId
 from protocols.session.credentials import Credentials
 from protocols.transport.base import Transport
 from protocols.transport.in_process import InProcessNetwork
+from protocols.transport.in_threads import run_in_process
 from secure_kg.data.graph import ClientGraph
 from secure_kg.data.partition import partition
 from secure_kg.data.sources import load_source
 from secure_kg.federation.client.site import Equipment, PreparedSite
 from secure_kg.federation.client.take_part import Participation, take_part
-from secure_kg.federation.in_process import run_in_process
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.server.pacing import Turns
 from secure_kg.federation.server.server import FederationServer

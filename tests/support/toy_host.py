@@ -8,9 +8,9 @@ from launch.hosts.job import RUNS, Job, for_clients, new_run_path
 from protocols.foundation.errors import ProtocolError
 from protocols.foundation.identifiers import PartyId
 from protocols.transport.base import Transport
+from protocols.transport.in_threads import run_in_process
 from secure_kg.federation.client.site import OwnSite
 from secure_kg.federation.client.take_part import Participation, take_part
-from secure_kg.federation.in_process import run_in_process
 from secure_kg.federation.server.serve import Served, serve
 from secure_kg.foundation.console import say
 from secure_kg.foundation.errors import InternalError, UserError

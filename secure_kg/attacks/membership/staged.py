@@ -1,7 +1,7 @@
 """A federation staged for membership attacks: real clients and a real server in one process, two of them watched.
 
 Client 1 attacks, client 2 is the victim, client 3, if there is one, the bystander to whom a triple may be attributed.
-All of them run the federation's own code over in-process transports (`secure_kg.federation.in_process`); the attacker's
+All of them run the federation's own code over in-process transports (`protocols.transport.in_threads`); the attacker's
 learner keeps what it uploads and receives, and the server's end of the wire has a tap.
 """
 
@@ -18,12 +18,12 @@ import torch
 from protocols.foundation.errors import Aborted, ProtocolError
 from protocols.foundation.identifiers import PartyId
 from protocols.transport.base import Transport
+from protocols.transport.in_threads import run_in_process
 from secure_kg.attacks.membership.server_view import ServerRows, ServerTap
 from secure_kg.attacks.membership.watching import SHARED, ActiveLearner, Kept, WatchedLearner
 from secure_kg.attacks.uploads import Places
 from secure_kg.data.graph import ClientGraph
 from secure_kg.federation.client.client import FederationClient
-from secure_kg.federation.in_process import run_in_process
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.server.server import FederationServer
 from secure_kg.foundation.errors import UserError

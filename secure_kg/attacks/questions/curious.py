@@ -1,6 +1,6 @@
 """An asker that keeps to the protocol and asks for what it likes: any names, points and relations, in real sessions.
 
-All parties are threads, and each has its own end of the wire (`secure_kg.federation.in_process`). The others run the
+All parties are threads, and each has its own end of the wire (`protocols.transport.in_threads`). The others run the
 program of every client that answers.
 """
 
@@ -17,8 +17,8 @@ from protocols.scores.ranking import Ranking
 from protocols.session.conversation import Conversation, Failed
 from protocols.session.patience import Patience
 from protocols.transport.base import Transport
+from protocols.transport.in_threads import run_in_process
 from secure_kg.attacks.questions.parties import Parties
-from secure_kg.federation.in_process import run_in_process
 from secure_kg.queries.retrieval.answering import Answering
 from secure_kg.queries.retrieval.asking import Asking
 from secure_kg.queries.retrieval.requests import (

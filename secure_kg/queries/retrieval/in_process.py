@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 from protocols.foundation.identifiers import SERVER, PartyId, SessionId, new_session
 from protocols.session.conversation import Conversation
 from protocols.transport.base import Transport
-from secure_kg.federation.in_process import Ended, run_in_process
+from protocols.transport.in_threads import Ended, run_in_process
 from secure_kg.queries.form import NamedQuery
 from secure_kg.queries.retrieval import parts
 from secure_kg.queries.retrieval.parts import Member, Outcome, Session

@@ -1,4 +1,4 @@
-"""The in-process host: the server and all clients of a federation are threads of one process.
+"""Parties as threads of one process: a server, its clients, and what became of each.
 
 For simulations and tests. Each party gets its own end of an in-process network and does what it would do as a process
 of its own; frames are copied, so that no party shares memory with another. Nothing is protected: whoever runs this

@@ -9,7 +9,7 @@ from protocols.foundation.errors import PeerLost
 from protocols.foundation.identifiers import SERVER, PartyId
 from protocols.transport.base import Transport
 from protocols.transport.in_process import InProcessNetwork
-from secure_kg.federation.in_process import run_in_process
+from protocols.transport.in_threads import run_in_process
 
 ONE, TWO = PartyId(1), PartyId(2)
 

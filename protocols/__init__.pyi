@@ -1,0 +1,15 @@
+from protocols.foundation.errors import ProtocolError as ProtocolError
+from protocols.registry import AGGREGATIONS as AGGREGATIONS
+from protocols.registry import ALIGNMENTS as ALIGNMENTS
+from protocols.registry import SCORES as SCORES
+from protocols.simulation.sums import SimulatedSum as SimulatedSum
+from protocols.simulation.sums import simulate_sum as simulate_sum
+from protocols.simulation.unions import SimulatedUnion as SimulatedUnion
+from protocols.simulation.unions import simulate_union as simulate_union
+from protocols.sums.interface import Contribution as Contribution
+from protocols.sums.interface import SumLayout as SumLayout
+from protocols.sums.secagg.params import ThreatModel as ThreatModel
+from protocols.sums.terms import SumTerms as SumTerms
+from protocols.transport.base import Transport as Transport
+from protocols.transport.in_process import InProcessNetwork as InProcessNetwork
+from protocols.transport.in_threads import run_in_process as run_in_process
