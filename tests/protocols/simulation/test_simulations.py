@@ -63,7 +63,9 @@ def test_positions_agree_and_the_server_is_told_what_is_said() -> None:
         (ROWS, {"aggregation": "none"}, "none"),
     ],
 )
-def test_what_cannot_be_added_up_is_refused(vectors: dict[int, list[float]], options: dict[str, str], word: str) -> None:
+def test_what_cannot_be_added_up_is_refused(
+    vectors: dict[int, list[float]], options: dict[str, str], word: str
+) -> None:
     with pytest.raises(ProtocolError, match=word):
         simulate_sum(vectors, **options)  # type: ignore[arg-type]
 
