@@ -121,16 +121,29 @@ def _federation(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) ->
 
 
 def comparable(summary: Summary, other: Summary) -> bool:
-    """Whether two summaries are about the same data, seed, model and number of clients."""
+    """Whether two summaries are about the same data, seed, model and number of clients.
+
+    A table of counts compares with every private run of the same budget: neither model nor rounds mean anything to it.
+    """
     if not summary.figures.keys() - _LATER_FIGURES <= other.figures.keys():
         return False  # of another learner
     known = msgspec.UNSET not in (summary.leaky_split, other.leaky_split)
     if known and bool(summary.leaks) != bool(other.leaks):
         return False  # the folders have other triples by now
     mine, theirs = summary.config, other.config
-    keys = ("dataset", "by", "client_data", "seed", "rounds", "training", "queries")
+    keys = ["dataset", "by", "client_data", "seed", "queries"]
+    if not _counted_alike(summary, other):
+        keys += ["rounds", "training"]
     same_count = summary.number_of_clients == other.number_of_clients
     return same_count and all(mine.get(key) == theirs.get(key) for key in keys)
+
+
+def _counted_alike(summary: Summary, other: Summary) -> bool:
+    """Whether one of two private runs of the same budget is a table of counts."""
+    one, two = summary.settings.privacy, other.settings.privacy
+    if one is None or two is None or (one.epsilon, one.delta) != (two.epsilon, two.delta):
+        return False
+    return one.counts or two.counts
 
 
 def _phase_seconds(clients: list[dict[str, float]], server: dict[str, float]) -> dict[str, float]:
