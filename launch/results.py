@@ -151,7 +151,7 @@ def _compare(summary: Summary, others: Sequence[tuple[str, Summary]]) -> None:
     scores = [TITLES.get(name, name) for name in _compared(summary)]
     columns = ("run", "strategy", "sums", "clients", "rounds", *scores, "kB up")
     runs = [*others, ("this run", summary)]
-    same = "data, seed and model" if len({one.settings.model for _, one in runs}) == 1 else "data, seed and budget"
+    same = "data, seed and model" if len({one.settings.model for _, one in runs}) == 1 else "data and seed"
     table(f"the same {same}", columns, [_comparison(name, one) for name, one in runs])
 
 
@@ -159,13 +159,16 @@ def _beside(settings: RecordedSettings) -> str:
     """A command whose run compares with this one."""
     if settings.queries is not None:
         return f"{command('launch.fedcqa')} --strategy {'fedcqa' if settings.strategy != 'fedcqa' else 'fedcqa-local'}"
+    if settings.model == "counts" and settings.privacy is not None:
+        budget = f"--epsilon {settings.privacy.epsilon:g} --delta {settings.privacy.delta:g}"
+        return f"{command('launch.fede')} --strategy all-rows --dp sgd {budget}"
     return command("launch.local" if settings.strategy != "local" else "launch.fedr_secagg")
 
 
 def _comparison(name: str, run: Summary) -> list[str | int]:
     settings, sent, figures = run.settings, round(run.bytes_up / 1000), run.figures
     scores = [f"{figures[name]:.4f}" if run.told and name in figures else "" for name in _compared(run)]
-    how = settings.strategy if settings.privacy is None else f"{settings.strategy}, {settings.privacy.dp}"
+    how = settings.strategy if settings.privacy is None else f"{settings.strategy}, {settings.privacy.in_brief}"
     return [name, how, settings.aggregation, run.tested, run.rounds, *scores, sent]
 
 

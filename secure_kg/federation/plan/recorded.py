@@ -24,6 +24,7 @@ class RecordedPrivacy(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of differential privacy."""
 
     dp: str = "sgd"
+    dp_noise: str = ""
     epsilon: float | None = None
     delta: float | None = None
 
@@ -31,6 +32,11 @@ class RecordedPrivacy(msgspec.Struct, frozen=True, kw_only=True):
     def counts(self) -> bool:
         """Whether a table of counts was released, and nothing trained."""
         return self.dp == "counts"
+
+    @property
+    def in_brief(self) -> str:
+        """The mechanism, and who adds the noise where clients may share it."""
+        return f"{self.dp} {self.dp_noise}" if self.dp in ("sgd", "counts") else self.dp
 
 
 class RecordedBlock(msgspec.Struct, frozen=True, kw_only=True):
