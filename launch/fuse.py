@@ -129,6 +129,9 @@ def _check_fit_together(options: argparse.Namespace, federated: RunConfig, singl
         raise UserError(f"{options.federated}: a run of strategy {federated.strategy}, which shares nothing")
     if federated.queries is not None:
         raise UserError(f"{options.federated}: a run of strategy {federated.strategy}; only models of triples fuse")
+    for name, run in ((options.federated, federated), (options.single, single)):
+        if run.model == "counts":
+            raise UserError(f"{name}: a run of --dp counts has a table of counts, and no model that could be fused")
     if single.strategy != "local":
         raise UserError(f"{options.single}: a run of strategy {single.strategy}, not local")
     for name in _SAME:

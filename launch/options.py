@@ -13,7 +13,7 @@ from launch.hosts.interface import Host
 from launch.hosts.job import DEFAULT_RANKS, Plan
 from launch.hosts.registry import DEFAULT_HOST, HOSTS, chosen_host
 from launch.privacy_options import FIELDS as PRIVACY_FIELDS
-from launch.privacy_options import PRIVACY_OPTIONS, check_privacy, privacy_of
+from launch.privacy_options import PRIVACY_OPTIONS, check_privacy, fixed_by, privacy_of
 from launch.privacy_options import TITLE as PRIVACY_TITLE
 from launch.query_options import QUERY_OPTIONS, TITLE
 from protocols.registry import AGGREGATIONS, ALIGNMENTS
@@ -123,7 +123,7 @@ def parse(
     if "model" in given:
         given["model"] = _model_name(given["model"])
     if resume is None:
-        check_privacy(given)
+        check_privacy(given if preset == "auto" else {**given, "preset": preset})
     else:
         if out is not None:
             raise UserError("--resume continues in its own folder: leave out --out")
@@ -135,7 +135,7 @@ def parse(
     name = preset_for(given.get("dataset", RunConfig().dataset), presets) if preset == "auto" else preset
     if preset == "auto" and "dp" in given:
         name = "private"
-    config = _config({**defaults, **presets[name], **given}, of_queries)
+    config = _config({**defaults, **presets[name], **fixed_by(given), **given}, of_queries)
     return Plan(config, Path(out) if out else None, False, ranks, of_host)
 
 

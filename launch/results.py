@@ -1,7 +1,9 @@
 """Closing lines of a job: one table, then a few lines."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from launch.counting import say_counting
 from secure_kg.federation.plan.disclosed import Disclosed
 from secure_kg.federation.plan.recorded import RecordedSettings
 from secure_kg.federation.plan.strategies import STRATEGIES
@@ -49,7 +51,9 @@ def show_results(summary: Summary, folder: Path) -> None:
     if (statement := summary.statement) is not None:
         for line in statement.lines():
             say(f"differential privacy: {line}")
-    _compare(summary, folder)
+    beside = _beside_this(summary, folder)
+    _compare(summary, beside)
+    say_counting(summary, [other for _, other in beside])
     say(f"run folder: {folder}  (report: {folder / 'report.html'})")
 
 
@@ -61,6 +65,9 @@ def _say_ranks(summary: Summary) -> None:
     if (types := summary.figures.get("types")) is not None:
         told = ", ".join(f"{kind} {one['mrr']:.4f}" for kind, one in types.items())
         say(f"{best}; MRR by type: {told}")
+        return
+    if summary.settings.model == "counts":
+        say(f"{best}; tail side only: a table of counts ranks no heads")
         return
     both = summary.figures["both_sides"]
     say(f"{best}; both sides: MRR {both['mrr']:.4f}, Hits@10 {both['hits@10']:.4f}")
@@ -120,8 +127,8 @@ def _say_kept_local(summary: Summary, disclosed: Disclosed) -> None:
         )
 
 
-def _compare(summary: Summary, folder: Path) -> None:
-    """Runs beside this one on the same data, seed and model, e.g. under another strategy."""
+def _beside_this(summary: Summary, folder: Path) -> list[tuple[str, Summary]]:
+    """Runs beside this one on the same data, seed and model, e.g. under another strategy, by name."""
     others = []
     for path in sorted(folder.resolve().parent.glob("*/summary.json")):
         if path.parent == folder.resolve():
@@ -129,9 +136,13 @@ def _compare(summary: Summary, folder: Path) -> None:
         try:
             other = RunFolder(path.parent).summary()
             if other is not None and comparable(summary, other):
-                others.append(_comparison(path.parent.name, other))
+                others.append((path.parent.name, other))
         except UserError:  # somebody else's broken file is not this run's failure
             continue
+    return others
+
+
+def _compare(summary: Summary, others: Sequence[tuple[str, Summary]]) -> None:
     if not others and summary.number_of_clients == 1:
         return
     if not others:
@@ -139,20 +150,26 @@ def _compare(summary: Summary, folder: Path) -> None:
         return
     scores = [TITLES.get(name, name) for name in _compared(summary)]
     columns = ("run", "strategy", "sums", "clients", "rounds", *scores, "kB up")
-    table("the same data, seed and model", columns, [*others, _comparison("this run", summary)])
+    runs = [*others, ("this run", summary)]
+    same = "data, seed and model" if len({one.settings.model for _, one in runs}) == 1 else "data and seed"
+    table(f"the same {same}", columns, [_comparison(name, one) for name, one in runs])
 
 
 def _beside(settings: RecordedSettings) -> str:
     """A command whose run compares with this one."""
     if settings.queries is not None:
         return f"{command('launch.fedcqa')} --strategy {'fedcqa' if settings.strategy != 'fedcqa' else 'fedcqa-local'}"
+    if settings.model == "counts" and settings.privacy is not None:
+        budget = f"--epsilon {settings.privacy.epsilon:g} --delta {settings.privacy.delta:g}"
+        return f"{command('launch.fede')} --strategy all-rows --dp sgd {budget}"
     return command("launch.local" if settings.strategy != "local" else "launch.fedr_secagg")
 
 
 def _comparison(name: str, run: Summary) -> list[str | int]:
     settings, sent, figures = run.settings, round(run.bytes_up / 1000), run.figures
     scores = [f"{figures[name]:.4f}" if run.told and name in figures else "" for name in _compared(run)]
-    return [name, settings.strategy, settings.aggregation, run.tested, run.rounds, *scores, sent]
+    how = settings.strategy if settings.privacy is None else f"{settings.strategy}, {settings.privacy.in_brief}"
+    return [name, how, settings.aggregation, run.tested, run.rounds, *scores, sent]
 
 
 def _compared(run: Summary) -> tuple[str, str]:

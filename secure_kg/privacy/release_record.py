@@ -99,6 +99,24 @@ class KeyedNoise:
         return discrete_noise(sigma, shape, self._keys.key_of(self._round, self._purpose, content))
 
 
+class StepNoise:
+    """A source of noise for a mechanism that draws several times in a step, all of it bound to the step's whole input.
+
+    Draws have purposes by their place in the step. So no two share a key, and all of them together are one release
+    (`ReleaseRecord.releases`): the same input again, with the same choice, draws the same, and any other input, or
+    another choice in a later draw, is charged.
+    """
+
+    def __init__(self, keys: NoiseKeys, round_id: int, purpose: str, content: bytes) -> None:
+        self._keys, self._round, self._purpose, self._content = keys, round_id, purpose, content
+        self._drawn = 0
+
+    def integers(self, sigma: float, shape: tuple[int, ...]) -> Integers:
+        self._drawn += 1
+        purpose = f"{self._purpose}/{self._drawn}"
+        return KeyedNoise(self._keys, self._round, purpose, self._content).integers(sigma, shape)
+
+
 def _append(path: Path, record: dict[str, object]) -> None:
     """On the disk before the input leaves, so that it outlives this machine."""
     try:

@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 import msgspec
 
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.words import counted
 
 UNIT: Final = "one triple, added or removed"
 PUBLIC: Final = ("entity and relation sets", "settings", "evaluation triples")
@@ -22,14 +23,17 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """How far drawn noise is from its ideal distribution, as far as it costs delta."""
     tails: float = 0.0
     """Draws that were cut off; likewise."""
+    test: float = 0.0
+    """Tests of a mechanism that let through what they should not; of all steps."""
 
     def __post_init__(self) -> None:
-        if not all(0 <= part < 1 for part in (self.accountant, self.sampler, self.tails)) or not 0 < self.total < 1:
+        parts = (self.accountant, self.sampler, self.tails, self.test)
+        if not all(0 <= part < 1 for part in parts) or not 0 < self.total < 1:
             raise UserError("the parts of delta are probabilities, and so is their sum")
 
     @property
     def total(self) -> float:
-        return self.accountant + self.sampler + self.tails
+        return self.accountant + self.sampler + self.tails + self.test
 
 
 class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -87,13 +91,14 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """The statement as lines of text."""
         delta = self.delta
         parts = f"accountant {delta.accountant:.3g}, sampler {delta.sampler:.1g}, cut tails {delta.tails:.1g}"
+        parts += f", tests of rows {delta.test:.3g}" if delta.test else ""
         batch = "full batches" if self.sampling == 1 else f"Poisson samples at rate {self.sampling:.4g}"
         return [
             self.in_words(),
             f"Unit of privacy: {self.unit}.",
             f"Epsilon {self.epsilon:.4g}, delta {delta.total:.3g} ({parts}).",
             f"Mechanism: {self.mechanism}; noise {self.noise:.4g} times a clip of {self.clip:.4g}, "
-            f"{self.steps} steps, {batch}.",
+            f"{counted(self.steps, 'step')}, {batch}.",
             f"Accountant: {self.accountant}.",
             f"Clients: {self.clients}, of which {self.spare} may be corrupt or drop out.",
             f"Assumed public: {', '.join(self.public)}.",

@@ -121,16 +121,30 @@ def _federation(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) ->
 
 
 def comparable(summary: Summary, other: Summary) -> bool:
-    """Whether two summaries are about the same data, seed, model and number of clients."""
+    """Whether two summaries are about the same data, seed, model and number of clients.
+
+    A table of counts compares with private runs of the same budget, and all of them: neither model nor rounds mean
+    anything to it.
+    """
     if not summary.figures.keys() - _LATER_FIGURES <= other.figures.keys():
         return False  # of another learner
     known = msgspec.UNSET not in (summary.leaky_split, other.leaky_split)
     if known and bool(summary.leaks) != bool(other.leaks):
         return False  # the folders have other triples by now
     mine, theirs = summary.config, other.config
-    keys = ("dataset", "by", "client_data", "seed", "rounds", "training", "queries")
+    keys = ["dataset", "by", "client_data", "seed", "queries"]
+    if any(one.settings.model == "counts" for one in (summary, other)):
+        if not _same_budget(summary, other):
+            return False
+    else:
+        keys += ["rounds", "training"]
     same_count = summary.number_of_clients == other.number_of_clients
     return same_count and all(mine.get(key) == theirs.get(key) for key in keys)
+
+
+def _same_budget(summary: Summary, other: Summary) -> bool:
+    one, two = summary.settings.privacy, other.settings.privacy
+    return one is not None and two is not None and (one.epsilon, one.delta) == (two.epsilon, two.delta)
 
 
 def _phase_seconds(clients: list[dict[str, float]], server: dict[str, float]) -> dict[str, float]:

@@ -33,6 +33,21 @@ def private_learner(graph: ClientGraph, own: RunConfig, number: int) -> KgeLearn
     return made
 
 
+def counting_config(**changes: Any) -> RunConfig:
+    """One table of counts."""
+    return private_config(**{"dp": "counts", "strategy": "fede", "rounds": 1, "dp_count_width": 64, **changes})
+
+
+def counting_learner(graph: ClientGraph, own: RunConfig, number: int) -> Any:
+    return RunPlan(own, CLIENTS).learner.make(own, graph, number, torch.device("cpu"))
+
+
+def run_counting(config: RunConfig, path: Path, **more: Any) -> Run:
+    """A run with given secrets."""
+    give_secrets(path)
+    return run_federation(config, graphs(), path, **{"trainer_of": counting_learner, **more})
+
+
 def graphs() -> list[ClientGraph]:
     """Divided by relations, so that no two clients hold the same rows."""
     return nations(CLIENTS, by="relations")

@@ -8,7 +8,7 @@ learning rate, epochs, batches, data, or the other clients. Strategies for queri
 names begin alike in all of them, and are trained nearly alike.
 """
 
-from secure_kg.federation.plan.run_plan import AGREEING_ROUND, RESULTS, RunPlan
+from secure_kg.federation.plan.run_plan import RESULTS, RunPlan
 
 
 def lineage(plan: RunPlan, purpose: str, round_id: int, trained: int) -> str:
@@ -23,7 +23,7 @@ def lineage(plan: RunPlan, purpose: str, round_id: int, trained: int) -> str:
         case _:
             return ""
     settings, family = plan.settings, plan.strategy.family
-    if number == AGREEING_ROUND and purpose not in RESULTS:
+    if purpose not in RESULTS and not plan.trains(number):
         # First rows follow from graph, seed and name: another width gives more or fewer numbers of the same rows.
         return f"{family}/{settings.seed}/{purpose}/{number}"
     return f"{family}/{settings.model}/{settings.dim}/{settings.seed}/{purpose}/{number}"

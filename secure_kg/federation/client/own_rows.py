@@ -43,7 +43,8 @@ class OwnRows:
         # Noise of all clients, in the mean of a row that only one of them holds.
         at_first = layout.parties * self._noise.bound_in(AGREEING_ROUND)
         largest = np.float32(layout.codec.largest_value + layout.largest_noise)
-        first = np.float32((block.span + layout.codec.unit if block.aligned else layout.codec.largest_value) + at_first)
+        begins_small = block.aligned and block.agrees
+        first = np.float32((block.span + layout.codec.unit if begins_small else layout.codec.largest_value) + at_first)
         first = min(first, largest)
         self._rule = UpdateRule(float(largest), float(first), AGREEING_ROUND)
         self._applied = AppliedTable(positions.union_size, layout.real_entries // positions.union_size)

@@ -4,12 +4,16 @@ Parties:     one client among n that share rows.
 Adversary:   whoever sees sums of shared rows and models, also after every round, and knows all settings and the seed.
 Reveals:     (ε, δ) by the settings; `secure_kg.federation.plan.private_plan` has the step and its sensitivity.
 Assumes:     the names of the client's entities and relations are public, and so are the candidates that follow from
-             them and the seed. Noise on shared rows comes with their sum (`protocols.sums.noise_shares`).
+             them and the seed. Noise on shared rows comes with their sum (`protocols.sums.noise_shares`), unless the
+             client's own mechanism has added it.
 Not covered: test results, whose ranks leave out training triples, and how long a step takes.
 
 Shared rows stay at the applied means while a round is trained: what the gradients say is in the contribution only. Own
 tables move by themselves, with all noise. Validation ranks, which choose a round, leave out evaluation triples alone,
 and the loss is not told.
+
+Under adafest and flames the client's mechanism noises its sums of both tables before anything leaves, in one release;
+what it did not choose goes into the contribution as it was.
 """
 
 from typing import Final
@@ -34,7 +38,10 @@ from secure_kg.models.transm import TransM
 from secure_kg.privacy.draws.noise import Grid
 from secure_kg.privacy.draws.sampling import poisson_sample
 from secure_kg.privacy.gradients.clipped_sums import PrivateGradients
-from secure_kg.privacy.release_record import KeyedNoise
+from secure_kg.privacy.mechanisms.adafest import AdaFest
+from secure_kg.privacy.mechanisms.flames import Flames
+from secure_kg.privacy.mechanisms.interface import Mechanism, PrivateStep
+from secure_kg.privacy.release_record import KeyedNoise, StepNoise
 
 _TABLES: Final = ("entity", "relation")
 
@@ -47,6 +54,7 @@ class PrivateLearner(KgeLearner):
         if isinstance(self.model, TransM):
             self.model.weight.fill_(1.0)  # weights by the triples would be released without noise
         self._plan = PrivatePlan.of(settings, STRATEGIES[settings.strategy])
+        self._mechanism = _mechanism(self._plan, len(graph.entities))
         self._keys: NoiseKeys | None = None
         self._gradients = PrivateGradients(self.model, self.config.temperature)
         self._candidates = min(self.config.negatives, len(graph.entities))
@@ -67,16 +75,28 @@ class PrivateLearner(KgeLearner):
         plan, keys = self._plan, self._keys
         if keys is None or not plan.first_round <= round <= plan.rounds:
             raise RuntimeError("a private step needs keys of its noise, and has a round within the budget")
-        sums = self._gradients.sums(
-            self._sample(round, keys), self._drawn(round), plan.privacy.dp_clip, self._side(round)
-        )
-        step, self._moves = plan.step_at(round), {}
-        for name, table in zip(_TABLES, (sums.entity, sums.relation), strict=True):
+        sample, candidates = self._sample(round, keys), self._drawn(round)
+        sums = self._gradients.sums(sample, candidates, plan.privacy.dp_clip, self._side(round))
+        tables, step, self._moves = (sums.entity, sums.relation), plan.step_at(round), {}
+        noised = self._chosen(PrivateStep(sample, sums, candidates, self._grid), round, keys)
+        for name, table, own in zip(_TABLES, tables, noised or tables, strict=True):
             if plan.is_shared(name):
-                self._moves[name] = -(step * plan.clients) * table.cpu().numpy()
+                self._moves[name] = -(step * plan.clients) * own.cpu().numpy()
+            elif noised is None:
+                source = KeyedNoise(keys, round, f"own/{name}", _content(table))
+                self._move_own(name, self._grid.noised(table, plan.own_multiplier, source), step)
             else:
-                self._move_own(name, table, step, KeyedNoise(keys, round, f"own/{name}", _content(table)))
+                self._move_own(name, own, step)
         return TrainStats(0.0, 0, 1)
+
+    def _chosen(self, step: PrivateStep, round: int, keys: NoiseKeys) -> tuple[Tensor, Tensor] | None:
+        """Both tables as this client's own mechanism noises them; None if it has none. Draws are bound to all of it."""
+        if self._mechanism is None:
+            return None
+        tables = step.triples, step.candidates, step.sums.entity, step.sums.relation
+        content = digest(repr(self._mechanism).encode(), *(_content(table) for table in tables))
+        noised = self._mechanism.privatise(step, StepNoise(keys, round, "own", content))
+        return noised.entity, noised.relation
 
     def _sample(self, round: int, keys: NoiseKeys) -> Tensor:
         """The triples of a step. A Poisson sample repeats with parameters and triples, and is known to nobody else."""
@@ -95,8 +115,7 @@ class PrivateLearner(KgeLearner):
         return "head" if self.config.corrupt == "both" and round % 2 else "tail"
 
     @torch.no_grad()
-    def _move_own(self, name: str, table: Tensor, step: float, source: KeyedNoise) -> None:
-        noised = self._grid.noised(table, self._plan.own_multiplier, source)
+    def _move_own(self, name: str, noised: Tensor, step: float) -> None:
         parameter = self._parameter(name)
         parameter.sub_((step * noised).to(parameter.dtype))
         if not bool(parameter.isfinite().all()):
@@ -121,6 +140,21 @@ class PrivateLearner(KgeLearner):
         triples = self.graph.part(part)
         tail = self._public_ranking.rank(self.model, triples, "tail")
         return RankingMetrics(tail, tail + self._public_ranking.rank(self.model, triples, "head"))
+
+
+def _mechanism(plan: PrivatePlan, entities: int) -> Mechanism | None:
+    """Of a client that chooses rows, by public settings and the number of its entities, which is public too."""
+    privacy = plan.privacy
+    match privacy.dp:
+        case "adafest":
+            share, sampling = privacy.dp_row_share, privacy.dp_sampling
+            usual = AdaFest.of_total(plan.own_multiplier, 0.0, sampling, share)
+            threshold = privacy.dp_row_threshold * usual.selection_noise
+            return AdaFest.of_total(plan.own_multiplier, threshold, sampling, share)
+        case "flames":
+            return Flames.of_total(plan.own_multiplier, (1, entities), plan.step_delta, privacy.dp_sampling)
+        case _:
+            return None
 
 
 def _content(table: Tensor) -> bytes:

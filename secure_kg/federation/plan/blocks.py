@@ -45,6 +45,10 @@ class Block:
     public: bool = False
     """Whether every client adds to every row of an aligned block, under a name of its own or not. Holders are not
     counted then, and first rows come from the public seed, by position."""
+    bound: float | None = None
+    """Values are clipped to ± this; None: to the run's own clip."""
+    agrees: bool = True
+    """Whether the first round agrees on first rows. A table that begins empty needs no such round."""
 
     @property
     def purpose(self) -> str:

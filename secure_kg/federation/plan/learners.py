@@ -14,7 +14,7 @@ from secure_kg.evaluation.metrics import Metrics
 from secure_kg.evaluation.query_metrics import QueryMetrics
 from secure_kg.evaluation.ranking_metrics import FirstRankingMetrics, RankingMetrics
 from secure_kg.federation.plan.blocks import Block
-from secure_kg.federation.plan.private_plan import PrivatePlan
+from secure_kg.federation.plan.count_plan import COUNT_BOUND, plan_of
 from secure_kg.models.queries.shapes import initial_span
 from secure_kg.models.shapes import entity_width, initial_range, relation_width
 
@@ -82,8 +82,11 @@ def _embedding_blocks(settings: "RunConfig", strategy: "Strategy") -> tuple[Bloc
     block = Block(strategy.shared, width, settings.aggregation, aligned=True, span=span)
     if settings.privacy is None:
         return (block,)
-    noise = PrivatePlan.of(settings, strategy).shares().text
-    return (dataclasses.replace(block, public=True, noise=noise),)
+    block = dataclasses.replace(block, public=True, noise=plan_of(settings, strategy).noise)
+    if settings.privacy.counts:
+        width = settings.privacy.dp_count_width
+        return (dataclasses.replace(block, width=width, span=0.0, bound=COUNT_BOUND, agrees=False),)
+    return (block,)
 
 
 KGE: Final = LearnerKind(

@@ -6,6 +6,9 @@ A step:       all clients have the same shared rows E. Each computes the clipped
               such tables is E − s Σ g. So averaging is what it always is, and a client applies the mean, nothing else.
 Sensitivity:  one triple moves the sum by at most s n C. The step size s falls linearly, and so does the noise.
 Own tables:   rows that are not shared get all noise by the client itself. One clip covers both.
+Chosen rows:  under adafest and flames a client's mechanism gives noised sums of both tables, one release on one grid,
+              and the client adds E − s n times those. Rows that were not chosen are added as E, exactly, and no noise
+              comes with the sum. What tests of flames cost is taken off delta beforehand.
 
 **Joint rounding.** A triple moves shared entries by A and own ones by B before rounding, A² + B² ≤ C² in units of the
 clip. Both are rounded, to different units, and both deviations are the multiplier z times C + u k^1/2, u the unit and k
@@ -22,11 +25,13 @@ from typing import TYPE_CHECKING, Final
 
 from protocols.foundation.errors import EncodingOverflow, UnknownProtocol
 from protocols.sums.interface import SumLayout
+from protocols.sums.noise import NONE
 from protocols.sums.noise_shares import CUT, NoiseShares
 from secure_kg.federation.plan.blocks import AGREEING_ROUND
 from secure_kg.foundation.errors import UserError
 from secure_kg.models.shapes import entity_width, relation_width
 from secure_kg.privacy.accounting.federated import Calibrated, calibrated
+from secure_kg.privacy.accounting.releases import Budget
 from secure_kg.privacy.accounting.shares import SharedSums, deviation_for, settled_deviation
 from secure_kg.privacy.run_config import PrivacyConfig
 from secure_kg.privacy.statement import OUTSIDE, PUBLIC, Delta, Statement
@@ -44,6 +49,13 @@ _SLACK: Final = 1 + 2.0**-9
 rounded otherwise. So much makes up for some ten thousand triples of a client whose last bits all turn the same way."""
 _ATTEMPTS: Final = 16
 """The last attempt at a private set union has room for so many times as many names as the first."""
+_TABLES_DRAWN: Final = 3
+"""A mechanism that chooses rows draws for both tables, and for a number per entity or two: less than three tables."""
+_WHAT: Final = {
+    "sgd": "Gaussian noise on clipped sums of gradients",
+    "adafest": "Gaussian noise on clipped sums of gradients, in rows that were chosen by noised counts",
+    "flames": "Gaussian noise on clipped sums of gradients, in rows that were chosen by noised gaps between norms",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +85,7 @@ class PrivatePlan:
         if settings.privacy is None or settings.clients is None:
             raise UserError("a private run needs its settings of privacy and the number of clients")
         clients, full = settings.clients, settings.privacy.dp_noise == "full" or strategy.shared is None
-        threat, training = settings.threat_model, settings.training
+        threat = settings.threat_model
         return cls(
             settings.privacy,
             clients,
@@ -81,12 +93,21 @@ class PrivatePlan:
             clients - 1 if full else threat.dropouts_of(clients),
             strategy.shared,
             settings.rounds,
-            (entity_width(training.model, training.dim), relation_width(training.model, training.dim)),
-            training.negatives,
+            cls._widths(settings),
+            settings.training.negatives,
             _ATTEMPTS * settings.first_union_bound,
-            settings.clip,
+            cls._bound(settings),
             settings.ring_bits,
         )
+
+    @staticmethod
+    def _widths(settings: "RunConfig") -> tuple[int, int]:
+        training = settings.training
+        return entity_width(training.model, training.dim), relation_width(training.model, training.dim)
+
+    @staticmethod
+    def _bound(settings: "RunConfig") -> float:
+        return settings.clip
 
     # --- steps ---
 
@@ -122,13 +143,30 @@ class PrivatePlan:
 
     @property
     def calibrated(self) -> Calibrated:
-        entries = self.union_rows * max(self.widths)
+        entries = self.union_rows * max(self.widths) * (_TABLES_DRAWN if self.privacy.chooses else 1)
         return _calibrated(self.privacy, self.steps, entries, self.clients)
 
     @property
     def own_multiplier(self) -> float:
-        """Of tables that are not shared."""
+        """Of tables that are not shared, and of all that a client noises by itself."""
         return self.calibrated.multiplier * _BOTH_TABLES
+
+    @property
+    def step_delta(self) -> float:
+        """What the test of one step may cost (flames)."""
+        return self.privacy.test_delta / self.steps
+
+    @property
+    def noise(self) -> str:
+        """Of the sums of shared rows, as blocks have it. None where clients add what has noise already."""
+        return NONE if self.privacy.chooses else self.shares().text
+
+    def require_room(self) -> None:
+        """`UserError` if the budget, or the ring, has no room for the noise."""
+        if self.shared is not None and not self.privacy.chooses:
+            self.shares()
+        elif self.steps:
+            self.calibrated  # noqa: B018  it may refuse
 
     def shares(self) -> NoiseShares:
         """The shares of noise in sums of shared rows."""
@@ -186,14 +224,17 @@ class PrivatePlan:
             unit="one triple of one client, added or removed",
             epsilon=privacy.budget.epsilon,
             delta=Delta(
-                accountant=found.delta_of_accountant, sampler=found.delta_of_sampler, tails=found.delta_of_tails
+                accountant=found.delta_of_accountant,
+                sampler=found.delta_of_sampler,
+                tails=found.delta_of_tails,
+                test=privacy.test_delta,
             ),
-            mechanism=f"Gaussian noise on clipped sums of gradients, {how}",
+            mechanism=f"{self._what}, {how}",
             accountant=_EXACT if privacy.dp_sampling == 1 else _SAMPLED,
             noise=found.multiplier,
             steps=self.steps,
             sampling=privacy.dp_sampling,
-            clip=privacy.dp_clip,
+            clip=self._clip,
             clients=self.clients,
             spare=self.corrupt + self.dropouts,
             public=public,
@@ -202,9 +243,19 @@ class PrivatePlan:
         )
 
 
+    @property
+    def _what(self) -> str:
+        return _WHAT[self.privacy.dp]
+
+    @property
+    def _clip(self) -> float:
+        return self.privacy.dp_clip
+
+
 @lru_cache(maxsize=64)
 def _calibrated(privacy: PrivacyConfig, steps: int, entries: int, clients: int) -> Calibrated:
-    return calibrated(privacy.budget, steps, privacy.dp_sampling, entries, clients)
+    budget = Budget(privacy.budget.epsilon, privacy.budget.delta - privacy.test_delta)
+    return calibrated(budget, steps, privacy.dp_sampling, entries, clients)
 
 
 def require_private(settings: "RunConfig", strategy: "Strategy") -> None:
@@ -220,12 +271,8 @@ def require_private(settings: "RunConfig", strategy: "Strategy") -> None:
         raise UserError("--min-holders: under --dp every client adds to every row, and holders are not counted")
     if settings.allow_leaky_split:
         raise UserError("--allow-leaky-split: under --dp a triple that is there twice would count twice")
+    if settings.privacy is not None and settings.privacy.counts:
+        return
     least = 1 if strategy.shared is None else 2
     if settings.rounds < least:
         raise UserError(f"--rounds must be at least {least} under --dp: in the first one nothing is trained")
-    if settings.clients is not None:
-        plan = PrivatePlan.of(settings, strategy)
-        if strategy.shared is not None:
-            plan.shares()
-        elif plan.steps:
-            plan.calibrated  # noqa: B018  it may refuse

@@ -20,6 +20,25 @@ class RecordedQueries(msgspec.Struct, frozen=True, kw_only=True):
     encoder: str = ""
 
 
+class RecordedPrivacy(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of differential privacy."""
+
+    dp: str = "sgd"
+    dp_noise: str = ""
+    epsilon: float | None = None
+    delta: float | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether a table of counts was released, and nothing trained."""
+        return self.dp == "counts"
+
+    @property
+    def in_brief(self) -> str:
+        """The mechanism, and who adds the noise where clients may share it."""
+        return f"{self.dp} {self.dp_noise}" if self.dp in ("sgd", "counts") else self.dp
+
+
 class RecordedBlock(msgspec.Struct, frozen=True, kw_only=True):
     """A block that clients shared."""
 
@@ -48,12 +67,16 @@ class RecordedSettings(msgspec.Struct, frozen=True, kw_only=True):
     training: RecordedTraining = RecordedTraining()
     queries: RecordedQueries | None = None
     """None for runs that trained on triples."""
+    privacy: RecordedPrivacy | None = None
+    """None for runs that are not differentially private."""
     blocks: list[RecordedBlock] | None = None
     """None in summaries of earlier versions: what the strategy says."""
 
     @property
     def model(self) -> str:
         """What was trained, in a word."""
+        if self.privacy is not None and self.privacy.counts:
+            return "counts"
         return self.training.model if self.queries is None else self.queries.encoder
 
     @classmethod

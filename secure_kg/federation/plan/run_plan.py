@@ -26,6 +26,7 @@ from protocols.sums.terms import Layout, SumTerms
 from secure_kg.evaluation.metrics import Metrics
 from secure_kg.federation.plan.blocks import AGREEING_ROUND as AGREEING_ROUND
 from secure_kg.federation.plan.blocks import Block
+from secure_kg.federation.plan.count_plan import plan_of
 from secure_kg.federation.plan.learners import LearnerKind
 from secure_kg.federation.plan.private_plan import PrivatePlan
 from secure_kg.federation.plan.row_sum import row_layout
@@ -36,6 +37,7 @@ from secure_kg.federation.plan.strategies import STRATEGIES, Strategy
 UNION: Final = "union/"
 """Purposes of the sums of a private set union begin with this."""
 PRIVATE_LEARNER: Final = "secure_kg.federation.client.private_learner:make_learner"
+COUNT_LEARNER: Final = "secure_kg.federation.client.count_learner:make_learner"
 RESULTS: Final = ("valid", "test")
 """Purposes of the sums of results, by the part of the data that they are of."""
 
@@ -80,13 +82,13 @@ class RunPlan:
 
     @property
     def learner(self) -> LearnerKind:
-        kind = self.strategy.learner
-        return kind if self.settings.privacy is None else kind.made_by(PRIVATE_LEARNER)
+        kind, privacy = self.strategy.learner, self.settings.privacy
+        return kind if privacy is None else kind.made_by(COUNT_LEARNER if privacy.counts else PRIVATE_LEARNER)
 
     @cached_property
     def private(self) -> PrivatePlan | None:
         """Of a run that is differentially private."""
-        return None if self.settings.privacy is None else PrivatePlan.of(self.settings, self.strategy)
+        return None if self.settings.privacy is None else plan_of(self.settings, self.strategy)
 
     @property
     def least_participants(self) -> int:
@@ -159,7 +161,7 @@ class RunPlan:
 
     def trains(self, round_id: int) -> bool:
         """Whether clients train in a round, or only agree on first rows."""
-        return not self.blocks or round_id != AGREEING_ROUND
+        return round_id != AGREEING_ROUND or not any(block.agrees for block in self.blocks)
 
     def evaluation_due(self, round_id: int) -> bool:
         """Whether a round is followed by an evaluation. In a private run only if evaluation triples are public."""
@@ -187,8 +189,8 @@ class RunPlan:
 
     def row_layout(self, block: Block, rows: int) -> SumLayout:
         settings = self.settings
-        noise = noise_of(block.noise)
-        layout = row_layout(rows, block.width, settings.clip, len(self.clients), settings.ring_bits, noise)
+        noise, bound = noise_of(block.noise), settings.clip if block.bound is None else block.bound
+        layout = row_layout(rows, block.width, bound, len(self.clients), settings.ring_bits, noise)
         noise.require_room(layout.codec)
         return layout
 

@@ -16,6 +16,7 @@ from protocols.registry import AGGREGATIONS, ALIGNMENTS
 from protocols.sums.secagg.params import SumParameters, ThreatModel
 from protocols.sums.secagg.vectors import parameters_for
 from secure_kg.data.partition import RULES, By
+from secure_kg.federation.plan.count_plan import require_room
 from secure_kg.federation.plan.private_plan import require_private
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.errors import UserError
@@ -164,6 +165,7 @@ class RunConfig:
             raise UserError(f"--strategy {self.strategy}: rows of {training.model} differ in width, one block has one")
         if self.privacy is not None:
             require_private(self, strategy)
+            require_room(self, strategy)
 
     def require_standing(self, aggregation: str, block: str | None = None) -> None:
         """Refuse sums that do not stand against the declared adversary. `block`: whose sums; None: the run's own."""
@@ -268,11 +270,15 @@ class RunConfig:
     @property
     def model(self) -> str:
         """What is trained, in a word."""
+        if self.privacy is not None and self.privacy.counts:
+            return "counts"
         return self.training.model if self.queries is None else self.queries.encoder
 
     @property
     def dim(self) -> int:
         """The dimension of what is trained."""
+        if self.privacy is not None and self.privacy.counts:
+            return self.privacy.dp_count_width
         return self.training.dim if self.queries is None else self.queries.dim
 
     @classmethod

@@ -26,7 +26,7 @@ from secure_kg.privacy.draws.noise import Grid, NoiseSource
 from secure_kg.privacy.mechanisms.chosen_rows import noised_rows, split
 from secure_kg.privacy.mechanisms.interface import Mechanism, NoisedSums, PrivateStep
 
-_COUNTS = Grid(sensitivity=1.0, coordinates=2)
+_COUNTS = Grid(sensitivity=1.0 + 2.0**-20, coordinates=2)  # more than rounding errors of added square roots
 
 
 @dataclass(frozen=True, slots=True)

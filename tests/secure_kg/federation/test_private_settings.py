@@ -25,6 +25,8 @@ from secure_kg.runs.run_folder import RunFolder
 from tests.support.private_runs import CLIENTS, private_config
 
 BUDGET = ("--dp", "sgd", "--epsilon", "16", "--delta", "1e-5")
+ADAFEST = (*BUDGET, "--dp", "adafest")
+COUNTS = (*BUDGET, "--dp", "counts")
 
 
 def settings(*arguments: str, launcher: Any = fede) -> RunConfig:
@@ -48,7 +50,22 @@ def test_the_command_line_says_all_of_it() -> None:
         (["--dp", "sgd"], "needs a budget"),
         (["--epsilon", "1"], "--epsilon is for private training: give --dp sgd"),
         (["--dp-clip", "1"], "--dp-clip is for private training: give --dp sgd"),
-        (["--dp", "counts"], "--dp: invalid choice"),
+        (["--dp-count-width", "8"], "--dp-count-width is for private training: give --dp counts"),
+        (["--dp", "laplace"], "--dp: invalid choice"),
+        ([*BUDGET, "--dp-row-share", "0.2"], "--dp-row-share is for --dp adafest, not for sgd"),
+        ([*ADAFEST, "--dp-count-width", "8"], "--dp-count-width is for --dp counts, not for adafest"),
+        ([*ADAFEST, "--dp-noise", "shares"], "--dp-noise shares: under --dp adafest every client chooses rows"),
+        ([*BUDGET, "--dp", "flames", "--dp-noise", "shares"], "would need another protocol"),
+        ([*ADAFEST, "--dp-row-share", "1"], "--dp-row-share must lie between 0 and 1"),
+        ([*ADAFEST, "--dp-row-threshold", "nan"], "--dp-row-threshold must be a number of at least 0"),
+        ([*COUNTS, "--dp-count-threshold", "-1"], "--dp-count-threshold must be a number of at least 0"),
+        ([*COUNTS, "--dp-count-width", "0"], "--dp-count-width must lie between 1 and 65536"),
+        ([*COUNTS, "--dp-clip", "1"], "--dp-clip is for --dp sgd or adafest or flames, not for counts"),
+        ([*COUNTS, "--dim", "8"], "--dim: --dp counts trains nothing"),
+        ([*COUNTS, "--preset", "small"], "--preset: --dp counts trains nothing"),
+        ([*COUNTS, "--rounds", "5"], "--rounds 5: --dp counts is one release"),
+        ([*COUNTS, "--strategy", "all-rows"], "--strategy all-rows: under --dp counts the table has a row for every"),
+        ([*COUNTS, "--strategy", "local"], "--strategy local: under --dp counts the table has a row for every"),
         ([*BUDGET, "--patience", "3"], "--patience: under --dp validation needs --public-evaluation"),
         ([*BUDGET, "--eval-every", "3"], "--eval-every: under --dp validation needs --public-evaluation"),
         ([*BUDGET, "--client-fraction", "0.5"], "--client-fraction: under --dp all clients are in every round"),
