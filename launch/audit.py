@@ -83,9 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--receipts", type=Path, metavar="DIR", help="the clients' folders with their receipts [RUN/clients, if there]"
     )
-    parser.add_argument(
-        "--keys", type=Path, metavar="FILE", help="the clients' identities, to verify signatures"
-    )
+    parser.add_argument("--keys", type=Path, metavar="FILE", help="the clients' identities, to verify signatures")
     parser.add_argument(
         "--colluder", type=int, default=1, metavar="K", help="the client that tells the attacker what it knows [1]"
     )

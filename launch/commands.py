@@ -25,6 +25,11 @@ COMMANDS: Final[dict[str, Command]] = {
     "local": Command("launch.local", "train every client alone: the baseline that a federation must beat"),
     "entire": Command("launch.entire", "train on the pooled triples of all clients: the bound without privacy"),
     "fuse": Command("launch.fuse", "join each client's federated model with the one it trained alone"),
+    "predict": Command(
+        "launch.predict", "ask a client's trained model for tails, heads, relations or similar entities"
+    ),
+    "evaluate": Command("launch.evaluate", "rank any triples with a client's trained model"),
+    "export": Command("launch.export", "write a client's trained model for PyKEEN, Neo4j or other programs"),
     "partition": Command("launch.partition", "divide a data set among clients, one folder for each"),
     "keygen": Command("launch.keygen", "make the identities that --adversary active needs"),
     "audit": Command("launch.audit", "report what the server of a run really observed, and attack it"),

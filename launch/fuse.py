@@ -189,9 +189,7 @@ def _record(options: argparse.Namespace, config: RunConfig, fused: "dict[int, Fu
         federated=FusedRun(run=str(options.federated), strategy=config.strategy),
         single=FusedRun(run=str(options.single)),
         model=config.training.model,
-        settings=FusionOptions(
-            fit=options.fit, beta=options.beta, epochs=options.epochs, negatives=options.negatives
-        ),
+        settings=FusionOptions(fit=options.fit, beta=options.beta, epochs=options.epochs, negatives=options.negatives),
         clients=[
             FusedClient(
                 client=number,

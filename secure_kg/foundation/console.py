@@ -1,10 +1,18 @@
 """The one place that prints. Words of others are shown, and steer no terminal (`visible`)."""
 
+import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from secure_kg.foundation.visible import visible, visible_line
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_NO_TERMINAL: Final = 100
+"""Columns where there is no terminal."""
 
 
 def say(text: str) -> None:
@@ -30,6 +38,26 @@ def fail(text: str) -> None:
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str | int]]) -> None:
     """A table on standard output, 100 wide if that is no terminal; whole numbers to the right, thousands separated."""
     from rich.console import Console  # costs more than the rest of a small job's start, so only where it is needed
+
+    # Square brackets in a path are not markup.
+    console = Console(markup=False, emoji=False, highlight=False, width=None if sys.stdout.isatty() else _NO_TERMINAL)
+    with console.capture() as capture:
+        console.print(_drawn(title, columns, rows))
+    _write(capture.get().removesuffix("\n"))  # with the styles of a terminal, which are this program's own
+
+
+def table_text(title: str, columns: Sequence[str], rows: Sequence[Sequence[str | int]]) -> str:
+    """The same table as text without styles, for whoever shows it by other means."""
+    from rich.console import Console
+
+    out = io.StringIO()
+    Console(file=out, markup=False, emoji=False, highlight=False, width=_NO_TERMINAL, color_system=None).print(
+        _drawn(title, columns, rows)
+    )
+    return out.getvalue().removesuffix("\n")
+
+
+def _drawn(title: str, columns: Sequence[str], rows: Sequence[Sequence[str | int]]) -> "Table":
     from rich.table import Table
 
     drawn = Table(title=visible_line(title))
@@ -38,8 +66,4 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str | int]
         drawn.add_column(column, justify="right" if numbers else "left")
     for row in rows:
         drawn.add_row(*(f"{cell:,}" if isinstance(cell, int) else visible_line(cell) for cell in row))
-    # Square brackets in a path are not markup.
-    console = Console(markup=False, emoji=False, highlight=False, width=None if sys.stdout.isatty() else 100)
-    with console.capture() as capture:
-        console.print(drawn)
-    _write(capture.get().removesuffix("\n"))  # with the styles of a terminal, which are this program's own
+    return drawn

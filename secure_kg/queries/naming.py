@@ -62,11 +62,12 @@ def unknown_names(query: NamedQuery, entities: Sequence[str], relations_known: S
         known = set(vocabulary)
         for name in dict.fromkeys(names):
             if name not in known:
-                found.append(UnknownName(kind, name, _nearest(name, vocabulary) if len(found) < _MOST else ()))
+                found.append(UnknownName(kind, name, nearest_names(name, vocabulary) if len(found) < _MOST else ()))
     return found
 
 
-def _nearest(name: str, vocabulary: Sequence[str]) -> tuple[str, ...]:
+def nearest_names(name: str, vocabulary: Sequence[str]) -> tuple[str, ...]:
+    """Those of the vocabulary that a person may have meant, best first; none for a name that is too long."""
     if len(name) > _LONGEST:
         return ()
     folded: dict[str, str] = {}

@@ -1,0 +1,1 @@
+"""Trained models of finished runs: load, predict, evaluate, export."""

@@ -1,0 +1,86 @@
+"""The front door: `load_run` opens the folder of a finished run, and its clients' models answer by name. Free of torch
+until a model is loaded."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.words import named_clients
+from secure_kg.runs.records.fusion import FusionRecord
+from secure_kg.runs.records.summary import Summary
+from secure_kg.runs.run_folder import RunFolder, read_config, read_record
+
+if TYPE_CHECKING:
+    from secure_kg.trained.client_model import ClientModel
+
+_FUSION = "fusion.json"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TrainedRun:
+    """A run that has come to its end, or the fusion of two."""
+
+    path: Path
+    settings: RunConfig
+    """Of a fusion those of its federated run."""
+    summary: Summary | None
+    """None where the server's part of the folder is elsewhere, and for a fusion."""
+    fusion: FusionRecord | None = None
+
+    @property
+    def clients(self) -> tuple[int, ...]:
+        """Clients whose models are in this folder."""
+        if self.fusion is not None:
+            return tuple(one.client for one in self.fusion.clients)
+        names = [path.parent.name for path in self.path.glob("clients/*/model.safetensors")]
+        return tuple(sorted(int(name) for name in names if name.isascii() and name.isdigit()))
+
+    def client(self, number: int | None = None) -> "ClientModel":
+        """The trained model of a client; without a number, that of the only one whose model is here."""
+        if number is None:
+            if len(self.clients) != 1:
+                raise UserError(f"{self.path}: has the models of {self._whose()}: say which (--client K)")
+            (number,) = self.clients
+        if not isinstance(number, int) or not 1 <= number <= (self.settings.clients or 0):
+            raise UserError(f"client {number}: the run has clients 1 to {self.settings.clients}")
+        from secure_kg.trained import loading
+        from secure_kg.trained.client_model import ClientModel
+
+        if self.fusion is not None:
+            graph = loading.own_graph(Path(self.fusion.federated.run), self.settings, number)
+            return ClientModel(number, graph, loading.load_fused(self.fusion, number, graph))
+        graph = loading.own_graph(self.path, self.settings, number)
+        scorer = loading.load_scorer(self.path, self.settings, number, graph)
+        return ClientModel(number, graph, scorer, loading.recorded_result(self.path, number))
+
+    def _whose(self) -> str:
+        return named_clients(self.clients) if self.clients else "no client"
+
+    def __repr__(self) -> str:
+        kind = "fusion of" if self.fusion is not None else "run of"
+        return f"TrainedRun({kind} {self.settings.strategy}, {self.settings.model}, models of {self._whose()})"
+
+
+def load_run(path: str | Path, client_data: str | None = None) -> TrainedRun:
+    """The run in this folder: of any strategy, or a folder that `launch.fuse` has written.
+
+    `client_data`: where the client's own data are now, if not where they were. `UserError` says in one line what the
+    folder lacks. Models are read by `TrainedRun.client`.
+    """
+    folder = Path(path)
+    if (folder / _FUSION).is_file():
+        record = read_record(folder / _FUSION, FusionRecord)
+        run = Path(record.federated.run)
+        if not (run / "config.toml").is_file():
+            raise UserError(f"{folder / _FUSION}: names {run}, which is no run folder from here")
+        return TrainedRun(folder, _finished(run, client_data), None, record)
+    return TrainedRun(folder, _finished(folder, client_data), RunFolder(folder).summary())
+
+
+def _finished(path: Path, client_data: str | None) -> RunConfig:
+    config = read_config(path)
+    if config.clients is None:
+        raise UserError(f"{path}: its config.toml does not say how many clients there are")
+    return config if client_data is None else replace(config, client_data=str(client_data))
