@@ -20,5 +20,8 @@ negatives is clipped as one; negatives are not compared with C.
 | `training` | plain steps on U, noised steps on C |
 | `printed` | noise on touched rows only, as printed: not sound |
 | `tracing` | confidential statements against held-out ones, and the paper's own test |
-| `arms` | the four arms of the paper's tables on one graph, with a statement of privacy |
+| `clustering` | clusters of entity rows, compared with those without privacy |
+| `neighbours` | ranks of a statement with it in training and without it |
+| `arms` | the arms of the paper's tables on one graph, with a statement of privacy |
+| `figures` | figures of all arms: link prediction, tracing, clusters |
 """

@@ -8,8 +8,10 @@
 | `FullDP` | noised steps, as if confidential | noised steps |
 | `DPKGE` | plain steps | noised steps |
 
-All but the U arms have the same schedule. In FullDP a statement is in the sums of one part only, by a public rule, so
-each is in as many noised sums as a confidential one in DPKGE, and the same noise serves both.
+All but the U arms have the same schedule. Where the rule marks nothing (r = 0), DPKGE is NDP and has no account; where
+it marks everything (r = 1), the U arms train nothing and DPKGE is FullDP. In FullDP a statement is in the sums of one
+part only, by a public rule, so each is in as many noised sums as a confidential one in DPKGE, and the same noise serves
+both.
 """
 
 from dataclasses import dataclass, replace
@@ -18,6 +20,7 @@ from typing import Final
 import numpy as np
 
 from secure_kg.data.graph import ClientGraph
+from secure_kg.foundation.errors import UserError
 from secure_kg.models.base import EmbeddingModel
 from secure_kg.privacy.accounting.accountant import Budget, epsilon_of, noise_for
 from secure_kg.privacy.confidential.marking import Divided
@@ -30,7 +33,8 @@ from secure_kg.privacy.training_config import PrivateTrainingConfig
 
 CLEAR_ARMS: Final = ("NDP", "U-only", "U-twice")
 PRIVATE_ARMS: Final = ("DPKGE", "FullDP")
-_MOST_NOISE: Final = 1.0
+MOST_NOISE: Final = 1.0
+"""All noise together, in deviations of the initial rows."""
 UNIT: Final = "one confidential statement, added or removed"
 
 
@@ -45,17 +49,24 @@ class Arm:
     """Its steps count passes."""
     rate: float
     """The step per unit of a mean gradient, by which steps are scaled."""
+    most_noise: float = MOST_NOISE
+    """The bound on all noise together, in deviations of the initial rows."""
+
+    def __post_init__(self) -> None:
+        for name, value in (("rate", self.rate), ("bound on noise", self.most_noise)):
+            if not 0 < value < float("inf"):
+                raise UserError(f"the {name} must be a positive number")
 
     @property
     def sizes(self) -> tuple[int, int]:
         return len(self.graph.entities), len(self.graph.relations)
 
     def trained(self, seed: int, budget: Budget | None = None) -> EmbeddingModel:
-        """One training. The private arms need a budget."""
+        """One training. The private arms need a budget, unless there is nothing to protect."""
         config = self.config
         if self.name == "U-twice":
             config = replace(config, steps=2 * config.steps)
-        if budget is None:
+        if budget is None or self.noised_steps == 0:
             return ConfidentialTraining(self.sizes, self.parts(), config, seed).run(None)
         noise = self.noise(budget)
         parts = self.parts(self._weight_under(noise, seed))
@@ -67,6 +78,9 @@ class Arm:
 
     @property
     def noised_steps(self) -> int:
+        """In which one statement is, by its part; what an accountant is asked about."""
+        if self.name == "DPKGE" and not self.statements.protects:
+            return 0
         return steps_on("C", self.config.steps, {"C": self.config.sampling})
 
     def statement(self, budget: Budget, tuned_on: str) -> Statement:
@@ -102,22 +116,24 @@ class Arm:
         parts: Parts = {}
         if len(clear) > 0:
             parts["U"] = Source(clear, scale * (weight if noised["U"] else 1.0), noised["U"])
-        if self.name not in ("U-only", "U-twice"):
+        if self.name not in ("U-only", "U-twice") and self.statements.protects:
             parts["C"] = Source(secret, scale * (weight if noised["C"] else 1.0), noised["C"])
         return parts
 
     def _scale(self) -> float:
         number = len(self.statements.unrestricted)
         if self.name not in ("U-only", "U-twice"):
-            number += max(1, round(self.statements.expected))
+            number += round(self.statements.expected)
         return self.rate / (self.config.sampling * max(1, number))
 
     def _weight_under(self, noise: float, seed: int) -> float:
         """At most 1, and so small that the noise of all steps adds up to no more than the spread of initial rows.
 
-        Otherwise a small ε would not end with what U alone gives but with noise. All of it is public.
+        Otherwise a small ε would not end with what U alone gives but with noise. All of it is public. FullDP has noise
+        on both parts.
         """
         spread = float(private_model(self.config, self.sizes, seed, None).entity.detach().std())
-        sizes = np.linspace(1.0, self.config.last_step, self.noised_steps)
+        noised = sum(part.noised for part in self.parts().values())
+        sizes = np.linspace(1.0, self.config.last_step, self.noised_steps * noised)
         walked = self._scale() * noise * self.config.clip * float(np.sqrt((sizes**2).sum()))
-        return min(1.0, _MOST_NOISE * spread / walked)
+        return min(1.0, self.most_noise * spread / walked)

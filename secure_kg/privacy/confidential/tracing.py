@@ -1,7 +1,8 @@
 """Tracing of confidential statements in a released model.
 
-Two figures. The AUC compares ranks of confidential statements with ranks of held-out ones, which were in no training:
-above one half, the model tells the two apart. The paper's test (section 4.6) compares the ranks of confidential
+Figures. The AUC compares ranks of confidential statements with ranks of held-out ones, which were in no training:
+above one half, the model tells the two apart; p is the chance of such ranks if it does not (Mann and Whitney, one
+side). The paper's test (section 4.6) compares the ranks of confidential
 statements under a model with their ranks under training without privacy, by Mann and Whitney. It has no non-members:
 every model that predicts worse passes it, also one that never saw a confidential statement.
 """
@@ -32,6 +33,11 @@ class Traced:
         return float(mannwhitneyu(self.held_out, self.confidential).statistic) / (
             len(self.held_out) * len(self.confidential)
         )
+
+    @property
+    def p(self) -> float:
+        """Small if confidential statements rank better than held-out ones."""
+        return float(mannwhitneyu(self.confidential, self.held_out, alternative="less").pvalue)
 
     def papers_p(self, without_privacy: "Traced") -> float:
         """p of the paper's test: small if ranks of confidential statements differ from those without privacy."""

@@ -7,6 +7,7 @@ does not ask for: steps on few statements diverge otherwise, and arms differ in 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import torch
 from torch import Tensor
@@ -35,6 +36,7 @@ class Source:
     noised: bool
 
 
+_MADE_UP: Final = 10_000
 Parts = dict[Part, Source]
 """A part that is not there is not used."""
 
@@ -110,9 +112,15 @@ class ConfidentialTraining:
 def public_clip(
     unrestricted: TripleArray, config: PrivateTrainingConfig, sizes: tuple[int, int], seed: int, quantile: float
 ) -> float:
-    """A quantile of gradient norms of U at the initial rows; the paper takes the 20th percentile, of all statements."""
+    """A quantile of gradient norms of U at the initial rows; the paper takes the 20th percentile, of all statements.
+
+    Without U, random statements stand for it: at random rows, norms differ little.
+    """
+    if not 0 < quantile <= 1:
+        raise UserError(f"a quantile of gradient norms lies above 0 and is at most 1, not {quantile:g}")
     if len(unrestricted) == 0:
-        raise UserError("without unrestricted statements there is nothing public to take the clip from: give --clip")
+        made_up = generator(seed, "statements for the clip")
+        unrestricted = made_up.integers(0, [sizes[0], sizes[1], sizes[0]], size=(_MADE_UP, 3))
     model = private_model(config, sizes, seed, unrestricted)
     draws = generator(seed, "private candidates", 0)
     candidates = torch.from_numpy(draws.choice(sizes[0], min(config.negatives, sizes[0]), replace=False, shuffle=False))
