@@ -11,6 +11,7 @@ TITLES: Final = {
     "real": "Real members against held-out triples of the same degrees",
     "corrupted": "Members against the same with another tail",
     "attribution": "Attribution: whose is a canary?",
+    "attribution, few holders": "Attribution where rows have few holders",
 }
 _TEXTS: Final = {
     "canaries": "The primary measure: nothing but training on a canary tells a planted one from one that was not.",
@@ -18,7 +19,9 @@ _TEXTS: Final = {
     "corrupted": "Whoever predicts links well tells these apart without any access to the victim: read every figure "
     "beside that of the attacker alone.",
     "attribution": "Canaries of the victim against canaries of another client. An AUC of 0.5: the attacker may know "
-    "that somebody trains on a triple, and does not know who.",
+    "that somebody trains on a triple, and does not know who. All names are held by all of them.",
+    "attribution, few holders": "The same for canaries of the victim with an entity that the other client does not "
+    "hold. A mean over few holders is close to the rows of one: no sum can hide that.",
 }
 
 

@@ -5,7 +5,8 @@ Attacker: a client. It has what every client has by design, whichever sum is use
 A_CIP     passive. as printed: E = (N mean - own) / (N - 1) with N clients, and member iff f(E) / f(own) >= τ. With a
           score that is minus a distance the ratio stands the wrong way round, and a bilinear score changes its sign,
           so that a ratio means nothing. mended: the number of holders of each row instead of N, and the score on
-          the mean of the others alone, which is a difference of rows instead of a ratio of scores.
+          the mean of the others alone, which is a difference of rows instead of a ratio of scores; a bilinear score
+          beside those of other triples with the same head or tail (`plausibility.standing`).
 A_CIA     active: the attacker uploads -t for the tail t of a target. Whoever trains on the triple pulls the row back
           within a round. as printed: member iff s1 / s2 >= τ, s1 the distance with the reversed row, s2 that with the
           means some rounds later. mended: s2 on the mean of the others, differences, and a group of targets at a
@@ -22,10 +23,11 @@ import numpy as np
 import numpy.typing as npt
 
 from secure_kg.attacks.membership.measures import Scores
-from secure_kg.attacks.membership.plausibility import Tables, gained, plausibility
+from secure_kg.attacks.membership.plausibility import Tables, gained, plausibility, standing
 from secure_kg.data.graph import TripleArray
 from secure_kg.federation.plan.row_sum import Rows
 from secure_kg.learning.config import TrainingConfig
+from secure_kg.learning.learner import Contributed
 
 Holders = npt.NDArray[np.int64]
 """[entities]: how many clients contribute to each row, the attacker among them; 1: nobody else."""
@@ -83,12 +85,13 @@ def passive_as_printed(
 
 
 def passive(own: Tables, others: Rows, targets: TripleArray, training: TrainingConfig) -> Scores:
-    """How plausible the mean of the others makes a triple, with the attacker's own relations.
+    """How plausible the mean of the others makes a triple, with the attacker's own relations; for products, beside
+    triples with another end (FB15k-237, 10 rounds: an AUC of 0.74 instead of 0.68 for DistMult).
 
     Not how much more so than the attacker's own rows do: those follow the means, and take more from a trained
     federation's scores than they correct (FB15k-237, 20 rounds: an AUC of 0.94 instead of 0.97 on canaries).
     """
-    return plausibility(own.with_entities(others), targets, training)
+    return standing(own.with_entities(others), targets, training)
 
 
 def active_as_printed(reversed_rows: Tables, later: Rows, targets: TripleArray, training: TrainingConfig) -> Scores:
@@ -103,7 +106,7 @@ def active(reversed_rows: Tables, others: Rows, targets: TripleArray, training: 
     return gained(reversed_rows, reversed_rows.with_entities(others), targets, training)
 
 
-def reverse(rows: Rows, tails: npt.NDArray[np.int64]) -> Rows:
+def reverse(rows: Contributed, tails: npt.NDArray[np.int64]) -> Contributed:
     """What A_CIA uploads: the rows of `tails` with the other sign."""
     sent = rows.copy()
     sent[tails] = -sent[tails]

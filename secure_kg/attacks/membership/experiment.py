@@ -14,29 +14,31 @@ import numpy as np
 import torch
 
 from secure_kg.attacks.membership import client_attacks, server_attacks
+from secure_kg.attacks.membership.bounds import Bounds, bounds_of
 from secure_kg.attacks.membership.measures import Measures, Scores, measure
-from secure_kg.attacks.membership.plausibility import Tables, has_distances, plausibility, require_known_model
-from secure_kg.attacks.membership.staged import ATTACKER, BYSTANDER, VICTIM, Staged, stage
+from secure_kg.attacks.membership.plausibility import Tables, has_distances, require_known_model, standing
+from secure_kg.attacks.membership.staged import ATTACKER, BYSTANDER, VICTIM, stage
 from secure_kg.attacks.membership.targets import (
     KINDS,
-    Names,
     Targets,
     corrupted_targets,
     plant_canaries,
     real_targets,
 )
+from secure_kg.attacks.membership.views import Views
 from secure_kg.data.graph import ClientGraph, TripleArray
-from secure_kg.federation.plan.row_sum import Rows
 from secure_kg.federation.plan.run_plan import AGREEING_ROUND
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.seeds import generator
-from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.kge import KgeLearner
-from secure_kg.models.shapes import initial_range
 
 ATTRIBUTION: Final = "attribution"
-"""Members of the victim against members of the bystander: whose is a triple?"""
+"""Members of the victim against members of the bystander, all over names that all three hold: whose is a triple?"""
+FEW_HOLDERS: Final = "attribution, few holders"
+"""The same where the bystander lacks an end of the victim's triple."""
+_ALONE: Final = 20
+"""Rounds of the attacker alone, beside a private federation."""
 Attack = Callable[[TripleArray], Scores]
 
 
@@ -94,8 +96,10 @@ class Findings:
     """What an experiment has shown."""
 
     outcomes: tuple[Outcome, ...]
-    holders_told: float
-    """The share of its shared rows of which the attacker tells the number of holders rightly."""
+    holders_told: float | None
+    """The share of its shared rows of which the attacker tells the number of holders rightly; None: it is no secret."""
+    bounds: Bounds | None = None
+    """What differential privacy promises; None: nothing does."""
 
 
 def run_experiment(
@@ -124,73 +128,23 @@ def run_experiment(
     staged = stage(config, planted, frozenset(rounds), reversals, path, report)
     report("the attacker alone")
     alone = _alone(config, attacker, plan.attacked)
-    views = _Views(config.training, graphs, staged)
+    views = Views(config, graphs, staged)
     outcomes = [one for round in plan.attacked for one in _passive(views, alone[round], targets, round)]
     outcomes += [one for round in plan.attacked for one in _attribution(views, canaries, round)]
     outcomes += _active(views, groups, targets)
-    return Findings(tuple(outcomes), views.holders_told())
+    return Findings(tuple(outcomes), views.holders_told(), bounds_of(config, len(graphs)))
 
 
-class _Views:
-    """What each attacker has, in the attacker's own ids."""
-
-    def __init__(self, training: TrainingConfig, graphs: Sequence[ClientGraph], staged: Staged) -> None:
-        self.training, self.clients, self.staged = training, len(graphs), staged
-        self._graphs, self._attacker = graphs, graphs[ATTACKER - 1]
-        kept = staged.kept[ATTACKER]
-        span = initial_range(training.margin, training.dim)
-        first = kept.uploaded[AGREEING_ROUND].entities
-        self.holders = client_attacks.holders_by_first_means(first, kept.means[AGREEING_ROUND], span, self.clients)
-
-    def own(self, round: int) -> Tables:
-        return self.staged.kept[ATTACKER].uploaded[round]
-
-    def means(self, round: int) -> Rows:
-        return self.staged.kept[ATTACKER].means[round]
-
-    def others(self, round: int) -> Rows:
-        return client_attacks.others_mean(self.own(round).entities, self.means(round), self.holders)
-
-    def upload(self, client: int, round: int) -> Rows | None:
-        return self.staged.server.upload_of(client, round, self.staged.places)
-
-    def server_means(self, round: int) -> Rows | None:
-        table = self.staged.server.means.get(round)
-        return None if table is None else table[self.staged.places]
-
-    def white_box(self, round: int) -> Tables:
-        """The victim's rows; zero where it has none."""
-        graph, tables = self._graphs[VICTIM - 1], self.staged.kept[VICTIM].uploaded[round]
-        names, own = Names.of(graph, self._attacker), self.own(round)
-        entities, relations = np.zeros_like(own.entities), np.zeros_like(own.relations)
-        entities[names.entities[names.entities >= 0]] = tables.entities[names.entities >= 0]
-        relations[names.relations[names.relations >= 0]] = tables.relations[names.relations >= 0]
-        return Tables(entities, relations)
-
-    def by_estimates(self, rows: Rows, targets: TripleArray) -> Scores:
-        """The auxiliary pairs are the attacker's own triples: it is on the server's side."""
-        return server_attacks.by_estimated_relations(rows, self._attacker.train, targets, self.training)
-
-    def holders_told(self) -> float:
-        """By the truth."""
-        true = np.ones(len(self._attacker.entities), dtype=np.int64)
-        for graph in self._graphs[1:]:
-            places = Names.of(graph, self._attacker).entities
-            true[places[places >= 0]] += 1
-        shared = true > 1
-        return float((self.holders == true)[shared].mean()) if shared.any() else 0.0
-
-
-def _passive(views: _Views, alone: Tables, targets: dict[str, Targets], round: int) -> Iterator[Outcome]:
+def _passive(views: Views, alone: Tables, targets: dict[str, Targets], round: int) -> Iterator[Outcome]:
     for attack, variant, view, score in _attacks(views, alone, round):
         for kind, asked in targets.items():
             measured = measure(score(asked.members), score(asked.others), score(asked.known))
             yield Outcome(attack, variant, view, kind, round, measured)
 
 
-def _attacks(views: _Views, alone: Tables, round: int) -> Iterator[tuple[str, str, str, Attack]]:
+def _attacks(views: Views, alone: Tables, round: int) -> Iterator[tuple[str, str, str, Attack]]:
     training, own = views.training, views.own(round)
-    yield "attacker alone", "", "its own triples", lambda asked: plausibility(alone, asked, training)
+    yield "attacker alone", "", "its own triples", lambda asked: standing(alone, asked, training)
     means, others = views.means(round), views.others(round)
     yield (
         "A_CIP",
@@ -204,27 +158,36 @@ def _attacks(views: _Views, alone: Tables, round: int) -> Iterator[tuple[str, st
         if has_distances(training):
             held = np.flatnonzero(rows.any(axis=1))
             yield "A_SI", "as printed", view, lambda asked: server_attacks.by_clusters(rows, held, asked, training)
-        yield "A_SI", "mended", view, lambda asked: views.by_estimates(rows, asked)
+        yield "A_SI", "mended", view, lambda asked: views.by_server(rows, asked, round)
     if (table := views.server_means(round)) is not None:
-        yield "A_SI", "mended", "means", lambda asked: views.by_estimates(table, asked)
+        yield "A_SI", "mended", "means", lambda asked: views.by_server(table, asked, round)
     white = views.white_box(round)
-    yield "white box", "", "the victim's model", lambda asked: plausibility(white, asked, training)
+    yield "white box", "", "the victim's model", lambda asked: standing(white, asked, training)
 
 
-def _attribution(views: _Views, canaries: Targets, round: int) -> Iterator[Outcome]:
+def _attribution(views: Views, canaries: Targets, round: int) -> Iterator[Outcome]:
+    """Canaries of the bystander are over names that all hold. So are those of the victim, in the first kind; in the
+    second they have an end that the bystander does not hold, so that a mean leaves out whoever it is not of."""
     if not len(canaries.elsewhere):
         return
-    mine, theirs = canaries.members, canaries.elsewhere
+    both = views.at_bystander(canaries.members)
+    for kind, mine in ((ATTRIBUTION, canaries.members[both]), (FEW_HOLDERS, canaries.members[~both])):
+        if len(mine):
+            yield from _attributed(views, kind, mine, canaries.elsewhere, round)
 
+
+def _attributed(views: Views, kind: str, mine: TripleArray, theirs: TripleArray, round: int) -> Iterator[Outcome]:
     def told(attack: str, view: str, score: Attack) -> Outcome:
-        return Outcome(attack, "mended", view, ATTRIBUTION, round, measure(score(mine), score(theirs)))
+        return Outcome(attack, "mended", view, kind, round, measure(score(mine), score(theirs)))
 
     first, second = (views.upload(client, round) for client in (VICTIM, BYSTANDER))
     if first is not None and second is not None:
         view = "masked uploads" if views.staged.server.is_masked(round) else "uploads"
-        yield told("A_SI", view, lambda asked: views.by_estimates(first, asked) - views.by_estimates(second, asked))
+        yield told(
+            "A_SI", view, lambda asked: views.by_server(first, asked, round) - views.by_server(second, asked, round)
+        )
     if (table := views.server_means(round)) is not None:
-        yield told("A_SI", "means", lambda asked: views.by_estimates(table, asked))
+        yield told("A_SI", "means", lambda asked: views.by_server(table, asked, round))
     own, others = views.own(round), views.others(round)
     yield told("A_CIP", "means", lambda asked: client_attacks.passive(own, others, asked, views.training))
 
@@ -245,7 +208,7 @@ def _groups(plan: Plan, targets: dict[str, Targets], seed: int) -> list[Group]:
     return groups
 
 
-def _active(views: _Views, groups: Sequence[Group], targets: dict[str, Targets]) -> Iterator[Outcome]:
+def _active(views: Views, groups: Sequence[Group], targets: dict[str, Targets]) -> Iterator[Outcome]:
     found: dict[tuple[str, str], dict[bytes, float]] = {}
     last = {kind: round + 1 for round, kind, _ in groups}
     for round, kind, asked in groups:
@@ -264,11 +227,15 @@ def _active(views: _Views, groups: Sequence[Group], targets: dict[str, Targets])
 
 
 def _alone(config: RunConfig, graph: ClientGraph, rounds: Sequence[int]) -> dict[int, Tables]:
-    """The attacker's own model after as much training, by round, without the federation."""
+    """The attacker's own model after as much training, by round, without the federation.
+
+    A private federation takes one step in a round, and many rounds: there, training in clear ends earlier.
+    """
     learner = KgeLearner(graph, config.training, torch.device("cpu"), config.seed, ATTACKER)
     tables: dict[int, Tables] = {}
     for round in range(AGREEING_ROUND + 1, max(rounds) + 1):
-        learner.train(round)
+        if config.privacy is None or round <= _ALONE:
+            learner.train(round)
         if round in rounds:
             tables[round] = Tables(learner.export_block("entity"), learner.export_block("relation"))
     return tables

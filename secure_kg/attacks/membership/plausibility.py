@@ -68,6 +68,40 @@ def plausibility(tables: Tables, triples: TripleArray, training: TrainingConfig)
             raise UserError(f"--model {training.model}: membership attacks do not know this model")
 
 
+def standing(tables: Tables, triples: TripleArray, training: TrainingConfig) -> Numbers:
+    """triples [n, 3] to [n]: how far the plausibility of each stands above that of triples with another end.
+
+    Products are as large as their rows are, and rows of well-connected entities are large. They are linear in the tail
+    and in the head, so their mean and deviation over all entities that have a row follow from those of the rows: the
+    score is taken in these deviations, once for each end, and added. Distances are as they are.
+    """
+    score = plausibility(tables, triples, training)
+    if has_distances(training):
+        return score
+    rows = tables.entities[tables.entities.any(axis=1)].astype(np.float64)
+    if len(rows) < 2:
+        return score
+    centre, spread = rows.mean(axis=0), np.atleast_2d(np.cov(rows, rowvar=False))
+    total = np.zeros_like(score)
+    for slope in _slopes(tables, triples, training):
+        deviation = np.sqrt(np.maximum(np.einsum("nd,de,ne->n", slope, spread, slope), 0))
+        total += np.divide(score - slope @ centre, deviation, out=np.zeros_like(score), where=deviation > 0)
+    return total
+
+
+def _slopes(tables: Tables, triples: TripleArray, training: TrainingConfig) -> tuple[Numbers, Numbers]:
+    """What multiplies the tail, and what multiplies the head, in the score of a product [n, width]."""
+    h, t = (tables.entities[triples[:, column]].astype(np.float64) for column in (0, 2))
+    r = tables.relations[triples[:, 1]].astype(np.float64)
+    if MODELS[training.model].relation == "product":
+        return h * r, r * t
+    forward, backward = as_complex(h) * as_complex(r), as_complex(r) * as_complex(t).conj()
+    return (
+        np.concatenate((forward.real, forward.imag), axis=1),
+        np.concatenate((backward.real, -backward.imag), axis=1),
+    )
+
+
 def gained(before: Tables, after: Tables, targets: TripleArray, training: TrainingConfig) -> Numbers:
     """How much plausibility [n] targets gain; of distances their logarithm, because rows differ in size."""
     first, second = (plausibility(tables, targets, training) for tables in (before, after))

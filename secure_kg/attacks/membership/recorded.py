@@ -1,7 +1,7 @@
 """The server's membership attacks on a recorded run: real members against held-out triples of every other client.
 
-The view is the transcript. A client on the server's side tells its positions and its triples (the auxiliary pairs).
-What clients hold serves to choose targets and to score, and for nothing else.
+The view is the transcript. A client on the server's side tells its positions, its triples (the auxiliary pairs) and its
+relation rows. What clients hold serves to choose targets and to score, and for nothing else.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,8 +12,8 @@ import numpy as np
 
 from secure_kg.attacks.membership.experiment import Outcome
 from secure_kg.attacks.membership.measures import Measures, Scores, measure
-from secure_kg.attacks.membership.plausibility import Tables, has_distances, plausibility, require_known_model
-from secure_kg.attacks.membership.server_attacks import by_clusters, by_estimated_relations
+from secure_kg.attacks.membership.plausibility import Tables, has_distances, require_known_model, standing
+from secure_kg.attacks.membership.server_attacks import by_clusters, by_relations
 from secure_kg.attacks.membership.server_view import ServerRows, rows_in_view
 from secure_kg.attacks.membership.targets import Names, Targets, real_targets
 from secure_kg.attacks.result import AttackResult
@@ -79,7 +79,7 @@ def _result(client: int, one: Outcome) -> AttackResult:
         f"membership-{one.view.replace(' ', '-')}",
         f"Membership of triples, from {_WORDS[one.view]}",
         f"client {client}",
-        "positions and triples of the colluding client; the targets",
+        "positions, triples and relation rows of the colluding client; the targets",
         {"AUC": measures.auc, "TPR at 1 %": measures.tpr},
         {"AUC": 0.5, "TPR at 1 %": 0.01},
         beats_guessing(measures),
@@ -103,7 +103,7 @@ _WORDS: Final = {
 
 
 def _on_victim(view: ServerRows, colluder: Truth, client: int, asked: Targets, round: int) -> Iterable[Outcome]:
-    training, places = view.config.training, colluder.positions
+    training, places, own = view.config.training, colluder.positions, colluder.relations
     rows, table = view.upload_of(client, round, places), view.means.get(round)
     means = None if table is None else table[places]
 
@@ -115,10 +115,10 @@ def _on_victim(view: ServerRows, colluder: Truth, client: int, asked: Targets, r
         if has_distances(training):
             held = np.flatnonzero(rows.any(axis=1))
             yield told("as printed", name, [by_clusters(rows, held, one, training) for one in _parts(asked)])
-        scores = [by_estimated_relations(rows, colluder.triples, one, training) for one in _parts(asked)]
+        scores = [by_relations(rows, own, colluder.triples, one, training) for one in _parts(asked)]
         yield told("mended", name, scores)
     if means is not None:
-        scores = [by_estimated_relations(means, colluder.triples, one, training) for one in _parts(asked)]
+        scores = [by_relations(means, own, colluder.triples, one, training) for one in _parts(asked)]
         yield told("mended", "means", scores)
 
 
@@ -129,7 +129,7 @@ def _white_box(config: RunConfig, colluder: Truth, victim: Truth, asked: Targets
     relations = np.zeros((len(colluder.graph.relations), victim.relations.shape[1]), dtype=np.float32)
     entities[names.entities[names.entities >= 0]] = victim.entities[names.entities >= 0]
     relations[names.relations[names.relations >= 0]] = victim.relations[names.relations >= 0]
-    scores = [plausibility(Tables(entities, relations), one, config.training) for one in _parts(asked)]
+    scores = [standing(Tables(entities, relations), one, config.training) for one in _parts(asked)]
     return Outcome("white box", "", "the victim's model", asked.kind, round, measure(*scores))
 
 

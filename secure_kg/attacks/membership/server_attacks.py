@@ -8,7 +8,8 @@ as printed: differences of all pairs of rows are clustered, twice as many cluste
           here clusters are ranked by their mean distance to the centre. Its number of pairs (1.6e8 for FB15k-237) does
           not fit any memory: pairs are sampled.
 mended:   the relation's row is estimated from auxiliary pairs, and the triple is scored by the model. It needs no
-          clusters, knows which relation it asks for, and works on means as well as on uploads, and for bilinear models.
+          clusters, knows which relation it asks for, and works on means as well as on uploads. For bilinear models
+          pairs tell little of a relation, and the row is that of the client on the server's side.
 """
 
 from typing import Final
@@ -17,7 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from secure_kg.attacks.membership.measures import Scores
-from secure_kg.attacks.membership.plausibility import Tables, as_complex, phase_factor, plausibility
+from secure_kg.attacks.membership.plausibility import (
+    Tables,
+    as_complex,
+    has_distances,
+    phase_factor,
+    plausibility,
+    standing,
+)
 from secure_kg.data.graph import TripleArray
 from secure_kg.federation.plan.row_sum import Rows
 from secure_kg.foundation.errors import UserError
@@ -33,7 +41,7 @@ _STEPS: Final = 8
 def by_estimated_relations(
     rows: Rows, auxiliary: TripleArray, targets: TripleArray, training: TrainingConfig
 ) -> Scores:
-    """Scores [n] of targets by rows [entities, width] and relations that auxiliary triples tell; the mended attack.
+    """Scores [n] of targets by rows [entities, width] and relations that auxiliary triples tell.
 
     Auxiliary triples count whose rows are there: those of entities that nobody gave are zero.
     """
@@ -42,6 +50,19 @@ def by_estimated_relations(
     count = int(max(auxiliary[:, 1].max(initial=0), targets[:, 1].max(initial=0))) + 1
     relations = estimated_relations(rows, auxiliary, count, training)
     return plausibility(Tables(rows, relations), targets, training)
+
+
+def by_relations(
+    rows: Rows, own: Rows, auxiliary: TripleArray, targets: TripleArray, training: TrainingConfig
+) -> Scores:
+    """Scores [n] of targets by rows [entities, width]; the mended attack.
+
+    `own`: relation rows of the client on the server's side, whose triples are the auxiliary ones. They serve for
+    products; for distances those that its triples tell are as good.
+    """
+    if has_distances(training):
+        return by_estimated_relations(rows, auxiliary, targets, training)
+    return standing(Tables(rows, own), targets, training)
 
 
 def estimated_relations(rows: Rows, auxiliary: TripleArray, count: int, training: TrainingConfig) -> Rows:

@@ -19,14 +19,22 @@ from protocols.foundation.errors import Aborted, ProtocolError
 from protocols.foundation.identifiers import PartyId
 from protocols.transport.base import Transport
 from protocols.transport.in_threads import run_in_process
+from secure_kg.attacks.membership.curious import CuriousClient, Drawn
 from secure_kg.attacks.membership.server_view import ServerRows, ServerTap
-from secure_kg.attacks.membership.watching import SHARED, ActiveLearner, Kept, WatchedLearner
+from secure_kg.attacks.membership.watching import (
+    ActiveLearner,
+    ActivePrivateLearner,
+    Kept,
+    WatchedLearner,
+    WatchedPrivateLearner,
+)
 from secure_kg.attacks.uploads import Places
 from secure_kg.data.graph import ClientGraph
-from secure_kg.federation.client.client import FederationClient
+from secure_kg.federation.plan.row_sum import Rows
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.server.server import FederationServer
 from secure_kg.foundation.errors import UserError
+from secure_kg.models.shapes import entity_width
 from secure_kg.runs.alignment_files import own_positions
 from secure_kg.runs.run_folder import RunFolder
 
@@ -46,6 +54,8 @@ class Staged:
     """By client. The attacker has its own; the others' are the truth."""
     places: Places = field(repr=False)
     """Positions [entities] of the attacker's names in the union."""
+    noise: dict[int, Rows] = field(default_factory=dict, repr=False)
+    """By round: the attacker's own share of the noise in its rows [entities, width]; nothing where there is none."""
 
 
 def stage(
@@ -66,6 +76,7 @@ def stage(
     folder = RunFolder.create(path, config)
     server = ServerRows(config, rounds)
     kept: dict[int, Kept] = {}
+    drawn: dict[int, dict[int, Drawn]] = {}
 
     def serve(transport: Transport) -> None:
         transport.attach(ServerTap(server))
@@ -75,11 +86,12 @@ def stage(
         graph = _briefly_evaluated(graphs[number - 1])
 
         def take_part(transport: Transport) -> None:
-            role = FederationClient(config, transport, len(graphs))
+            role = CuriousClient(config, transport, len(graphs))
+            drawn[number] = role.watch(rounds if number == ATTACKER else ())
             try:
                 role.greet()
                 learner = _learner(config, graph, number, reversals)
-                kept[number] = learner.keep(rounds, (lambda: role.means[SHARED]) if number == ATTACKER else None)
+                kept[number] = learner.keep(rounds, (lambda block: role.means[block]) if number == ATTACKER else None)
                 role.run(learner, folder.client(number))
             except Aborted:
                 raise
@@ -93,17 +105,23 @@ def stage(
     for party in (*ended.clients.values(), ended.server):
         party.result()
     places = own_positions(folder.client(ATTACKER), graphs[ATTACKER - 1].entities).own
-    return Staged(server, kept, places)
+    width = entity_width(config.training.model, config.training.dim)
+    noise = {round: found.reshape(-1, width)[places] for round, found in drawn[ATTACKER].items()}
+    return Staged(server, kept, places, noise)
 
 
 def _learner(
     config: RunConfig, graph: ClientGraph, number: int, reversals: Mapping[int, npt.NDArray[np.int64]]
 ) -> WatchedLearner:
-    arguments = graph, config.training, torch.device("cpu"), config.seed, number
-    if number != ATTACKER:
-        return WatchedLearner(*arguments)
-    learner = ActiveLearner(*arguments)
-    learner.plan(reversals)
+    cpu = torch.device("cpu")
+    if config.privacy is not None:
+        private = (WatchedPrivateLearner if number != ATTACKER else ActivePrivateLearner)(config, graph, number, cpu)
+        learner: WatchedLearner = private
+    else:
+        kind = WatchedLearner if number != ATTACKER else ActiveLearner
+        learner = kind(graph, config.training, cpu, config.seed, number)
+    if isinstance(learner, ActiveLearner):
+        learner.plan(reversals)
     return learner
 
 
