@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.reproduction import membership
+from benchmarks.reproduction import membership, private_table
 from benchmarks.reproduction.cells import Job, Request, job_for
 from benchmarks.reproduction.jobs import Outcome, command_for, is_finished, run_all
 from benchmarks.reproduction.provenance import commit
@@ -51,6 +51,7 @@ examples:
       --tuned fedcqa step=2 --tuned central local_steps=150
   python -m benchmarks.reproduce fedr-table2 --data-root data --max-minutes 60      an hour's worth, to be called again
   python -m benchmarks.reproduce dpflames-table2 --help       membership attacks (DP-FLames, Table 2): own options
+  python -m benchmarks.reproduce dpflames-table3 --help       private training (DP-FLames, Table 3): own options
 
 Exit code 0: done, or out of time. 1: a run failed, the others are in the table. 2: a mistake, told in one line."""
 
@@ -63,6 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if arguments[:1] == [membership.NAME]:  # figures of attacks, not of training: other options, another table
             return membership.main(arguments[1:])
+        if arguments[:1] == [private_table.NAME]:
+            return private_table.main(arguments[1:])
         return run_command(lambda: _run(_parser().parse_args(arguments), arguments))
     except KeyboardInterrupt:
         fail("interrupted; the same command goes on with what is left")
