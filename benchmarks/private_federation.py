@@ -2,8 +2,11 @@
 
 Whole federations in one process, each with its own noise: the tail MRR of the clients' test triples, by epsilon and by
 who adds the noise. Ranks leave out the triples of all clients, which only whoever runs this can do; a client of a real
-federation leaves out its own, and its figures (second column) are lower for that. All sums are plain: a secure sum with
-the same noise has the same result to the last bit.
+federation leaves out its own, and its figures (last column) are lower for that. Sums are secure unless --aggregation
+says otherwise; a plain sum with the same noise has the same result to the last bit.
+
+Three rows are controls without a federation, on the same splits and with the same steps: no noise at all, central noise
+(one holder of all triples adds the noise of one), and a table of counts relation -> tail under the noise of shares.
 
 Settings that were chosen by results are outside epsilon.
 """
@@ -24,9 +27,11 @@ from secure_kg.foundation.errors import UserError
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.models.shapes import MODELS
 from secure_kg.privacy.run_config import PrivacyConfig
+from secure_kg.privacy.training_config import PrivateTrainingConfig
 
 if TYPE_CHECKING:
     from secure_kg.data.graph import ClientGraph
+    from secure_kg.evaluation.sums import RankingSums
     from secure_kg.learning.kge import KgeLearner
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -37,6 +42,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "fede": {"strategy": "fede"},
 }
 """By name: what differs from shares of noise on all rows."""
+CONTROLS: dict[str, tuple[str, int]] = {"no noise": ("no noise", 0), "central": ("shares", 0), "counts": ("counts", 1)}
+"""By name: the arm of `benchmarks.private_arms`, and how many clients may be missing or corrupt."""
+
+_OF_TRAINING = ("dim", "negatives", "steps", "last_step", "margin", "temperature")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -52,22 +61,27 @@ def _parser() -> argparse.ArgumentParser:
         epilog="example: python -m benchmarks.private_federation --epsilon 16 4 --settings full 'shares, f = 1'",
         allow_abbrev=False,
     )
-    usual, add = PrivacyConfig(epsilon=1.0, delta=1e-5), parser.add_argument
+    usual, preset, add = PrivacyConfig(epsilon=1.0, delta=1e-5), PrivateTrainingConfig(), parser.add_argument
     add("--dataset", default="kinships", metavar="PATH", help=f"a folder, or one of {', '.join(BUNDLED)} [kinships]")
     add("--by", default="triples", help="how triples are divided among clients [triples]")
     add("--clients", type=int, default=5, metavar="N", help="[5]")
     add("--epsilon", type=float, nargs="+", default=[16.0, 4.0], metavar="E", help="[16 4]")
     add("--delta", type=float, default=1e-5, metavar="P", help="[1e-5]")
-    names = list(SETTINGS)
+    names = [*CONTROLS, *SETTINGS]
     add("--settings", nargs="+", default=names, choices=names, help=f"[{', '.join(names)}]")
     add("--seeds", type=int, default=3, metavar="N", help="trainings of each [3]")
     add("--first-seed", type=int, default=0, metavar="S", help="[0]")
     add("--model", default="distmult", choices=[name.lower() for name in MODELS], help="[distmult]")
-    add("--dim", type=int, default=32, help="[32]")
-    add("--negatives", type=int, default=64, metavar="K", help="[64]")
-    add("--steps", type=int, default=200, metavar="T", help="[200]")
+    add("--dim", type=int, default=preset.dim, help=f"[{preset.dim}]")
+    add("--negatives", type=int, default=preset.negatives, metavar="K", help=f"[{preset.negatives}]")
+    add("--steps", type=int, default=preset.steps, metavar="T", help=f"[{preset.steps}]")
     add("--clip", type=float, default=usual.dp_clip, metavar="C", help=f"[{usual.dp_clip:g}]")
     add("--step", type=float, default=usual.dp_step, metavar="L", help=f"per unit of the sum [{usual.dp_step:g}]")
+    last = usual.dp_last_step
+    add("--last-step", type=float, default=last, metavar="F", help=f"fraction left in the last step [{last:g}]")
+    add("--margin", type=float, default=preset.margin, help=f"of distances and initial rows [{preset.margin:g}]")
+    add("--temperature", type=float, default=preset.temperature, help=f"[{preset.temperature:g}]")
+    add("--aggregation", choices=("secagg", "plain"), default="secagg", help="how shared rows are summed [secagg]")
     add("--json", metavar="FILE", help="write the figures to FILE; - for standard output")
     return parser
 
@@ -76,7 +90,9 @@ def _run(options: argparse.Namespace) -> int:
     if options.seeds < 1 or options.first_seed < 0 or options.clients < 2:
         raise UserError("--seeds must be at least 1, --first-seed at least 0, --clients at least 2")
     require_json(options.json)
-    rows = [_measured(epsilon, name, options) for epsilon in options.epsilon for name in options.settings]
+    asked = [(epsilon, name) for epsilon in options.epsilon for name in options.settings]
+    once = [(epsilon, name) for epsilon, name in asked if name != "no noise" or epsilon == options.epsilon[0]]
+    rows = [_measured(epsilon, name, options) for epsilon, name in once]
     told = {name: value for name, value in vars(options).items() if name not in ("json", "settings", "epsilon")}
     deliver(told | {"rows": rows}, options.json, _show)
     return 0
@@ -89,6 +105,7 @@ def _config(epsilon: float, name: str, seed: int, options: argparse.Namespace) -
         delta=options.delta,
         dp_clip=options.clip,
         dp_step=options.step,
+        dp_last_step=options.last_step,
         dp_noise=changes.pop("dp_noise", "shares"),
     )
     model = {one.lower(): one for one in MODELS}[options.model]
@@ -98,12 +115,19 @@ def _config(epsilon: float, name: str, seed: int, options: argparse.Namespace) -
         dataset=options.dataset,
         by=options.by,
         clients=options.clients,
-        aggregation="plain",
+        aggregation=options.aggregation,
         alignment="plain",
         rounds=options.steps + (changes["strategy"] != "local"),
         checkpoint_every=0,
         seed=seed,
-        training=TrainingConfig(model=model, dim=options.dim, negatives=options.negatives),
+        training=TrainingConfig(
+            model=model,
+            dim=options.dim,
+            negatives=options.negatives,
+            margin=options.margin,
+            temperature=options.temperature,
+            norm=PrivateTrainingConfig().norm,
+        ),
         privacy=privacy,
     )
 
@@ -111,18 +135,43 @@ def _config(epsilon: float, name: str, seed: int, options: argparse.Namespace) -
 def _measured(epsilon: float, name: str, options: argparse.Namespace) -> dict[str, Any]:
     pooled, own = [], []
     for seed in range(options.first_seed, options.first_seed + options.seeds):
+        if name in CONTROLS:
+            pooled.append(_control(epsilon, name, seed, options))
+            continue
         found = run(_config(epsilon, name, seed, options))
-        pooled.append(found[0])
+        pooled.append(found[0].metrics()["mrr"])
         own.append(found[1])
     spread = {"lowest": min(pooled), "highest": max(pooled), "by_seed": pooled}
-    means = {"tail_mrr": statistics.mean(pooled), "own_filter": statistics.mean(own)}
-    return {"epsilon": epsilon, "settings": name, **means, **spread}
+    means = {"tail_mrr": statistics.mean(pooled), "own_filter": statistics.mean(own) if own else None}
+    return {"epsilon": None if name == "no noise" else epsilon, "settings": name, **means, **spread}
 
 
-def run(config: RunConfig) -> tuple[float, float]:
-    """Tail MRR of one federation's test triples, with the filter of all clients' triples and with each client's own."""
+def _control(epsilon: float, name: str, seed: int, options: argparse.Namespace) -> float:
+    """Tail MRR of what has no federation, on the split of one."""
     import torch
 
+    from benchmarks.private_arms import Arm, Sites, measured
+    from secure_kg.data.partition import partition
+    from secure_kg.data.sources import load_source
+    from secure_kg.privacy.accounting.accountant import Budget
+
+    torch.set_num_threads(1)
+    arm, spare = CONTROLS[name]
+    sites = Sites(partition(load_source(options.dataset), options.clients, options.by, seed))
+    config = PrivateTrainingConfig(
+        model={one.lower(): one for one in MODELS}[options.model],
+        clip=options.clip,
+        step=options.step,
+        **{name: getattr(options, name) for name in _OF_TRAINING},
+    )
+    return measured(sites, config, Arm(arm, Budget(epsilon, options.delta), spare), seed, part="test").metrics()["mrr"]
+
+
+def run(config: RunConfig) -> "tuple[RankingSums, float]":
+    """Ranks of a federation's test tails, all clients' triples left out, and the MRR with each one's own left out."""
+    import torch
+
+    from benchmarks.private_arms import Sites
     from protocols.transport.base import Transport
     from protocols.transport.in_threads import run_in_process
     from secure_kg.data.partition import partition
@@ -158,44 +207,18 @@ def run(config: RunConfig) -> tuple[float, float]:
         parts = {number: client(number, graph) for number, graph in enumerate(graphs, start=1)}
         ended = run_in_process(serve, parts)  # type: ignore[arg-type]
         test: Any = ended.server.result().test
-    return _pooled_mrr(learners, graphs), test.headline
-
-
-def _pooled_mrr(learners: "dict[int, KgeLearner]", graphs: "list[ClientGraph]") -> float:
-    """Each client's test triples by its own model; known triples of all clients are left out."""
-    import numpy as np
-    import torch
-
-    from secure_kg.data.graph import ClientGraph
-    from secure_kg.evaluation.ranking import FilteredRanking
-
-    triples = {
-        (graph.entities[h], graph.relations[r], graph.entities[t])
-        for graph in graphs
-        for part in (graph.train, graph.valid, graph.test)
-        for h, r, t in part
-    }
-    total, count, none = 0.0, 0, np.empty((0, 3), dtype=np.int64)
-    for number, graph in enumerate(graphs, start=1):
-        entity = {name: place for place, name in enumerate(graph.entities)}
-        relation = {name: place for place, name in enumerate(graph.relations)}
-        places = [(entity.get(h), relation.get(r), entity.get(t)) for h, r, t in triples]
-        known = np.array([place for place in places if None not in place], dtype=np.int64)
-        all_known = ClientGraph(graph.entities, graph.relations, known, none, graph.test)
-        ranking = FilteredRanking(all_known, torch.device("cpu"))
-        found = ranking.rank(learners[number].model, graph.test, "tail")
-        total, count = total + found.reciprocal, count + found.count
-    return total / count
+    models = [learners[number].model for number in sorted(learners)]
+    return Sites(graphs).judged_by_own(models, "test"), test.headline
 
 
 def _show(report: dict[str, Any]) -> None:
     rows = [
         [
-            f"{row['epsilon']:g}",
+            "none" if row["epsilon"] is None else f"{row['epsilon']:g}",
             row["settings"],
             f"{row['tail_mrr']:.3f}",
             f"{row['lowest']:.3f} to {row['highest']:.3f}",
-            f"{row['own_filter']:.3f}",
+            "" if row["own_filter"] is None else f"{row['own_filter']:.3f}",
         ]
         for row in report["rows"]
     ]

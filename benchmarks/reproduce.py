@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.reproduction import confidential, membership
+from benchmarks.reproduction import confidential, membership, private_table
 from benchmarks.reproduction.cells import Job, Request, job_for
 from benchmarks.reproduction.jobs import Outcome, command_for, is_finished, run_all
 from benchmarks.reproduction.provenance import commit
@@ -52,6 +52,7 @@ examples:
   python -m benchmarks.reproduce fedr-table2 --data-root data --max-minutes 60      an hour's worth, to be called again
   python -m benchmarks.reproduce dpflames-table2 --help       membership attacks (DP-FLames, Table 2): own options
   python -m benchmarks.reproduce dpkge-tables --help          confidential statements (DPKGE): own options
+  python -m benchmarks.reproduce dpflames-table3 --help       private training (DP-FLames, Table 3): own options
 
 Exit code 0: done, or out of time. 1: a run failed, the others are in the table. 2: a mistake, told in one line."""
 
@@ -62,10 +63,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     try:
-        if arguments[:1] == [membership.NAME]:  # figures of attacks, not of training: other options, another table
-            return membership.main(arguments[1:])
-        if arguments[:1] == [confidential.NAME]:
-            return confidential.main(arguments[1:])
+        for other in (membership, private_table, confidential):  # other figures: own options, another table
+            if arguments[:1] == [other.NAME]:
+                return other.main(arguments[1:])
         return run_command(lambda: _run(_parser().parse_args(arguments), arguments))
     except KeyboardInterrupt:
         fail("interrupted; the same command goes on with what is left")
