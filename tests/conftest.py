@@ -1,5 +1,6 @@
 """One thread per test process, as in every rank of a job, and three processes per core: many tests wait."""
 
+import gc
 import os
 import re
 from collections import Counter
@@ -9,6 +10,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+gc.disable()  # until the tests are collected: modules and tests stay, and to look through them again and again is slow
 hypothesis.settings.register_profile("secure-kg", deadline=None)  # no test fails because the machine is busy
 hypothesis.settings.load_profile("secure-kg")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -117,6 +119,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, N
                 item.add_marker(pytest.mark.slow)
     yield
     items[:] = _long_ones_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def pytest_collection_finish() -> None:
+    """What exists by now stays until the end: the collector need not look at it after every few thousand objects."""
+    gc.freeze()
+    gc.enable()
 
 
 def _long_ones_first(items: list[pytest.Item], processes: int) -> list[pytest.Item]:

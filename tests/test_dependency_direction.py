@@ -48,17 +48,18 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def nodes_of(tree: ast.AST, inside: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+def nodes_of(tree: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
     """Every node, and whether it is in a function."""
-    yield tree, inside
-    inside = inside or isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-    for child in ast.iter_child_nodes(tree):
-        yield from nodes_of(child, inside)
+    waiting = [(tree, False)]
+    while waiting:
+        node, inside = waiting.pop()
+        yield node, inside
+        inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        waiting.extend((child, inside) for child in ast.iter_child_nodes(node))
 
 
 def imports_of(module: str, source: str) -> Iterator[Import]:
-    tree = ast.parse(source)
-    for node, inside in nodes_of(tree):
+    for node, inside in nodes_of(ast.parse(source)):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]

@@ -95,7 +95,7 @@ def test_killed_in_the_middle_and_resumed_gives_the_same_result(tmp_path: Path) 
     other = run_job(4, "--resume", "broken", "--rounds", "50", cwd=tmp_path)
     assert other.code == 2
     assert "the run has 2 clients, so it needs 3 ranks" in other.errors
-    again = run_job(3, "--resume", "broken", cwd=tmp_path)
+    again = run_in_threads(3, "--resume", "broken", cwd=tmp_path)
     assert again.code == 0
     assert "complete" in again.out
 

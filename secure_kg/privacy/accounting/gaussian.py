@@ -12,8 +12,6 @@ is safe.
 import math
 from typing import Final
 
-from scipy.special import log_ndtr
-
 from secure_kg.privacy.accounting.releases import Budget
 
 _STEPS: Final = 200
@@ -24,6 +22,8 @@ def delta_of_mu(mu: float, epsilon: float) -> float:
     """The smallest delta of a Gaussian release with shift `mu` in units of its deviation."""
     if mu == 0:
         return 0.0
+    from scipy.special import log_ndtr  # slow to import; ranks of jobs without a budget need none of it
+
     kept = float(log_ndtr(mu / 2 - epsilon / mu))
     paid = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
     # e^kept - e^paid without cancelling where both are small.

@@ -16,7 +16,6 @@ import math
 from typing import Final
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
 
 from secure_kg.privacy.accounting.releases import Release, Releases
 
@@ -29,6 +28,8 @@ def divergence(release: Release, order: int) -> float:
     """What one release costs at a whole order."""
     if release.full:
         return order / (2 * release.noise**2)
+    from scipy.special import gammaln, logsumexp  # slow to import; ranks of jobs without a budget need none of it
+
     taken = np.arange(2, order + 1, dtype=np.float64)
     growth = taken * (taken - 1) / (2 * release.noise**2)
     # The weights without exp(...) add up to 1, so what is beyond 1 is a sum of exp(...) - 1: nothing cancels, and the

@@ -8,11 +8,11 @@ every model that predicts worse passes it, also one that never saw a confidentia
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.stats import mannwhitneyu
 
 from secure_kg.data.graph import TripleArray
 from secure_kg.models.base import EmbeddingModel
@@ -30,9 +30,8 @@ class Traced:
     @property
     def auc(self) -> float:
         """The share of pairs in which the confidential statement ranks better than the held-out one."""
-        return float(mannwhitneyu(self.held_out, self.confidential).statistic) / (
-            len(self.held_out) * len(self.confidential)
-        )
+        pairs = len(self.held_out) * len(self.confidential)
+        return float(_mann_whitney(self.held_out, self.confidential).statistic) / pairs
 
     @property
     def p(self) -> float:
@@ -41,7 +40,7 @@ class Traced:
 
     def papers_p(self, without_privacy: "Traced") -> float:
         """p of the paper's test: small if ranks of confidential statements differ from those without privacy."""
-        return float(mannwhitneyu(self.confidential, without_privacy.confidential).pvalue)
+        return float(_mann_whitney(self.confidential, without_privacy.confidential).pvalue)
 
 
 def traced(model: EmbeddingModel, confidential: TripleArray, held_out: TripleArray) -> Traced:
@@ -61,3 +60,9 @@ def raw_ranks(model: EmbeddingModel, triples: TripleArray) -> Ranks:
             both += 1 + (scores > own).sum(1) + ((scores == own).sum(1) - 1) / 2
         found.append(both / 2)
     return torch.cat(found).numpy()
+
+
+def _mann_whitney(first: Ranks, second: Ranks) -> Any:
+    from scipy.stats import mannwhitneyu  # takes a second to import, so only where it is needed
+
+    return mannwhitneyu(first, second)

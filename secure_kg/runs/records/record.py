@@ -8,6 +8,7 @@ takes all of them.
 """
 
 import threading
+from functools import cache
 from typing import Any, ClassVar, Final, Self, TypeAlias
 
 import msgspec
@@ -40,7 +41,7 @@ class Record(msgspec.Struct, frozen=True):
     def to_json(self) -> Figures:
         """The object as it stands in the file."""
         written: Figures = {}
-        for field in msgspec.structs.fields(self):
+        for field in _fields(type(self)):
             value = getattr(self, field.name)
             if field.name in self.opened:
                 written |= value
@@ -63,7 +64,7 @@ class Record(msgspec.Struct, frozen=True):
     @classmethod
     def _sorted(cls, value: Figures, where: object) -> Figures:
         """The items by field: those without one in the open mappings."""
-        fields = msgspec.structs.fields(cls)
+        fields = _fields(cls)
         places = {field.encode_name: place for place, field in enumerate(fields) if field.name not in cls.opened}
         mappings = {place: Figures() for place, field in enumerate(fields) if field.name in cls.opened}
         known = [places[key] for key in value if key in places]
@@ -83,6 +84,12 @@ class Record(msgspec.Struct, frozen=True):
     def _inner(cls, name: str, item: object, where: object) -> object:
         inner = cls.nested.get(name)
         return [inner.from_json(one, where) for one in item] if inner is not None and isinstance(item, list) else item
+
+
+@cache
+def _fields(kind: type[Record]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """Kept: msgspec would read the annotations again for every record."""
+    return msgspec.structs.fields(kind)
 
 
 def _written(value: Any) -> Any:
