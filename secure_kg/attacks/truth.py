@@ -45,6 +45,8 @@ class Truth:
         names = graph.entities if shared == "entity" else graph.relations
         positions = load_positions(folder, aligned.union.digest, names)
         model, _ = load_arrays(folder / "model.safetensors")
+        if "counts" in model:
+            raise UserError(f"{folder / 'model.safetensors'}: a table of counts, and these attacks are on embeddings")
         tables = model.get("entity"), model.get("relation")
         if any(table is None for table in tables) or (len(model["entity"]), len(model["relation"])) != (
             len(graph.entities),

@@ -68,9 +68,12 @@ def _scores(summary: Summary) -> list[tuple[str, str]]:
             (f"{figures['hits@3']:.4f}", "Hits@3, hard answers"),
             (f"{figures['hits@10']:.4f}", "Hits@10, hard answers"),
         ]
+    both = (f"{figures['both_sides']['mrr']:.4f}", "test MRR, both sides")
+    if summary.settings.model == "counts":
+        both = ("no heads", "are ranked by a table of counts")
     return [
         (f"{figures['mrr']:.4f}", "test MRR, tail side"),
-        (f"{figures['both_sides']['mrr']:.4f}", "test MRR, both sides"),
+        both,
         (f"{figures['hits@10']:.3f}", "Hits@10, tail side"),
     ]
 
