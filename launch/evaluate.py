@@ -1,4 +1,4 @@
-"""Filtered metrics of a client's trained model on any triples: `python -m launch.evaluate RUN --client K --test FILE`."""
+"""Filtered metrics of a client's trained model: `python -m launch.evaluate RUN --client K --test FILE`."""
 
 import argparse
 import sys
@@ -68,16 +68,14 @@ def _show(record: dict[str, Any], found: "Evaluated") -> None:
     part = "its own test part" if record["test"] is None else Path(record["test"]).name
     sides = {"tail": found.tail.metrics(), "both sides": found.both.metrics()}
     rows = [[side, *(written(name, figures[name]) for name in METRICS)] for side, figures in sides.items()]
-    say(
-        f"client {record['client']}, {record['model']}, {part}: {record['ranked']:,} of {record['triples']:,} triples ranked"
-    )
+    ranked = f"{record['ranked']:,} of {record['triples']:,} triples ranked"
+    say(f"client {record['client']}, {record['model']}, {part}: {ranked}")
     table("", ("filtered", *(TITLES[name] for name in METRICS)), rows)
     if missing := found.tested.not_ranked:
         names = f"{counted(record['unknown_entities'], 'unknown name')} of entities"
         names += f", {record['unknown_relations']} of relations"
-        say(
-            f"not ranked: {counted(missing, 'triple')} ({names}); tail MRR with them as not found: {found.mrr_of_all:.4f}"
-        )
+        say(f"not ranked: {counted(missing, 'triple')} ({names})")
+        say(f"tail MRR with these as not found: {found.mrr_of_all:.4f}")
     for count, what in ((found.in_train, "trained on"), (found.in_valid, "used to choose the best round")):
         if count:
             say(f"warning: {counted(count, 'ranked triple')} {what}: the figures flatter the model")

@@ -34,8 +34,8 @@ examples:
   python -m launch.predict runs/NAME --client 2 --similar usa --top 5                    similar entities
   python -m launch.predict runs/NAME --client 2 --queries questions.tsv --json -         many at once
 
-A line of questions.tsv is head<TAB>relation<TAB>tail with ? for what is asked; without ? the triple is scored. Exit code
-2 if a question has no answer. docs/use.md explains the figures."""
+A line of questions.tsv is head<TAB>relation<TAB>tail with ? for what is asked; without ? the triple is scored. Exit
+code 2 if a question has no answer. docs/use.md explains the figures."""
 
 _UNKNOWN: Final = "?"
 Names = tuple[str | None, str | None, str | None]
@@ -52,7 +52,12 @@ class _Asked:
     problem: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        found = {"head": self.names[0], "relation": self.names[1], "tail": self.names[2], "similar_to": self.similar}
+        found: dict[str, Any] = {
+            "head": self.names[0],
+            "relation": self.names[1],
+            "tail": self.names[2],
+            "similar_to": self.similar,
+        }
         if self.line is not None:
             found |= {"line": self.line}
         if self.problem is not None or self.answer is None:
