@@ -134,7 +134,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.rate is None:
         options.rate = 2.0 * len(graph.entities)  # a row has but a small part of a mean gradient
     report = measure(graph, config, options)
-    deliver(report, options.json, _show)
+    deliver(report, options.json, show)
     return 0
 
 
@@ -220,7 +220,8 @@ def _cells(row: dict[str, Any]) -> list[str]:
     return [*first, *ranks, *tracing]
 
 
-def _show(report: dict[str, Any]) -> None:
+def show(report: dict[str, Any]) -> None:
+    """The tables for people."""
     about = f"{report['dataset']}, {report['settings']['model']}"
     title = f"{about}, {report['part']}, both sides; mean of {report['seeds']} seeds"
     head = ("confidential", "arm", "epsilon", "noise", "MR", "Hits@10 %", "MRR", "AUC", "p", "paper's p")

@@ -64,15 +64,22 @@ def test_marks_by_relation_and_by_file(nations: ClientGraph, tmp_path: Path) -> 
     file = tmp_path / "secret.tsv"
     file.write_text("\n".join(lines) + "\n")
     assert np.array_equal(by_file(nations, file, None).confidential, parts.confidential)
-    file.write_text("usa\tloves\tnobody\n")
-    with pytest.raises(UserError, match="not among the training statements"):
+    file.write_text(f"{lines[0]}\n\nusa\tloves\tnobody\n")
+    with pytest.raises(UserError, match="statement 2 is not among the training statements"):
+        by_file(nations, file, None)
+    file.write_text(f"{lines[0]}\n{lines[1]}\n{lines[0]}\n")
+    with pytest.raises(UserError, match="statement 3 is marked twice"):
         by_file(nations, file, None)
     with pytest.raises(UserError, match="no relation"):
         by_relations(nations, ["loves"], None)
-    with pytest.raises(UserError, match="between 0 and 1"):
-        by_fraction(nations, 1.0, 0)
-    with pytest.raises(UserError, match="above 0"):
-        by_relations(nations, [name], 0.0)
+    with pytest.raises(UserError, match="twice"):
+        by_relations(nations, [name, name], None)
+    for fraction in (-0.1, 1.1, float("nan")):
+        with pytest.raises(UserError, match="from 0 to 1"):
+            by_fraction(nations, fraction, 0)
+    for expected in (0.0, float("nan"), float("inf")):
+        with pytest.raises(UserError, match="above 0"):
+            by_relations(nations, [name], expected)
 
 
 @pytest.mark.parametrize(("rates", "sizes"), [((0.25, 0.25), (400, 100)), ((0.5, 0.1), (20, 1000))])
@@ -171,8 +178,11 @@ def test_the_clip_comes_from_u(nations: ClientGraph) -> None:
     sizes = len(nations.entities), len(nations.relations)
     low, high = (public_clip(nations.train, SMALL, sizes, 0, quantile) for quantile in (0.2, 0.8))
     assert 0 < low < high
-    with pytest.raises(UserError, match="give --clip"):
-        public_clip(nations.train[:0], SMALL, sizes, 0, 0.2)
+    assert public_clip(nations.train, SMALL, sizes, 0, 1.0) > high
+    # Without U, random statements: about the same, and of no private value.
+    assert public_clip(nations.train[:0], SMALL, sizes, 0, 0.2) == pytest.approx(low, rel=0.3)
+    with pytest.raises(UserError, match="at most 1"):
+        public_clip(nations.train, SMALL, sizes, 0, 1.1)
 
 
 def test_tracing_of_made_up_ranks() -> None:
@@ -180,6 +190,8 @@ def test_tracing_of_made_up_ranks() -> None:
     assert Traced(better, worse).auc == 1
     assert Traced(worse, better).auc == 0
     assert Traced(better, better).auc == 0.5
+    assert Traced(better, worse).p < 1e-6
+    assert Traced(worse, better).p > 0.999
     assert Traced(worse, better).papers_p(Traced(better, better)) < 1e-6
 
 
