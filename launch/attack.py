@@ -2,26 +2,22 @@
 
 import argparse
 import dataclasses
+import math
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from launch.attack_staged import STAGED, add_staged, budgets, check_privacy_of, staged, told
 from launch.command_line import OneLineParser, deliver, require_json, require_writable, run_command
-from protocols.registry import AGGREGATIONS, ALIGNMENTS
 from secure_kg.attacks.truth import Truth
-from secure_kg.audit.records.membership import MembershipReport
+from secure_kg.audit.records.membership import MembershipReport, MembershipSweep
 from secure_kg.audit.view.read import AuditedRun, open_run
-from secure_kg.data.client_data import load_graph, load_graphs
-from secure_kg.data.partition import DIVIDING_RULES
-from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.data.client_data import load_graph
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.invocation import command
-from secure_kg.learning.config import TrainingConfig
-from secure_kg.models.shapes import MODELS
-from secure_kg.report.membership_page import TITLES, membership_page
+from secure_kg.report.membership_page import TITLES, membership_page, sweep_page
 from secure_kg.runs.run_folder import write_json, write_whole
 
 _DESCRIPTION = """\
@@ -36,21 +32,12 @@ _EXAMPLE = """\
 example:
   python -m launch.attack --dataset umls --out attacks/umls
   python -m launch.attack --dataset DIR/fb15k-237 --aggregation secagg --rounds 20 --out attacks/secagg
+  python -m launch.attack --dataset kinships --model distmult --dp sgd --epsilon 2 8 32 none --delta 1e-5 --out attacks/dp
   python -m launch.attack runs/plain --out attacks/plain           a run that was started with --transcript
 
-DIR gets attack.html, for people, and attack.json. Exit code 0: done. 2: a mistake, told in one line."""
+DIR gets attack.html, for people, and attack.json; with several values of --epsilon also sweep.html and sweep.json, and a
+folder for each. Exit code 0: done. 2: a mistake, told in one line."""
 
-_USUAL: Final = {
-    "clients": 3,
-    "by": "entities",
-    "aggregation": "plain",
-    "alignment": "psu",
-    "rounds": 20,
-    "canaries": 500,
-    "groups": 4,
-    "seed": 0,
-}
-_USUAL_TRAINING: Final = {"model": "TransE", "dim": 64, "negatives": 64, "lr": 0.003, "local_epochs": 3}
 _MOST_TARGETS: Final = 1000
 
 
@@ -73,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--every", type=int, metavar="K", help="attack after every K rounds [5; of RUN the last only]")
     parser.add_argument("--targets", type=int, default=_MOST_TARGETS, metavar="N", help="real members at most [1000]")
     _add_recorded(parser.add_argument_group("with RUN"))
-    _add_staged(parser.add_argument_group("without RUN"))
+    add_staged(parser.add_argument_group("without RUN"))
     return parser
 
 
@@ -83,92 +70,55 @@ def _add_recorded(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--colluder", type=int, metavar="K", help="the client on the server's side [1]")
 
 
-def _add_staged(group: argparse._ArgumentGroup) -> None:
-    """No defaults here: what is given beside RUN must be noticed."""
-    group.add_argument("--dataset", help="umls, kinships, nations; a folder with train.tsv ...; a triple file")
-    group.add_argument("--clients", type=int, metavar="N", help="at least 2; from 3 on attribution is tried [3]")
-    group.add_argument("--by", choices=list(DIVIDING_RULES), help="how triples are divided [entities]")
-    group.add_argument("--aggregation", choices=list(AGGREGATIONS), help="how rows are added up [plain]")
-    group.add_argument("--alignment", choices=list(ALIGNMENTS), help="how names are aligned [psu]")
-    group.add_argument("--min-holders", type=int, metavar="N", help="least holders of a row that is added up")
-    group.add_argument("--rounds", type=int, metavar="R", help="of honest training; the active attack comes after [20]")
-    group.add_argument("--canaries", type=int, metavar="N", help="so many are planted, and so many are not [500]")
-    group.add_argument("--groups", type=int, metavar="G", help="groups of targets of the active attack [4]")
-    group.add_argument(
-        "--active", nargs="*", metavar="KIND", help="targets of the active attack: canaries, real, corrupted [canaries]"
-    )
-    group.add_argument("--seed", type=int, metavar="S", help="of split, canaries and training [0]")
-    group.add_argument("--model", metavar="NAME", help="TransE, RotatE, DistMult or ComplEx [TransE]")
-    for name, kind, usual in (("dim", int, "64"), ("negatives", int, "64"), ("batch_size", int, "512"),
-                              ("local_epochs", int, "3"), ("lr", float, "0.003"), ("margin", float, "10")):  # fmt: skip
-        group.add_argument(f"--{name.replace('_', '-')}", type=kind, metavar="X", help=f"of training [{usual}]")
-
-
-_STAGED: Final = (*_USUAL, *_USUAL_TRAINING, "dataset", "active", "min_holders", "batch_size", "margin")
 _RECORDED: Final = ("truth", "client_data", "colluder")
 
 
 def _run(options: argparse.Namespace) -> int:
     if options.targets < 1 or (options.every is not None and options.every < 1):
         raise UserError("--targets and --every must be at least 1")
-    other = _STAGED if options.run is not None else _RECORDED
+    other = STAGED if options.run is not None else _RECORDED
     wrong = [name for name in other if getattr(options, name) is not None]
     if wrong:
         where = "a recorded run" if options.run is not None else "an experiment without RUN"
         raise UserError(f"--{wrong[0].replace('_', '-')}: {where} has no use for it")
     if options.run is None and options.dataset is None:
         raise UserError("give RUN, or --dataset to stage a federation; see --help")
+    check_privacy_of(options)
     for name in ("attack.json", "attack.html"):
         require_writable(options.out / name)
     require_json(options.json)
-    report = _recorded(options) if options.run is not None else _staged(options)
-    record = report.to_json()
-    write_json(options.out / "attack.json", record)
-    write_whole(options.out / "attack.html", membership_page(report).encode())
+    if options.run is None and len(budgets(options)) > 1:
+        return _sweep(options)
+    report = _recorded(options) if options.run is not None else staged(options, _reporter(options))
+    record = _written(report, options.out)
     deliver(record, options.json, lambda _: _show(report, options.out))
     return 0
 
 
-def _staged(options: argparse.Namespace) -> MembershipReport:
-    from secure_kg.attacks.membership.experiment import Plan, run_experiment
-    from secure_kg.attacks.membership.telling import experiment_report
+def _written(report: MembershipReport, out: Path) -> dict[str, Any]:
+    record = report.to_json()
+    write_json(out / "attack.json", record)
+    write_whole(out / "attack.html", membership_page(report).encode())
+    return record
 
-    given = {name: getattr(options, name) for name in _STAGED if getattr(options, name) is not None}
-    chosen = {**_USUAL, **given}
-    plan = Plan(
-        rounds=chosen["rounds"],
-        every=options.every or 5,
-        canaries=chosen["canaries"],
-        targets=options.targets,
-        groups=chosen["groups"],
-        active=tuple(given.get("active", ("canaries",))),
-    )
-    names = {name.lower(): name for name in MODELS}
-    if "model" in given:
-        given["model"] = names.get(given["model"].lower(), given["model"])
-    fields = TrainingConfig.__dataclass_fields__
-    training = TrainingConfig(**{**_USUAL_TRAINING, **{name: given[name] for name in given if name in fields}})
-    config = RunConfig(
-        **{name: chosen[name] for name in ("dataset", "by", "clients", "aggregation", "alignment", "seed")},
-        strategy="fede",
-        min_holders=given.get("min_holders"),
-        rounds=plan.all_rounds,
-        eval_every=plan.all_rounds,
-        checkpoint_every=0,
-        device="cpu",
-        training=training,
-    )
-    graphs = load_graphs(config, chosen["clients"], chosen["clients"])
-    with tempfile.TemporaryDirectory(prefix="secure-kg-attack-") as folder:
-        found = run_experiment(config, graphs, plan, Path(folder) / "run", _reporter(options))
-    about = (
-        f"{config.training.model} on {Path(config.dataset).name} by {config.by}, {len(graphs)} clients, {plan.rounds} "
-        f"rounds, {config.aggregation} sums: client 1, or the server with client 1 on its side, attacks client 2"
-    )
-    shown = {name: value for name, value in config.told().items() if name not in ("dataset", "training", "rounds")}
-    shown |= {"dataset": Path(config.dataset).name, **config.told()["training"]}
-    shown |= {name: getattr(plan, name) for name in ("rounds", "every", "canaries", "targets", "groups", "active")}
-    return experiment_report(about, {name: _told(value) for name, value in shown.items()}, found)
+
+def _sweep(options: argparse.Namespace) -> int:
+    """The same federation once for each budget, each in a folder of its own."""
+    for name in ("sweep.json", "sweep.html"):
+        require_writable(options.out / name)
+    reports = []
+    for epsilon in budgets(options):
+        name = "none" if epsilon is None else f"{epsilon:g}"
+        _reporter(options)(f"epsilon {name}")
+        reports.append(staged(options, _reporter(options), epsilon))
+        _written(reports[-1], options.out / f"epsilon-{name}")
+    reports.sort(key=lambda report: math.inf if report.bound is None else report.bound.epsilon)
+    sweep = MembershipSweep(about=reports[-1].about, reports=reports, notes=reports[0].notes)
+    record = sweep.to_json()
+    write_json(options.out / "sweep.json", record)
+    write_whole(options.out / "sweep.html", sweep_page(sweep).encode())
+    deliver(record, options.json, lambda _: _show_sweep(sweep, options.out))
+    return 0
 
 
 def _recorded(options: argparse.Namespace) -> MembershipReport:
@@ -186,8 +136,8 @@ def _recorded(options: argparse.Namespace) -> MembershipReport:
     outcomes = attack_recorded(run, truth, colluder, options.every, options.targets)
     config = run.config
     about = f"{run.path.name}: {config.model}, {config.aggregation} sums; the server with client {colluder} on its side"
-    settings = {name: _told(getattr(config, name)) for name in ("strategy", "aggregation", "alignment", "clients")}
-    return recorded_report(about, {**settings, "dim": _told(config.dim), "model": config.model}, outcomes)
+    settings = {name: told(getattr(config, name)) for name in ("strategy", "aggregation", "alignment", "clients")}
+    return recorded_report(about, {**settings, "dim": told(config.dim), "model": config.model}, outcomes)
 
 
 def _truth(run: AuditedRun, clients: Path, data: str | None) -> dict[int, Truth]:
@@ -196,6 +146,17 @@ def _truth(run: AuditedRun, clients: Path, data: str | None) -> dict[int, Truth]
     there = [number for number in range(1, run.clients + 1) if (clients / str(number) / "model.safetensors").is_file()]
     graphs = {number: load_graph(config, run.clients, number) for number in there}
     return {number: Truth.read(run.path, number, graph, "entity", clients) for number, graph in graphs.items()}
+
+
+def _show_sweep(sweep: MembershipSweep, out: Path) -> None:
+    rows = [
+        ["none" if report.bound is None else f"{report.bound.epsilon:g}", one.name, f"{one.auc:.3f}",
+         f"{one.auc_low:.3f}-{one.auc_high:.3f}", "" if (most := report.bound_of(one)) is None else f"{most:.3f}"]
+        for report in sweep.reports for one in report.last
+        if one.targets == "canaries" and one.variant != "as printed"
+    ]  # fmt: skip
+    table("Canaries by epsilon", ("epsilon", "attack, view", "AUC", "95 %", "bound"), rows)
+    say(f"report: {out / 'sweep.html'}, {out / 'sweep.json'}")
 
 
 def _show(report: MembershipReport, out: Path) -> None:
@@ -209,6 +170,9 @@ def _show(report: MembershipReport, out: Path) -> None:
         if rows:
             head = ("attack, view", "victim", "round", "AUC", "95 %", "TPR@1%", "F1", "best F1", "always yes")
             table(title, head, rows)
+    if report.bound is not None:
+        bound = report.bound
+        say(f"epsilon {bound.epsilon:g}, delta {bound.delta:.2g}: no attack on canaries has an AUC above {bound.auc:.3f}")
     if report.holders_told is not None:
         say(f"holders of a row that a client tells rightly from first means: {report.holders_told:.1%}")
     say(f"report: {out / 'attack.html'}, {out / 'attack.json'}")
@@ -216,10 +180,6 @@ def _show(report: MembershipReport, out: Path) -> None:
 
 def _reporter(options: argparse.Namespace) -> Callable[[str], None]:
     return (lambda line: None) if options.json == "-" else say
-
-
-def _told(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """`attack.html`: who can tell which triples a client trains on, for people who answer for data."""
 
+import math
 from typing import Final
 
-from secure_kg.audit.records.membership import MembershipOutcome, MembershipReport
+from secure_kg.audit.records.membership import MembershipOutcome, MembershipReport, MembershipSweep
 from secure_kg.report.curves import curves, diagonal, level
 from secure_kg.report.html import Html, bullets, cards, document, figure, quiet, section, table, tag
 
@@ -43,13 +44,21 @@ def membership_page(report: MembershipReport) -> str:
 def _cards(report: MembershipReport) -> list[tuple[str, str]]:
     primary = "canaries" if any(one.targets == "canaries" for one in report.outcomes) else "real"
     best = [one for one in report.last if one.targets == primary and one.variant != "as printed"]
-    return [(f"{one.auc:.3f}", f"AUC, {primary}: {one.name}") for one in best]
+    figures = [(f"{one.auc:.3f}", f"AUC, {primary}: {one.name}") for one in best]
+    if report.bound is not None:
+        figures.append((f"{report.bound.auc:.3f}", f"the largest AUC at epsilon {report.bound.epsilon:g}"))
+    return figures
 
 
 def _kind(report: MembershipReport, kind: str) -> list[Html]:
     last = [one for one in report.last if one.targets == kind]
-    head = ("attack", "victim", "round", "AUC", "95 %", "TPR at 1 % FPR", "F1", "best F1", "always yes", "targets")
-    content = [quiet(_TEXTS[kind]), table(head, [_row(one) for one in last])]
+    head = ["attack", "victim", "round", "AUC", "95 %", "TPR at 1 % FPR", "F1", "best F1", "always yes", "targets"]
+    rows = [_row(one) for one in last]
+    if any(report.bound_of(one) is not None for one in last):
+        head.insert(5, "bound")
+        for row, one in zip(rows, last, strict=True):
+            row.insert(5, "" if (most := report.bound_of(one)) is None else f"{most:.3f}")
+    content = [quiet(_TEXTS[kind]), table(head, rows)]
     victims = sorted({one.victim for one in last})
     for victim in victims:
         of = f", client {victim}" if len(victims) > 1 else ""
@@ -86,3 +95,37 @@ def _row(one: MembershipOutcome) -> list[str]:
         f"{one.always_yes_f1:.3f}",
         f"{one.members} + {one.others}",
     ]
+
+
+def sweep_page(sweep: MembershipSweep) -> str:
+    """The page for `sweep.json`: canaries, the AUC of every attack by epsilon beside the largest that there can be."""
+    title, reports = "Membership attacks by epsilon", sweep.reports
+    names = list(dict.fromkeys(one.name for report in reports for one in _canaries(report)))
+    head = ["epsilon", "bound", *names]
+    rows = [
+        [_epsilon(report), "" if report.bound is None else f"{report.bound.auc:.3f}",
+         *(next((f"{one.auc:.3f}" for one in _canaries(report) if one.name == name), "") for name in names)]
+        for report in reports
+    ]  # fmt: skip
+    private = [(math.log2(report.bound.epsilon), report) for report in reports if report.bound is not None]
+    lines = [("bound", [(x, report.bound.auc) for x, report in private if report.bound is not None])]
+    for name in names:
+        points = [(x, one.auc) for x, report in private for one in _canaries(report) if one.name == name]
+        lines.append((name, points))
+    ends = (min(x for x, _ in private), max(x for x, _ in private)) if private else (0.0, 1.0)
+    drawn = curves(lines, "logarithm of epsilon to base 2", "AUC", x_range=ends, chance=level(0.5))
+    return document(
+        title,
+        tag("h1", title),
+        quiet(sweep.about),
+        section("canaries", TITLES["canaries"], figure(drawn, "AUC by epsilon; dashed: guessing"), table(head, rows)),
+        section("notes", "How to read this", bullets(sweep.notes)),
+    )
+
+
+def _canaries(report: MembershipReport) -> list[MembershipOutcome]:
+    return [one for one in report.last if one.targets == "canaries" and one.variant != "as printed"]
+
+
+def _epsilon(report: MembershipReport) -> str:
+    return "none" if report.bound is None else f"{report.bound.epsilon:g}"

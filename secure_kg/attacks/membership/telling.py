@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from secure_kg.attacks.membership.bounds import Bounds
 from secure_kg.attacks.membership.experiment import Findings, Outcome
 from secure_kg.attacks.membership.measures import KNOWN_RATE
 from secure_kg.attacks.membership.staged import VICTIM
-from secure_kg.audit.records.membership import MembershipOutcome, MembershipReport
+from secure_kg.audit.records.membership import MembershipBound, MembershipOutcome, MembershipReport
 
 NOTES: Final = (
     "AUC: the probability that a member scores above an other triple; 0.5 is guessing. The interval is DeLong's.",
@@ -17,6 +18,13 @@ NOTES: Final = (
     "what a federation is for, and they tell members. Rows of few holders tell most.",
 )
 
+PRIVATE_NOTES: Final = (
+    "Bound: the largest AUC that any attack on a canary can have, by the noise of the run. An AUC whose whole interval "
+    "lies above it is a fault in the run or in its proof.",
+    "The white box has the model that the victim keeps. The attacking client takes its own share of the noise off the "
+    "means. A server that reads uploads in clear meets one share of the noise, and a bound of its own.",
+)
+
 
 def experiment_report(about: str, settings: Mapping[str, str], findings: Findings) -> MembershipReport:
     """Of a staged federation."""
@@ -25,7 +33,8 @@ def experiment_report(about: str, settings: Mapping[str, str], findings: Finding
         settings=dict(settings),
         outcomes=[told(VICTIM, one) for one in findings.outcomes],
         holders_told=findings.holders_told,
-        notes=list(NOTES),
+        bound=None if findings.bounds is None else _bound(findings.bounds),
+        notes=list(NOTES) + ([] if findings.bounds is None else list(PRIVATE_NOTES)),
     )
 
 
@@ -61,4 +70,17 @@ def told(victim: int, one: Outcome) -> MembershipOutcome:
         best_f1=round(measures.best_f1, 4),
         always_yes_f1=round(measures.always_yes, 4),
         roc=[(round(x, 4), round(y, 4)) for x, y in measures.roc],
+    )
+
+
+def _bound(bounds: Bounds) -> MembershipBound:
+    statement = bounds.statement
+    return MembershipBound(
+        epsilon=statement.epsilon,
+        delta=statement.delta.total,
+        noise=round(statement.noise, 4),
+        steps=statement.steps,
+        best_guess=statement.best_guess,
+        auc=round(bounds.auc, 6),
+        upload_auc=None if bounds.upload_auc is None else round(bounds.upload_auc, 6),
     )

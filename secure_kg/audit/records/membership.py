@@ -7,6 +7,8 @@ import msgspec
 from secure_kg.runs.records.record import Record
 
 MENDED = "mended"
+BOUNDED = ("canaries",)
+"""Targets of which a coin has decided, and nothing else: a bound is about these."""
 
 
 class MembershipOutcome(Record, kw_only=True, frozen=True):
@@ -47,6 +49,24 @@ class MembershipOutcome(Record, kw_only=True, frozen=True):
         return f"{told}, {self.view}"
 
 
+class MembershipBound(Record, kw_only=True, frozen=True):
+    """What the privacy statement of a run allows any attack."""
+
+    kind: ClassVar[str] = "bound on membership attacks"
+
+    epsilon: float
+    delta: float
+    noise: float
+    """The noise multiplier."""
+    steps: int
+    best_guess: float
+    """The largest share of right guesses about one triple, by epsilon and delta alone."""
+    auc: float
+    """The largest AUC, of whoever sees all that is released."""
+    upload_auc: float | None = None
+    """The same of a server that reads contributions in clear, with a share of the noise each."""
+
+
 class MembershipReport(Record, kw_only=True, frozen=True):
     """All attacks of one experiment, or on one recorded run."""
 
@@ -58,7 +78,15 @@ class MembershipReport(Record, kw_only=True, frozen=True):
     outcomes: list[MembershipOutcome]
     holders_told: float | None = None
     """The share of shared rows of which a client tells the number of holders from first means; None: not tried."""
+    bound: MembershipBound | None = None
+    """Of a run with differential privacy."""
     notes: list[str] = msgspec.field(default_factory=list)
+
+    def bound_of(self, one: MembershipOutcome) -> float | None:
+        """The largest AUC that an attack can have; None: nothing bounds it, or it looks at no private run."""
+        if self.bound is None or one.attack == "attacker alone" or one.targets not in BOUNDED:
+            return None
+        return self.bound.upload_auc if one.view == "upload" else self.bound.auc
 
     @property
     def last(self) -> list[MembershipOutcome]:
@@ -69,3 +97,14 @@ class MembershipReport(Record, kw_only=True, frozen=True):
             if key not in found or found[key].round <= one.round:
                 found[key] = one
         return list(found.values())
+
+
+class MembershipSweep(Record, kw_only=True, frozen=True):
+    """The same federation attacked under several budgets: `sweep.json`."""
+
+    kind: ClassVar[str] = "sweep of membership attacks"
+
+    about: str
+    reports: list[MembershipReport]
+    """In the order of epsilon; those without differential privacy last."""
+    notes: list[str] = msgspec.field(default_factory=list)
