@@ -7,6 +7,7 @@
                 `python -m benchmarks.flames_pass_rate`)
     adafest     rows chosen by noised counts, every client for itself
     shares      noise on all rows in shares under a secure sum, one client corrupt or missing
+    central     the noise of one holder of all triples, on the same sums: what a trusted party could do
     local       every client alone, with all noise
     counts      no embeddings: a table of counts relation -> tail with noise in shares
 
@@ -41,6 +42,7 @@ ROWS: Final[dict[str, str]] = {
     "DP-FLames": "flames",
     "adafest": "adafest",
     "shares": "shares",
+    "central": "shares",
     "local": "local",
     "counts": "counts",
 }
@@ -178,13 +180,13 @@ class _Work:
 
         torch.set_num_threads(1)
         try:
-            found = self._fkge(model) if row == "FKGE" else self._private(model, ROWS[row], epsilon)
+            found = self._fkge(model) if row == "FKGE" else self._private(model, row, epsilon)
         except TrainingDiverged:
             return {"ours": None}
         metrics = found.metrics()
         return {"ours": {name: metrics[name] for name in METRICS}}
 
-    def _private(self, model: str, arm: str, epsilon: float | None) -> "RankingSums":
+    def _private(self, model: str, row: str, epsilon: float | None) -> "RankingSums":
         from benchmarks.private_arms import Arm, Sites, measured
         from secure_kg.data.partition import partition
         from secure_kg.data.sources import load_source
@@ -198,7 +200,7 @@ class _Work:
         names = ("dim", "negatives", "steps", "clip", "step", "last_step", "margin", "temperature")
         config = PrivateTrainingConfig(model=model, **{name: getattr(options, name) for name in names})
         budget = Budget(1.0 if epsilon is None else epsilon, options.delta)
-        which = Arm(arm, budget, options.spare, options.row_threshold)
+        which = Arm(ROWS[row], budget, 0 if row == "central" else options.spare, options.row_threshold)
         return measured(self._sites, config, which, options.seed, part=options.part)
 
     def _fkge(self, model: str) -> "RankingSums":
