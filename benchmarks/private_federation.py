@@ -14,9 +14,7 @@ Settings that were chosen by results are outside epsilon.
 import argparse
 import statistics
 import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from launch.command_line import OneLineParser, deliver, require_json, run_command
@@ -30,9 +28,7 @@ from secure_kg.privacy.run_config import PrivacyConfig
 from secure_kg.privacy.training_config import PrivateTrainingConfig
 
 if TYPE_CHECKING:
-    from secure_kg.data.graph import ClientGraph
-    from secure_kg.evaluation.sums import RankingSums
-    from secure_kg.learning.kge import KgeLearner
+    pass
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "shares, f = 1": {"max_dropout": 0.0},
@@ -43,7 +39,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 """By name: what differs from shares of noise on all rows."""
 CONTROLS: dict[str, tuple[str, int]] = {"no noise": ("no noise", 0), "central": ("shares", 0), "counts": ("counts", 1)}
-"""By name: the arm of `benchmarks.private_arms`, and how many clients may be missing or corrupt."""
+"""By name: the arm of `benchmarks.private.arms`, and how many clients may be missing or corrupt."""
 
 _OF_TRAINING = ("dim", "negatives", "steps", "last_step", "margin", "temperature")
 
@@ -133,6 +129,8 @@ def _config(epsilon: float, name: str, seed: int, options: argparse.Namespace) -
 
 
 def _measured(epsilon: float, name: str, options: argparse.Namespace) -> dict[str, Any]:
+    from benchmarks.private.federation import run
+
     pooled, own = [], []
     for seed in range(options.first_seed, options.first_seed + options.seeds):
         if name in CONTROLS:
@@ -150,7 +148,7 @@ def _control(epsilon: float, name: str, seed: int, options: argparse.Namespace) 
     """Tail MRR of what has no federation, on the split of one."""
     import torch
 
-    from benchmarks.private_arms import Arm, Sites, measured
+    from benchmarks.private.arms import Arm, Sites, measured
     from secure_kg.data.partition import partition
     from secure_kg.data.sources import load_source
     from secure_kg.privacy.accounting.accountant import Budget
@@ -165,50 +163,6 @@ def _control(epsilon: float, name: str, seed: int, options: argparse.Namespace) 
         **{name: getattr(options, name) for name in _OF_TRAINING},
     )
     return measured(sites, config, Arm(arm, Budget(epsilon, options.delta), spare), seed, part="test").metrics()["mrr"]
-
-
-def run(config: RunConfig) -> "tuple[RankingSums, float]":
-    """Ranks of a federation's test tails, all clients' triples left out, and the MRR with each one's own left out."""
-    import torch
-
-    from benchmarks.private_arms import Sites
-    from protocols.transport.base import Transport
-    from protocols.transport.in_threads import run_in_process
-    from secure_kg.data.partition import partition
-    from secure_kg.data.sources import load_source
-    from secure_kg.federation.client.site import Equipment, PreparedSite
-    from secure_kg.federation.client.take_part import Participation, take_part
-    from secure_kg.federation.plan.run_plan import RunPlan
-    from secure_kg.federation.server.server import FederationServer
-    from secure_kg.runs.outcome import ServerOutcome
-    from secure_kg.runs.run_folder import RunFolder
-
-    torch.set_num_threads(1)
-    clients = config.clients or 0
-    graphs = partition(load_source(config.dataset), clients, config.by, config.seed)
-    learners: dict[int, KgeLearner] = {}
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = RunFolder.create(Path(scratch) / "run", config)
-
-        def serve(transport: Transport) -> ServerOutcome:
-            return FederationServer(config, transport, folder, lambda line: None).run()
-
-        def client(number: int, graph: "ClientGraph") -> Any:
-            def equip() -> Equipment:
-                made: Any = RunPlan(config, clients).learner.make(config, graph, number, torch.device("cpu"))
-                learners[number] = made
-                return Equipment(made)
-
-            def part(transport: Transport) -> Participation:
-                return take_part(config, transport, clients, PreparedSite(folder.client(number), equip))
-
-            return part
-
-        parts = {number: client(number, graph) for number, graph in enumerate(graphs, start=1)}
-        ended = run_in_process(serve, parts)  # type: ignore[arg-type]
-        test: Any = ended.server.result().test
-    models = [learners[number].model for number in sorted(learners)]
-    return Sites(graphs).judged_by_own(models, "test"), test.headline
 
 
 def _show(report: dict[str, Any]) -> None:

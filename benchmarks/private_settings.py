@@ -2,7 +2,7 @@
 
 One setting after another goes up and down a ladder of values, and stays where the tail MRR of the validation triples is
 best, until a pass over all settings changes nothing. Each try trains all clients' triples with the noise of shares, or
-with all noise of every client (`benchmarks.private_arms`), on the splits that `benchmarks.private_federation` draws
+with all noise of every client (`benchmarks.private.arms`), on the splits that `benchmarks.private_federation` draws
 from the same seeds: their test triples are neither trained on, nor ranked, nor left out of ranks. First rows,
 candidates and noise come from other seeds than a test's do.
 
@@ -104,7 +104,7 @@ class _Search:
     def __init__(self, options: argparse.Namespace) -> None:
         import torch
 
-        from benchmarks.private_arms import Arm, Sites
+        from benchmarks.private.arms import Arm, Sites
         from secure_kg.data.partition import partition
         from secure_kg.data.sources import load_source
         from secure_kg.privacy.accounting.accountant import Budget
@@ -132,7 +132,7 @@ class _Search:
         return self._known[key]
 
     def _one(self, seed: int, config: PrivateTrainingConfig) -> float:
-        from benchmarks.private_arms import SeededNoise, measured
+        from benchmarks.private.arms import SeededNoise, measured
 
         try:
             found = measured(

@@ -13,7 +13,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -56,6 +56,11 @@ examples:
 
 Exit code 0: done, or out of time. 1: a run failed, the others are in the table. 2: a mistake, told in one line."""
 
+_OTHERS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
+    other.NAME: other.main for other in (membership, private_table, confidential)
+}
+"""Tables of other figures, with options of their own."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
@@ -63,9 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     try:
-        for other in (membership, private_table, confidential):  # other figures: own options, another table
-            if arguments[:1] == [other.NAME]:
-                return other.main(arguments[1:])
+        if arguments and arguments[0] in _OTHERS:
+            return _OTHERS[arguments[0]](arguments[1:])
         return run_command(lambda: _run(_parser().parse_args(arguments), arguments))
     except KeyboardInterrupt:
         fail("interrupted; the same command goes on with what is left")

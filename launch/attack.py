@@ -32,11 +32,11 @@ _EXAMPLE = """\
 example:
   python -m launch.attack --dataset umls --out attacks/umls
   python -m launch.attack --dataset DIR/fb15k-237 --aggregation secagg --rounds 20 --out attacks/secagg
-  python -m launch.attack --dataset kinships --model distmult --dp sgd --epsilon 2 8 32 none --delta 1e-5 --out attacks/dp
+  python -m launch.attack --dataset kinships --model distmult --dp sgd --epsilon 2 8 none --delta 1e-5 --out attacks/dp
   python -m launch.attack runs/plain --out attacks/plain           a run that was started with --transcript
 
-DIR gets attack.html, for people, and attack.json; with several values of --epsilon also sweep.html and sweep.json, and a
-folder for each. Exit code 0: done. 2: a mistake, told in one line."""
+DIR gets attack.html, for people, and attack.json; with several values of --epsilon also sweep.html and sweep.json, and
+a folder for each. Exit code 0: done. 2: a mistake, told in one line."""
 
 _MOST_TARGETS: Final = 1000
 
@@ -172,7 +172,8 @@ def _show(report: MembershipReport, out: Path) -> None:
             table(title, head, rows)
     if report.bound is not None:
         bound = report.bound
-        say(f"epsilon {bound.epsilon:g}, delta {bound.delta:.2g}: no attack on canaries has an AUC above {bound.auc:.3f}")
+        budget = f"epsilon {bound.epsilon:g}, delta {bound.delta:.2g}"
+        say(f"{budget}: no attack on canaries has an AUC above {bound.auc:.3f}")
     if report.holders_told is not None:
         say(f"holders of a row that a client tells rightly from first means: {report.holders_told:.1%}")
     say(f"report: {out / 'attack.html'}, {out / 'attack.json'}")

@@ -63,8 +63,8 @@ def add_staged(group: argparse._ArgumentGroup) -> None:
     private = group.add_argument
     private("--dp", choices=["sgd"], help="attack a federation with differential privacy (docs/privacy.md)")
     private("--epsilon", nargs="+", metavar="E", help="its budget; several, and the word none, for a sweep")
-    for name, kind in _PRIVACY.items():
-        private(f"--{name.replace('_', '-')}", type=kind, metavar="X", help=PRIVACY_OPTIONS[name])
+    for name, typed in _PRIVACY.items():
+        private(f"--{name.replace('_', '-')}", type=typed, metavar="X", help=PRIVACY_OPTIONS[name])
     private("--max-dropout", type=float, metavar="X", help="share of clients that may drop out; 0: less noise")
 
 
@@ -76,9 +76,10 @@ STAGED: Final = (
 
 def check_privacy_of(options: argparse.Namespace) -> None:
     """`UserError` for options of privacy that have no meaning beside the others."""
-    given = {name: getattr(options, name) for name in ("dp", "epsilon", *_PRIVACY) if getattr(options, name) is not None}
+    names = ("dp", "epsilon", *_PRIVACY)
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     check_privacy(given)
-    if "dp" in given and None in (privates := [_privacy(options, one) for one in budgets(options)]) and not any(privates):
+    if "dp" in given and not any(_privacy(options, one) for one in budgets(options)):
         raise UserError("--epsilon none alone is a federation without --dp: leave both out")
 
 
@@ -106,7 +107,7 @@ def staged(
     privacy = _privacy(options, epsilon)
     chosen = {**_USUAL, **({} if privacy is None else _USUAL_PRIVATE), **given}
     plan = Plan(
-        rounds=chosen["rounds"] if privacy is not None or options.dp is None else _USUAL["rounds"],
+        rounds=int(str(chosen["rounds"] if privacy is not None or options.dp is None else _USUAL["rounds"])),
         every=options.every or (5 if privacy is None else max(1, chosen["rounds"] // 4)),
         canaries=chosen["canaries"],
         targets=options.targets,
@@ -134,7 +135,8 @@ def _config(
     chosen: Mapping[str, Any], given: Mapping[str, Any], rounds: int, privacy: PrivacyConfig | None
 ) -> RunConfig:
     names = {name.lower(): name for name in MODELS}
-    fields = {**_USUAL_TRAINING, **{name: chosen[name] for name in chosen if name in TrainingConfig.__dataclass_fields__}}
+    known = TrainingConfig.__dataclass_fields__
+    fields = {**_USUAL_TRAINING, **{name: chosen[name] for name in chosen if name in known}}
     fields["model"] = names.get(str(fields["model"]).lower(), fields["model"])
     return RunConfig(
         **{name: chosen[name] for name in ("dataset", "by", "clients", "aggregation", "alignment", "seed")},

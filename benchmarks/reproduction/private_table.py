@@ -13,7 +13,7 @@
 
 Every row is for the same clients, settings, epsilon and delta, one triple as the unit. Each cell is kept in a file of
 its own; what is there with the same settings is not trained again, so the command can be stopped and called again. All
-rows but FKGE take the steps of a federation in one process (`benchmarks.private_arms`).
+rows but FKGE take the steps of a federation in one process (`benchmarks.private.arms`).
 """
 
 import argparse
@@ -31,7 +31,7 @@ from secure_kg.foundation.errors import TrainingDiverged, UserError
 from secure_kg.runs.run_folder import write_json, write_whole
 
 if TYPE_CHECKING:
-    from benchmarks.private_arms import Sites
+    from benchmarks.private.arms import Sites
     from secure_kg.evaluation.sums import RankingSums
 
 NAME: Final = "dpflames-table3"
@@ -46,7 +46,7 @@ ROWS: Final[dict[str, str]] = {
     "local": "local",
     "counts": "counts",
 }
-"""Rows and their arms of `benchmarks.private_arms`."""
+"""Rows and their arms of `benchmarks.private.arms`."""
 _WITHOUT_EPSILON: Final = ("FKGE", "no noise")
 SETTINGS: Final[dict[str, tuple[Any, str | None, str]]] = {
     "clients": (3, None, "by entities"),
@@ -187,7 +187,7 @@ class _Work:
         return {"ours": {name: metrics[name] for name in METRICS}}
 
     def _private(self, model: str, row: str, epsilon: float | None) -> "RankingSums":
-        from benchmarks.private_arms import Arm, Sites, measured
+        from benchmarks.private.arms import Arm, Sites, measured
         from secure_kg.data.partition import partition
         from secure_kg.data.sources import load_source
         from secure_kg.privacy.accounting.accountant import Budget
@@ -204,7 +204,7 @@ class _Work:
         return measured(self._sites, config, which, options.seed, part=options.part)
 
     def _fkge(self, model: str) -> "RankingSums":
-        from benchmarks.private_federation import run
+        from benchmarks.private.federation import run
         from secure_kg.federation.plan.settings import RunConfig
         from secure_kg.learning.config import TrainingConfig
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from benchmarks import private_settings
-from benchmarks.private_arms import ARMS, Arm, SeededNoise, Sites, measured
+from benchmarks.private.arms import ARMS, Arm, SeededNoise, Sites, measured
 from benchmarks.reproduce import main
 from benchmarks.reproduction.private_figures import MODELS, PAPER, printed
 from benchmarks.reproduction.private_table import NAME, ROWS, build, wanted
@@ -78,7 +78,8 @@ def test_counts_see_the_triples_of_all_clients(sites: Sites) -> None:
 
 def test_the_search_keeps_what_is_better(capsys: Capture) -> None:
     words = ["--dataset", "nations", "--clients", "2", "--splits", "0", "--settings", "stride", "--passes", "1",
-             "--start", "steps=15", "dim=8", "negatives=8", "stride=0.01", "--epsilon", "1000", "--json", "-"]  # fmt: skip
+             "--start", "steps=15", "dim=8", "negatives=8", "stride=0.01", "--epsilon", "1000",
+             "--json", "-"]  # fmt: skip
     assert private_settings.main(words) == 0
     report = json.loads(capsys.readouterr().out)
     assert len(report["tries"]) >= 2

@@ -9,23 +9,17 @@ import dataclasses
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
-from protocols.primitives.fixed_point import FixedPoint
-from protocols.primitives.group import RingVector
 from protocols.session.credentials import Credentials
 from protocols.sums.interface import Contribution, ContributionReport, MayOpen, SumLayout
-from protocols.sums.noise import NO_NOISE, Noise
+from protocols.sums.noise import NO_NOISE
+from protocols.sums.noted_noise import Drawn, NotedNoise
 from protocols.sums.secagg.openings import Openings
-from protocols.sums.terms import Layout, SumTerms
+from protocols.sums.terms import SumTerms
 from secure_kg.federation.client.client import FederationClient
 from secure_kg.federation.client.context import ClientContext
 from secure_kg.federation.client.states import States
 from secure_kg.learning.learner import Learner
 
-Drawn = npt.NDArray[np.float32]
-"""What was added to the real entries of a contribution [entries]."""
 Note = Callable[[int, Drawn], None]
 """Told the round and the noise."""
 
@@ -64,31 +58,5 @@ class _CuriousContext(ClientContext):
         may_open: MayOpen | None = None,
     ) -> ContributionReport:
         if contribution.noise is not NO_NOISE:
-            contribution = dataclasses.replace(contribution, noise=_NotedNoise(contribution.noise, self.note))
+            contribution = dataclasses.replace(contribution, noise=NotedNoise(contribution.noise, self.note))
         return ClientContext.contribute(self, aggregation, terms, contribution, may_open)
-
-
-class _NotedNoise(Noise):
-    """The same noise, told to whoever adds it."""
-
-    def __init__(self, noise: Noise, note: Note) -> None:
-        self._noise, self._note = noise, note
-
-    @property
-    def bound(self) -> float:
-        return self._noise.bound
-
-    def bound_in(self, round_id: int) -> float:
-        return self._noise.bound_in(round_id)
-
-    def require_room(self, codec: FixedPoint) -> None:
-        self._noise.require_room(codec)
-
-    def require_enough(self, participants: int, missing: int) -> None:
-        self._noise.require_enough(participants, missing)
-
-    def add_to(self, vector: RingVector, codec: FixedPoint, terms: SumTerms[Layout]) -> None:
-        before = vector.copy()
-        self._noise.add_to(vector, codec, terms)
-        added = (vector - before).view(f"i{vector.itemsize}")  # modulo the ring, with its sign
-        self._note(int(terms.round), (added * codec.unit).astype(np.float32))

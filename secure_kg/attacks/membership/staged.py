@@ -17,9 +17,10 @@ import torch
 
 from protocols.foundation.errors import Aborted, ProtocolError
 from protocols.foundation.identifiers import PartyId
+from protocols.sums.noted_noise import Drawn
 from protocols.transport.base import Transport
 from protocols.transport.in_threads import run_in_process
-from secure_kg.attacks.membership.curious import CuriousClient, Drawn
+from secure_kg.attacks.membership.curious import CuriousClient
 from secure_kg.attacks.membership.server_view import ServerRows, ServerTap
 from secure_kg.attacks.membership.watching import (
     ActiveLearner,

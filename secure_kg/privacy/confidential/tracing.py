@@ -36,7 +36,7 @@ class Traced:
     @property
     def p(self) -> float:
         """Small if confidential statements rank better than held-out ones."""
-        return float(mannwhitneyu(self.confidential, self.held_out, alternative="less").pvalue)
+        return float(_mann_whitney(self.confidential, self.held_out, "less").pvalue)
 
     def papers_p(self, without_privacy: "Traced") -> float:
         """p of the paper's test: small if ranks of confidential statements differ from those without privacy."""
@@ -62,7 +62,7 @@ def raw_ranks(model: EmbeddingModel, triples: TripleArray) -> Ranks:
     return torch.cat(found).numpy()
 
 
-def _mann_whitney(first: Ranks, second: Ranks) -> Any:
+def _mann_whitney(first: Ranks, second: Ranks, alternative: str = "two-sided") -> Any:
     from scipy.stats import mannwhitneyu  # takes a second to import, so only where it is needed
 
-    return mannwhitneyu(first, second)
+    return mannwhitneyu(first, second, alternative=alternative)
