@@ -13,7 +13,7 @@ def say_counting(summary: Summary, beside: Sequence[Summary]) -> None:
     if privacy is None or privacy.epsilon is None or privacy.delta is None:
         return
     budget = (privacy.epsilon, privacy.delta)
-    known = [one for one in (*beside, summary) if _budget(one) == budget and one.told]
+    known = [one for one in (*beside, summary) if _budget(one) == budget]
     counts, trained = (_best(one for one in known if _counts(one) is wanted) for wanted in (True, False))
     if counts is None and not privacy.counts:
         how = f"{command('launch.fede')} --dp counts --epsilon {budget[0]:g} --delta {budget[1]:g}"
@@ -36,4 +36,15 @@ def _counts(summary: Summary) -> bool:
 
 
 def _best(runs: Iterable[Summary]) -> float | None:
-    return max((float(one.figures["mrr"]) for one in runs), default=None)
+    return max((found for one in runs if (found := tail_mrr(one)) is not None), default=None)
+
+
+def tail_mrr(summary: Summary) -> float | None:
+    """Of the federation; where that was not told, of the clients whose own results lie in this run folder, if all do."""
+    if summary.told:
+        return float(summary.figures["mrr"])
+    lines = [(one.examples, one.figures.get("mrr")) for one in summary.clients]
+    examples = sum(number for number, _ in lines)
+    if len(lines) < summary.number_of_clients or not examples or any(mrr is None for _, mrr in lines):
+        return None
+    return sum(number * float(mrr) for number, mrr in lines if mrr is not None) / examples

@@ -25,7 +25,7 @@ def show_results(summary: Summary, folder: Path) -> None:
     tested = {"triples": " tails, filtered", "queries": ", hard answers"}.get(examples, "")
     title = (
         f"{STRATEGIES[settings.strategy].title} on {_data(settings)}, {settings.model}, "
-        f"{summary.tested} clients, {settings.aggregation}: test{tested}"
+        f"{summary.tested if summary.told else summary.number_of_clients} clients, {settings.aggregation}: test{tested}"
     )
     rows = [
         [f"client {one.client}", one.examples, *_row(one.figures, names, one.bytes_up, one.bytes_down)]
@@ -37,7 +37,8 @@ def show_results(summary: Summary, folder: Path) -> None:
     scores = [TITLES.get(name, name) for name in names]
     table(title, ("", examples, *scores, "kB up", "kB down"), rows)
     if not summary.told:
-        say(f"rounds {summary.rounds}, best {summary.best_round}; the results are in the clients' own folders")
+        kept = "" if summary.statement is None else ": valid and test triples were not declared public"
+        say(f"rounds {summary.rounds}, best {summary.best_round}; the results are in the clients' own folders{kept}")
     elif ranked:
         _say_ranks(summary)
     else:

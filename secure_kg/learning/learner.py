@@ -78,6 +78,10 @@ class Learner(ABC):
     def evaluate(self, part: Part, trained: TrainStats | None = None) -> Metrics:
         """Results on one part of the data. `trained`: training whose loss is to be told, too."""
 
+    def told_results(self, part: Part, own: Metrics) -> Metrics:
+        """What this client adds to the federation's sum of results on a part: by default its own results."""
+        return own
+
     @abstractmethod
     def digest(self) -> bytes:
         """SHA-256 of all parameters: the same if and only if the parameters are."""

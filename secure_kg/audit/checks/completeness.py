@@ -100,11 +100,11 @@ class Completeness(Check):
             elif any((number, rows) not in self._uploads for rows in self._rows) and (complete or number < last):
                 missing.add(f"round {number}: nobody contributed rows")
         every = self.config.eval_every  # not the last round of a run that ended early or was resumed for more
-        due = [number for number in range(1, last + 1) if number % every == 0]
+        due = [number for number in range(1, last + 1) if number % every == 0 and self._plan.tells_test_results]
         for number in due[:-1] if not complete else due:
             if number > known and (number, "valid") not in self._uploads:
                 missing.add(f"round {number}: no validation results")
-        if complete and not any(purpose == "test" for _, purpose in self._uploads):
+        if complete and self._plan.tells_test_results and not any(purpose == "test" for _, purpose in self._uploads):
             missing.add("no test results")
         if complete and not self._farewell:
             missing.add("no goodbye at the end")

@@ -275,7 +275,7 @@ class FederationClient:
             self._context.learner.load_parameters(self._results.best)
         metrics = self._results.measure("test")
         with contextlib.suppress(SumAbandoned):  # the model and this client's own result are written all the same
-            if asked.wanted:
+            if asked.wanted and self._plan.tells_test_results:
                 self._results.sum_test(round_id, asked.best_round, metrics)
         client_files.write_result(self._context, self._count, metrics)
         self._conversation.send(SERVER, Done(), round_id)

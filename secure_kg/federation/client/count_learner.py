@@ -5,7 +5,7 @@ Adversary:   whoever sees the sum of the tables, and knows all settings and the 
 Reveals:     (ε, δ) by the settings; `secure_kg.federation.plan.count_plan` has the table and its sensitivity.
 Assumes:     the names of the client's entities and relations are public. Noise comes with the sum
              (`protocols.sums.noise_shares`).
-Not covered: test results, whose ranks leave out training triples. Relations whose names fall into one bucket are
+Not covered: a client's own test results, which stay with it. Relations whose names fall into one bucket are
              counted together; how many of a client's own do is for that client alone.
 
 Tails are ranked by the noised counts of their relation, cells below a threshold as empty. Heads are not ranked: all of
@@ -25,6 +25,7 @@ from torch import Tensor
 from protocols.foundation import wire
 from secure_kg.data.graph import ClientGraph, Part, Side
 from secure_kg.data.soundness import about_graph
+from secure_kg.evaluation.metrics import Metrics
 from secure_kg.evaluation.ranking import FilteredRanking
 from secure_kg.evaluation.ranking_metrics import RankingMetrics
 from secure_kg.federation.plan.count_plan import CountPlan, bucket
@@ -80,7 +81,13 @@ class CountLearner(Learner):
         self._table = np.ascontiguousarray(rows, dtype=np.float32)
 
     def evaluate(self, part: Part, trained: TrainStats | None = None) -> RankingMetrics:
-        ranking = self._ranking if part == "test" else self._public_ranking
+        return self._ranked_by(self._ranking if part == "test" else self._public_ranking, part)
+
+    def told_results(self, part: Part, own: Metrics) -> RankingMetrics:
+        """Ranks that leave out evaluation triples alone: those are public where results are told, train triples not."""
+        return self._ranked_by(self._public_ranking, part)
+
+    def _ranked_by(self, ranking: FilteredRanking, part: Part) -> RankingMetrics:
         triples, counts = self.graph.part(part), self._ranked()
         tail = ranking.rank(counts, triples, "tail")
         return RankingMetrics(tail, tail + ranking.rank(counts, triples, "head"))

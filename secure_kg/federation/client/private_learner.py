@@ -6,11 +6,11 @@ Reveals:     (ε, δ) by the settings; `secure_kg.federation.plan.private_plan` 
 Assumes:     the names of the client's entities and relations are public, and so are the candidates that follow from
              them and the seed. Noise on shared rows comes with their sum (`protocols.sums.noise_shares`), unless the
              client's own mechanism has added it.
-Not covered: test results, whose ranks leave out training triples, and how long a step takes.
+Not covered: how long a step takes, and a client's own test results, which stay with it.
 
 Shared rows stay at the applied means while a round is trained: what the gradients say is in the contribution only. Own
-tables move by themselves, with all noise. Validation ranks, which choose a round, leave out evaluation triples alone,
-and the loss is not told.
+tables move by themselves, with all noise. Ranks that are told leave out evaluation triples alone, which are public
+then, and the loss is not told.
 
 Under adafest and flames the client's mechanism noises its sums of both tables before anything leaves, in one release;
 what it did not choose goes into the contribution as it was.
@@ -25,6 +25,7 @@ from torch import Tensor
 
 from protocols.foundation.digests import digest
 from secure_kg.data.graph import ClientGraph, Part, Side
+from secure_kg.evaluation.metrics import Metrics
 from secure_kg.evaluation.ranking import FilteredRanking
 from secure_kg.evaluation.ranking_metrics import RankingMetrics
 from secure_kg.federation.plan.private_plan import PrivatePlan
@@ -135,8 +136,10 @@ class PrivateLearner(KgeLearner):
         self._moves = {}
 
     def evaluate(self, part: Part, trained: TrainStats | None = None) -> RankingMetrics:
-        if part == "test":
-            return super().evaluate(part)
+        return super().evaluate(part) if part == "test" else self.told_results(part)
+
+    def told_results(self, part: Part, own: Metrics | None = None) -> RankingMetrics:
+        """Ranks that leave out evaluation triples alone: those are public where results are told, train triples not."""
         triples = self.graph.part(part)
         tail = self._public_ranking.rank(self.model, triples, "tail")
         return RankingMetrics(tail, tail + self._public_ranking.rank(self.model, triples, "head"))

@@ -79,7 +79,7 @@ class ResultExchange:
         with self._context.watch.measure("evaluate"):
             return self._context.plan.metrics.taken_from(self._context.learner.evaluate(part, trained))
 
-    def sum_test(self, round_id: RoundId, best_round: int, metrics: Metrics) -> None:
+    def sum_test(self, round_id: RoundId, best_round: int, own: Metrics) -> None:
         """Test results into their sum, which is bound to the round of the best copy: all are of the same one."""
         context = self._context
         if best_round != self.best_round:
@@ -88,7 +88,8 @@ class ResultExchange:
             return
         terms = self._terms(round_id, "test", context.learner.digest(), best=best_round)
         context.prepare(self._aggregation, terms)
-        context.contribute(self._aggregation, terms, metrics.contribution())
+        told = context.plan.metrics.taken_from(context.learner.told_results("test", own))
+        context.contribute(self._aggregation, terms, told.contribution())
         if (reader := context.reader(self._aggregation)) is not None:
             test, clients = self._read(reader, terms)
             averaged = context.shared[0].averaged_in_union if context.shared else 0

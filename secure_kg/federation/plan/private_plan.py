@@ -213,7 +213,7 @@ class PrivatePlan:
     def statement(self, *, single_read: bool) -> Statement:
         """What may be said of the run. `single_read`: the server reads single contributions."""
         privacy, found = self.privacy, self.calibrated
-        outside = [*OUTSIDE, "the number of rows, the time that steps take and what results of the evaluation tell"]
+        outside = [*OUTSIDE, "the number of rows and the time that steps take"]
         how = "all of it by every client"
         if self.shared is not None and privacy.dp_noise == "shares":
             how = "in shares"

@@ -170,6 +170,11 @@ class RunPlan:
             return False
         return 0 < round_id <= settings.rounds and (round_id % settings.eval_every == 0 or round_id == settings.rounds)
 
+    @property
+    def tells_test_results(self) -> bool:
+        """Whether clients add up test results. In a private run only if evaluation triples are public."""
+        return self.settings.privacy is None or self.settings.privacy.public_evaluation
+
     def checkpoint_due(self, round_id: int, *, over: bool) -> bool:
         """Whether a round is followed by a checkpoint. `over`: it was the last one."""
         every = self.settings.checkpoint_every

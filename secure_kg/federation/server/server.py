@@ -317,11 +317,13 @@ class FederationServer:
         best = self._stopping.best_round
         asked = self._people.present & self._best_with if best else set(self._people.present)
         asked &= self._folder.tested() or asked  # clients give results of one run over one set of clients
+        if not self._plan.tells_test_results:
+            asked = set()
         with self._transport.phase(last, "finish"):
             self._people.tell(asked, Finish(best, wanted=True))
             self._people.tell(self._people.present - asked, Finish(best, wanted=False))
-        result = self._add_up_results(last, "test", asked)
-        if result is None and not self._sums.refused:
+        result = self._add_up_results(last, "test", asked) if self._plan.tells_test_results else None
+        if result is None and self._plan.tells_test_results and not self._sums.refused:
             raise UserError(f"no test result: {self._ledger.last_reason}")
         if result is not None:
             self._folder.note_tested(result.contributors)

@@ -19,6 +19,7 @@ from protocols.sums.terms import SumTerms
 from secure_kg.audit.audit import audit
 from secure_kg.audit.view.read import open_run
 from secure_kg.data.graph import ClientGraph
+from secure_kg.evaluation.ranking_metrics import RankingMetrics
 from secure_kg.federation.client.first_rows import public_first_rows
 from secure_kg.federation.client.own_rows import OwnRows
 from secure_kg.federation.client.private_learner import PrivateLearner
@@ -162,7 +163,7 @@ def test_with_more_dropouts_than_declared_nothing_is_opened(tmp_path: Path, aggr
     told: list[str] = []
     make, config = mortal(2, 3, seen), private_config(aggregation=aggregation, **changes)
     run = run_federation(config, graphs(), tmp_path / "run", trainer_of=make, report=told.append)
-    assert run.server_error is not None  # without a client, there is no sum of test results either
+    assert run.outcome is None or run.outcome.test is None  # without a client, there is no result either
     assert any("round 3: the sum of rows was abandoned" in line for line in told)
     for number, rows in seen.items():
         np.testing.assert_array_equal(run.trainers[number].export_block("entity and relation"), rows)
@@ -255,7 +256,7 @@ def test_the_statement_is_in_summary_closing_lines_and_report(
     show_results(summary, folder.path)
     said = " ".join(capsys.readouterr().out.split())
     assert "Epsilon 8, delta 1e-05" in said
-    assert "without validation" in said
+    assert "the results are in the clients' own folders: valid and test triples were not declared public" in said
     assert "one triple of one client" in run_report(summary, folder.all_metrics(), "")
     found = audit(open_run(folder.path))
     assert [finding.id for finding in found.findings if finding.severity == "high"] == []
@@ -298,3 +299,27 @@ def test_a_repeated_round_is_not_opened_over_other_clients(tmp_path: Path) -> No
     abandoned = [line for line in told if "round 5: the sum of rows was abandoned" in line]
     assert len(abandoned) == 1
     assert "opened" in abandoned[0]
+
+
+def told(learner: Any) -> RankingMetrics:
+    found = learner.told_results("test", learner.evaluate("test"))
+    assert isinstance(found, RankingMetrics)
+    return found
+
+
+@pytest.mark.parametrize("aggregation", ["plain", "secagg", "secret"])
+def test_without_public_evaluation_no_result_leaves_a_client(tmp_path: Path, aggregation: str) -> None:
+    run = run_private(private_config(aggregation=aggregation), tmp_path)
+    outcome = run.done()
+    assert outcome.test is None
+    assert outcome.test_clients == 0
+    assert all((RunFolder(tmp_path).client(number) / "result.json").exists() for number in range(1, CLIENTS + 1))
+
+
+def test_told_results_do_not_depend_on_train_triples() -> None:
+    config = private_config(public_evaluation=True)
+    graph = graphs()[0]
+    fewer = dataclasses.replace(graph, train=graph.train[:5])
+    assert told(private_learner(graph, config, 1)) == told(private_learner(fewer, config, 1))
+    own, other = (private_learner(one, config, 1).evaluate("test") for one in (graph, fewer))
+    assert own != other  # a client's own results do
