@@ -40,7 +40,7 @@ def _best(runs: Iterable[Summary]) -> float | None:
 
 
 def tail_mrr(summary: Summary) -> float | None:
-    """Of the federation; where that was not told, of the clients whose own results lie in this run folder, if all do."""
+    """Of the federation; where it was not told, of the clients, if all of their own results lie in this run folder."""
     if summary.told:
         return float(summary.figures["mrr"])
     lines = [(one.examples, one.figures.get("mrr")) for one in summary.clients]
