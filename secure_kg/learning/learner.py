@@ -35,7 +35,11 @@ class TrainStats:
 
 
 class NoiseKeys(Protocol):
-    """Keys of a client's own noise, by what it is added to, so that the same input has the same noise again."""
+    """Keys of a client's own noise, by state and input, so that the same input has the same noise again."""
+
+    def begin(self, state: bytes, /) -> None:
+        """A step begins at parameters with this digest. All keys that follow are bound to it."""
+        ...
 
     def key_of(self, round_id: int, purpose: str, content: bytes, /) -> bytes:
         """Of the noise on an input with this digest. It may refuse: every other input is a further release."""

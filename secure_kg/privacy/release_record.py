@@ -32,17 +32,17 @@ from secure_kg.privacy.accounting.spending import BudgetSpent
 from secure_kg.privacy.draws.noise import Integers
 
 FILE: Final = "privacy.jsonl"
-_DOMAIN: Final = b"secure-kg/noise/1"
+_DOMAIN: Final = b"secure-kg/noise/2"
 _TAG_BYTES: Final = 16
 
 
 class ReleaseRecord:
     """`most`: how many releases the budget has room for."""
 
-    __slots__ = ("_folder", "_most", "_secret", "_tags")
+    __slots__ = ("_folder", "_most", "_secret", "_state", "_tags")
 
     def __init__(self, secret: bytes, folder: Path, most: int) -> None:
-        self._secret, self._folder, self._most = secret, folder, most
+        self._secret, self._folder, self._most, self._state = secret, folder, most, b""
         self._tags: dict[int, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
         for round_id, purpose, tag in _read(folder / FILE):
             self._tags[round_id][purpose].add(tag)
@@ -57,6 +57,14 @@ class ReleaseRecord:
         """How many there were, of all rounds."""
         return sum(max(map(len, tags.values())) for tags in self._tags.values())
 
+    def begin(self, state: bytes) -> None:
+        """A step begins at parameters with this digest.
+
+        Keys and tags are bound to it. Otherwise a server that repeats a round with one row changed would see the same
+        noise, and no charge, exactly if no triple of the client touches that row.
+        """
+        self._state = state
+
     def key_of(self, round_id: int, purpose: str, content: bytes) -> bytes:
         """The key of the noise on an input with this digest (`protocols.sums.noise_shares.KeyOf`)."""
         tag = self._derived("tag", round_id, purpose, content)[:_TAG_BYTES].hex()
@@ -70,7 +78,7 @@ class ReleaseRecord:
         return lambda size: hashlib.shake_256(key).digest(size)
 
     def _derived(self, use: str, round_id: int, purpose: str, content: bytes) -> bytes:
-        bound = digest(_DOMAIN, use.encode(), b"%d" % round_id, purpose.encode(), content)
+        bound = digest(_DOMAIN, use.encode(), b"%d" % round_id, purpose.encode(), self._state, content)
         return hmac.digest(self._secret, bound, "sha256")
 
     def _charge(self, round_id: int, purpose: str, tag: str) -> None:

@@ -76,6 +76,7 @@ class PrivateLearner(KgeLearner):
         plan, keys = self._plan, self._keys
         if keys is None or not plan.first_round <= round <= plan.rounds:
             raise RuntimeError("a private step needs keys of its noise, and has a round within the budget")
+        keys.begin(self.digest())  # before anything depends on a triple
         sample, candidates = self._sample(round, keys), self._drawn(round)
         sums = self._gradients.sums(sample, candidates, plan.privacy.dp_clip, self._side(round))
         tables, step, self._moves = (sums.entity, sums.relation), plan.step_at(round), {}
@@ -84,7 +85,8 @@ class PrivateLearner(KgeLearner):
             if plan.is_shared(name):
                 self._moves[name] = -(step * plan.clients) * own.cpu().numpy()
             elif noised is None:
-                source = KeyedNoise(keys, round, f"own/{name}", _content(table))
+                content = digest(repr(self._grid).encode(), _content(table))
+                source = KeyedNoise(keys, round, f"own/{name}", content)
                 self._move_own(name, self._grid.noised(table, plan.own_multiplier, source), step)
             else:
                 self._move_own(name, own, step)
@@ -95,7 +97,8 @@ class PrivateLearner(KgeLearner):
         if self._mechanism is None:
             return None
         tables = step.triples, step.candidates, step.sums.entity, step.sums.relation
-        content = digest(repr(self._mechanism).encode(), *(_content(table) for table in tables))
+        about = repr((self._mechanism, self._grid)).encode()
+        content = digest(about, *(_content(table) for table in tables))
         noised = self._mechanism.privatise(step, StepNoise(keys, round, "own", content))
         return noised.entity, noised.relation
 

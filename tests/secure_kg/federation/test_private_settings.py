@@ -223,3 +223,20 @@ def test_widths_of_models_decide_whether_all_rows_fit_one_block() -> None:
     assert RunConfig(strategy="all-rows", training=TrainingConfig(model="ComplEx")).strategy == "all-rows"
     with pytest.raises(UserError, match="RESCAL"):
         RunConfig(strategy="all-rows", training=TrainingConfig(model="RESCAL", dim=8))
+
+
+def test_the_same_input_at_another_state_has_another_key_and_is_charged(tmp_path: Path) -> None:
+    """Else a repeated round with one row changed would tell, by equal noise, that no triple touches that row."""
+    record = ReleaseRecord(b"s" * 32, tmp_path, 2)
+    record.begin(b"one state")
+    first = record.key_of(1, "rows", b"sums")
+    assert record.key_of(1, "rows", b"sums") == first
+    assert record.releases == 1
+    record.begin(b"another")
+    assert record.key_of(1, "rows", b"sums") != first
+    assert record.releases == 2
+    record.begin(b"a third")
+    with pytest.raises(BudgetSpent):
+        record.key_of(1, "rows", b"sums")
+    record.begin(b"one state")
+    assert record.key_of(1, "rows", b"sums") == first
