@@ -3,6 +3,8 @@
 import gc
 import os
 import re
+import shutil
+import sys
 from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -11,8 +13,16 @@ import hypothesis
 import pytest
 
 gc.disable()  # until the tests are collected: modules and tests stay, and to look through them again and again is slow
-hypothesis.settings.register_profile("secure-kg", deadline=None)  # no test fails because the machine is busy
+# No test fails because the machine is busy. Everything (`-m ""`) tries the usual hundred examples of each property.
+_EXAMPLES = 100 if "" in sys.argv or os.environ.get("SECURE_KG_EXAMPLES") == "all" else 40
+if _EXAMPLES == 100:
+    os.environ["SECURE_KG_EXAMPLES"] = "all"  # for the processes of pytest-xdist, which have no arguments
+hypothesis.settings.register_profile("secure-kg", deadline=None, max_examples=_EXAMPLES)
 hypothesis.settings.load_profile("secure-kg")
+# Folders of tests lie in memory where there is room: what a run writes is flushed to the disk, and tests wait for that.
+_MEMORY, _ROOM = "/dev/shm", 4 << 30
+if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _MEMORY)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Jobs that tests start in folders of their own run this project, and not another copy that happens to be installed.
 _PLACES = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
