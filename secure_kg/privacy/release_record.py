@@ -5,10 +5,16 @@ Adversary:   whoever makes the client repeat a round, by a crash or on purpose, 
 Guarantee:   the same input in the same round has the same noise: it is sent again as it was, and tells nothing new. Any
              other input has noise of its own, and is a further release: it is written down before it leaves, and is
              refused once the budget has no room for it.
-Assumes:     the secret (`client_folder.state_key`) stays with the client. Whoever has it can take the noise off.
-Not covered: a record that its owner deletes. Other runs on the same triples, each of which spends a budget of its own.
+Assumes:     the secret (`client_folder.state_key`) stays with the client. Whoever has it can take the noise off. One
+             session at a time uses the folder (`client_folder.alone`).
+Not covered: a record that its owner deletes, or whole lines of it. Other runs on the same triples, each of which spends
+             a budget of its own.
 
 privacy.jsonl   one line per release: round, purpose, and a tag of the input that tells nothing about it
+
+A last line that was cut short may be of a crash, in which case its input was never sent. It is charged all the same, as
+a release of round 0 of which no more is known, and the line is replaced by one that says so. Any other damage is
+refused, because a release that was made may be among what is missing.
 
 All releases of a run have the same multiplier, and the budget has room for so many as the run has steps: that is the
 whole account. What one round releases under several purposes is one release, clipped jointly.
@@ -18,6 +24,7 @@ import hashlib
 import hmac
 import json
 import os
+import secrets
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -34,6 +41,8 @@ from secure_kg.privacy.draws.noise import Integers
 FILE: Final = "privacy.jsonl"
 _DOMAIN: Final = b"secure-kg/noise/2"
 _TAG_BYTES: Final = 16
+_UNKNOWN: Final = "unknown"
+"""Purpose of a release of which no more is known than that its line was cut short."""
 
 
 class ReleaseRecord:
@@ -131,7 +140,7 @@ def _append(path: Path, record: dict[str, object]) -> None:
         with path.open("ab+") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - 1))
-            stub = b"" if file.read(1) in (b"", b"\n") else b"\n"  # a line that a crash cut short stays by itself
+            stub = b"" if file.read(1) in (b"", b"\n") else b"\n"  # a whole line may lack its end
             file.write(stub + json.dumps(record).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
@@ -140,15 +149,52 @@ def _append(path: Path, record: dict[str, object]) -> None:
 
 
 def _read(path: Path) -> list[tuple[int, str, str]]:
-    """All releases so far. A last line cut short by a crash is of an input that was never sent."""
+    """All releases so far, with one for a last line that was cut short. Any other damage is refused."""
     if not path.exists():
         return []
-    found = []
     try:
-        for line in path.read_text(encoding="utf-8").splitlines():
-            if line.endswith("}"):
-                record = json_of(line)
-                found.append((int(record["round"]), str(record["purpose"]), str(record["tag"])))
-    except (OSError, ValueError, KeyError, TypeError):
-        raise UserError(f"{path}: not a record of releases") from None
+        *lines, last = path.read_bytes().split(b"\n")
+    except OSError as problem:
+        raise UserError(f"{path}: cannot be read ({problem.strerror})") from None
+    found = []
+    for number, line in enumerate(lines, start=1):
+        release = _release(line)
+        if release is None:
+            raise UserError(
+                f"{path}: line {number} is not of a record of releases, so one of them may be missing; put back the "
+                "whole file, or begin a new run with a budget of its own"
+            )
+        found.append(release)
+    if last:
+        found.append(_release(last) or _charged_unknown(path, lines))
     return found
+
+
+def _release(line: bytes) -> tuple[int, str, str] | None:
+    """Round, purpose and tag; None if the line is not exactly such a record."""
+    try:
+        record = json_of(line)
+    except ValueError:
+        return None
+    if not isinstance(record, dict) or record.keys() != {"round", "purpose", "tag"}:
+        return None
+    round_id, purpose, tag = record["round"], record["purpose"], record["tag"]
+    if type(round_id) is not int or round_id < 0 or not isinstance(purpose, str) or not isinstance(tag, str):
+        return None
+    return (round_id, purpose, tag) if len(tag) == 2 * _TAG_BYTES else None
+
+
+def _charged_unknown(path: Path, lines: list[bytes]) -> tuple[int, str, str]:
+    """A release in place of a last line that was cut short. The file is never without one of the two."""
+    tag = secrets.token_hex(_TAG_BYTES)
+    record = json.dumps({"round": 0, "purpose": _UNKNOWN, "tag": tag}).encode()
+    beside = path.with_name(f"{path.name}.mended")
+    try:
+        with beside.open("wb") as file:
+            file.write(b"".join(line + b"\n" for line in (*lines, record)))
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError as problem:
+        raise UserError(f"{path}: cannot be written ({problem.strerror})") from None
+    return 0, _UNKNOWN, tag

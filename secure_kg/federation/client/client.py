@@ -125,7 +125,7 @@ class FederationClient:
         if self._welcome is None:
             raise RuntimeError("greet() comes first")
         record = record if record is not None else folder
-        with alone(record):
+        with alone(folder, record):
             return self._with_receipt(learner, folder, credentials, record, self._welcome)
 
     def _with_receipt(

@@ -201,17 +201,50 @@ def test_several_tables_of_one_round_are_one_release(tmp_path: Path) -> None:
     assert record.releases == 1
 
 
-def test_a_record_that_a_crash_cut_short_is_read_and_a_damaged_one_is_refused(tmp_path: Path) -> None:
+def test_a_line_that_a_crash_cut_short_is_charged_once_as_a_release_of_unknown_kind(tmp_path: Path) -> None:
     ReleaseRecord(bytes(32), tmp_path, 3).key_of(2, "rows", b"a")
     path = tmp_path / FILE
-    path.write_text(path.read_text() + '{"round": 3, "pur')
+    first = path.read_bytes()
+    path.write_bytes(first + b'{"round": 3, "pur\xff')
     record = ReleaseRecord(bytes(32), tmp_path, 3)
+    assert record.releases == 2
+    assert path.read_bytes().startswith(first)
+    record.key_of(3, "rows", b"a")
+    assert ReleaseRecord(bytes(32), tmp_path, 3).releases == 3
+    with pytest.raises(BudgetSpent, match="no room for round 4"):
+        ReleaseRecord(bytes(32), tmp_path, 3).key_of(4, "rows", b"a")
+    path.write_bytes(path.read_bytes() + b"{")
+    with pytest.raises(BudgetSpent, match="the privacy budget is spent"):
+        ReleaseRecord(bytes(32), tmp_path, 3)
+    assert ReleaseRecord(bytes(32), tmp_path, 4).releases == 4
+
+
+def test_a_whole_last_line_that_lacks_its_end_is_what_it_says(tmp_path: Path) -> None:
+    ReleaseRecord(bytes(32), tmp_path, 2).key_of(2, "rows", b"a")
+    path = tmp_path / FILE
+    path.write_bytes(path.read_bytes().removesuffix(b"\n"))
+    record = ReleaseRecord(bytes(32), tmp_path, 2)
+    record.key_of(2, "rows", b"a")
     assert record.releases == 1
     record.key_of(3, "rows", b"a")
-    assert ReleaseRecord(bytes(32), tmp_path, 3).releases == 2
-    path.write_text('{"round": "two"}\n')
-    with pytest.raises(UserError, match="not a record of releases"):
-        ReleaseRecord(bytes(32), tmp_path, 3)
+    assert ReleaseRecord(bytes(32), tmp_path, 2).releases == 2
+
+
+@pytest.mark.parametrize(
+    "damage", [b'{"round": 3, "pur', b"", b"\0" * 40, b'{"round": "2", "purpose": "rows", "tag": "00"}', b"[" * 9999]
+)
+def test_any_other_damage_is_refused_in_one_line_and_changes_nothing(tmp_path: Path, damage: bytes) -> None:
+    record = ReleaseRecord(bytes(32), tmp_path, 3)
+    record.key_of(2, "rows", b"a")
+    record.key_of(3, "rows", b"a")
+    path = tmp_path / FILE
+    one, other = path.read_bytes().splitlines()
+    for lines in ((one, damage, other, b""), (one, other, damage, b""), (damage, other)):
+        path.write_bytes(b"\n".join(lines))
+        with pytest.raises(UserError, match=r"line \d is not of a record of releases.*begin a new run") as refused:
+            ReleaseRecord(bytes(32), tmp_path, 3)
+        assert "\n" not in str(refused.value)
+        assert path.read_bytes() == b"\n".join(lines)
 
 
 def test_secrets_are_no_part_of_a_repr() -> None:
