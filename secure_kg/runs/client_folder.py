@@ -71,6 +71,8 @@ def _drawn(path: Path, size: int) -> bytes:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(secrets.token_bytes(size))
+        if not path.is_file():  # to read from a pipe would wait for ever
+            raise UserError(f"{path}: not a file")
         return path.read_bytes()
     except OSError as problem:
         raise UserError(f"{path}: cannot be used ({problem.strerror})") from None

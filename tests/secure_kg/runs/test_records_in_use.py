@@ -28,7 +28,7 @@ def _spend(folder: Path, said: Connection) -> None:
     """In another process: a session that spends one of two releases and then stays; what it said is told."""
     try:
         with alone(folder):
-            ReleaseRecord(bytes(32), folder, 2).key_of(2, "rows", b"input")
+            ReleaseRecord(bytes(32), folder, 2, b"terms").key_of(2, "rows", b"input")
             said.send("spent")
             threading.Event().wait(600)
     except UserError as problem:
@@ -88,7 +88,7 @@ def test_two_processes_do_not_spend_one_budget_twice(tmp_path: Path, monkeypatch
         first.kill()
         first.join()
         with alone(tmp_path):  # the system has let go of it
-            assert ReleaseRecord(bytes(32), tmp_path, 2).releases == 1
+            assert ReleaseRecord(bytes(32), tmp_path, 2, b"terms").releases == 1
 
 
 @pytest.mark.long
@@ -107,4 +107,4 @@ def test_a_run_whose_record_lies_elsewhere_holds_the_folder_of_its_releases_too(
         run = run_federation(config, graphs(), path, trainer_of=learner, records=tmp_path / "records")
     assert "takes part in another session" in str(run.server_error)
     assert "\n" not in str(run.server_error)
-    assert ReleaseRecord(bytes(32), RunFolder(path).client(2), 2).releases == 1
+    assert ReleaseRecord(bytes(32), RunFolder(path).client(2), 2, b"terms").releases == 1
