@@ -28,7 +28,7 @@ def show_results(summary: Summary, folder: Path) -> None:
         f"{summary.tested if summary.told else summary.number_of_clients} clients, {settings.aggregation}: test{tested}"
     )
     rows = [
-        [f"client {one.client}", one.examples, *_row(one.figures, names, one.bytes_up, one.bytes_down)]
+        [f"client {one.client}", one.examples or "", *_row(one.figures, names, one.bytes_up, one.bytes_down)]
         for one in summary.clients
     ]
     if summary.told:
