@@ -28,7 +28,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 _PLACES = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, _PLACES))
 _MOST_PROCESSES = 8
-_CASES = 2
+_CASES = 1
 """So many cases of a test that holds whole sessions are in `make test`, and of all further ones every third."""
 _ONE_OF_EACH = re.compile(r"test_comes_out_as_promised")
 """Whose cases are chosen already: one for each claim of SECURITY.md."""
@@ -100,6 +100,14 @@ _WHOLE_SESSIONS = re.compile(
     r")\.py"
 )
 """Modules that hold whole sessions or train: each test takes a while, and `make test-fast` leaves them out."""
+_NOT_IN_THE_INNER_LOOP = re.compile(
+    "/test_("
+    "dependency_direction|sizes|documents|new_aggregation|attack|dp_audit|staged_federations|accountant|scores_command|"
+    "private_commands|private_table|dpkge|confidential|confidential_figures|spending|announced_openings|trees|"
+    "holder_totals|group|optional_packages|supply_chain|wheel|partition"
+    r")\.py"
+)
+"""Modules that take a second or more and run in `make test` with all their cases."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -127,6 +135,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, N
             cases[test] += 1
             if cases[test] > _CASES and cases[test] % 3:
                 item.add_marker(pytest.mark.slow)
+        if _NOT_IN_THE_INNER_LOOP.search(item.nodeid):
+            item.add_marker(pytest.mark.long)
     yield
     items[:] = _long_ones_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 
