@@ -44,10 +44,11 @@ class AuditedPath:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
+    """How often each case is run, and what counts as a finding."""
+
     runs: int
     threshold: float
     """A z above it is a finding."""
-    say: Callable[[str], None] = lambda line: None
 
     def audited(self, path: AuditedPath) -> dict[str, Any]:
         """The report of a path."""
@@ -66,7 +67,6 @@ class Judge:
 
     def _judged(self, path: AuditedPath, case: Case) -> dict[str, Any]:
         """All runs of one case, and one of them again."""
-        self.say(f"{path.name}: {case.name}")
         aucs: list[float] = []
         neighbours, first = [], Observed(np.empty(0), np.empty(0, dtype=np.bool_), ())
         for run in range(self.runs):
