@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="M",
         help="in each run; federated has twice as many, flames 100 [400]",
     )
-    add("--steps", type=int, default=20, metavar="T", help="flames has 4, counts 1 [20]")
+    add("--steps", type=int, default=20, metavar="T", help="flames: 4, counts: 1 [20]")
     add("--sampling", type=float, default=0.25, metavar="Q", help="poisson: probability of a triple in a sample [0.25]")
     add("--dim", type=int, default=16, metavar="D", help="[16]")
     add("--negatives", type=int, default=32, metavar="K", help="public candidates of a step [32]")
