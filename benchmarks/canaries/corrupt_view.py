@@ -136,7 +136,7 @@ def _seen(private: PrivatePlan, session: Session, round: int) -> tuple[Tensor, T
     left = clients * mean - given[BYSTANDER] - given[CORRUPT] - session.noise[round]
     sums = torch.from_numpy((base - left) / (step * clients))
     if len(shared) == 2:
-        entity, relation = sums.split([len(tables) for tables in before])
+        entity, relation = sums[: len(before[0])], sums[len(before[0]) :]
     else:
         entity = sums
         own, moved = (torch.from_numpy(_at(session, VICTIM, number)[1]).double() for number in (round, round + 1))

@@ -82,8 +82,8 @@ class InsecureTouchedCells(_Wrapped):
     """Leaves entries that are exactly zero without noise."""
 
     def add_to(self, vector: RingVector, codec: FixedPoint, terms: SumTerms[Layout]) -> None:
-        noise = np.where(vector == 0, 0, self.drawn(vector, codec, terms))
-        codec.ring.add_into(vector, noise.astype(vector.dtype))
+        noise: RingVector = np.where(vector == 0, 0, self.drawn(vector, codec, terms)).astype(codec.ring.dtype)
+        codec.ring.add_into(vector, noise)
 
 
 @dataclass(slots=True)
@@ -113,7 +113,8 @@ class _Reused(_Wrapped):
         if self._kept.first is not None:
             first, before = self._kept.first
             drawn = np.rint(first * (share / before)).astype(drawn.dtype)
-        codec.ring.add_into(vector, drawn.astype(vector.dtype))
+        added: RingVector = drawn.astype(codec.ring.dtype)  # modulo the ring, negative numbers included
+        codec.ring.add_into(vector, added)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import torch
 from benchmarks import dp_audit
 from benchmarks.canaries import trainings
 from benchmarks.canaries.bounds import area_below, auc_bound, auc_of_losses, gaussian_auc
+from benchmarks.canaries.cases import CENTRAL
 from benchmarks.canaries.findings import auc, correlation, excess, power, runs_needed
 from benchmarks.canaries.insecure import InsecureLessNoise, InsecureSeparateClips
 from benchmarks.canaries.planting import plant
@@ -52,7 +53,7 @@ def test_an_audit_that_does_not_find_a_fault_is_not_passed(capsys: pytest.Captur
 def test_a_fault_in_the_code_itself_is_not_passed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    real = trainings.CENTRAL[0]
+    real = CENTRAL[0]
     monkeypatch.setattr(trainings, "CENTRAL", (replace(real, mechanism=InsecureLessNoise),))
     assert dp_audit.main([*SMALL, "--runs", "10", "--canaries", "200"]) == 1
     assert "canaries" in capsys.readouterr().out
