@@ -2,9 +2,17 @@
 
 A claim of epsilon is a bound on what anybody can find out. This audit tries to find out more. Canaries are triples on
 entities and relations of their own; a coin puts each into the training triples or leaves it out. Training then runs
-with its real code and its real noise, and an attacker who sees every noised sum, and knows all but the coins and the
-noise, says how likely each canary is in. The AUC of that is the share of pairs, one canary in and one out, that the
-attacker tells apart. By the accountant's epsilon it is at most Phi(mu / sqrt 2), mu = sqrt(steps) / noise.
+with its real code and its real noise, and an attacker who sees all that is released, and knows all but the coins and
+the noise, says how likely each canary is in. The AUC of that is the share of pairs, one canary in and one out, that the
+attacker tells apart. The accountant's own account of the releases says how large it can be at most.
+
+    central     training in one place, full batches, noise on all rows
+    poisson     the same on Poisson samples
+    adafest     the same with rows that are chosen by noised counts
+    flames      single steps in which a canary decides whether the test of a gap passes
+    federated   real sessions of three clients under secure aggregation, with noise in shares: the attacker is the
+                server and one of the clients, the canaries are another one's
+    counts      the same for one table of counts
 
 An audit that finds nothing says little unless it finds faults that are there. So the same audit runs over the code with
 one fault at a time, and has to find each:
@@ -14,18 +22,20 @@ one fault at a time, and has to find each:
     runs z       the same of two runs of the same settings, seed and triples, step by step
     found by     the tests whose z is above the threshold, of noise in either direction
     expected     the test that must be among them; for the code as it is, nothing may be found
+    power        the probability that test canaries has a finding, of so many runs with the mean and deviation that were
+                 measured. Rows with a part of the noise are there for this alone, and may be found or not
 
-What it cannot say: that there is no leak. It looks at full batches, one model and one attack, which is the best one
-against Gaussian noise on sums; a fault that takes effect on other triples than canaries stays unseen.
+What it cannot say: that there is no leak. It looks at one model and one attack, which is the best one against Gaussian
+noise on sums; a fault that takes effect on other triples than canaries stays unseen.
 
 Exit code 0: nothing is found in the code as it is, and every planted fault is found by its test. 1: otherwise.
 """
 
 import argparse
-import statistics
 import sys
+import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
 from benchmarks.kge import published_split
 from launch.command_line import OneLineParser, deliver, require_json, run_command
@@ -33,14 +43,11 @@ from secure_kg.data.catalogue import BUNDLED
 from secure_kg.data.graph import ClientGraph
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
-from secure_kg.foundation.seeds import generator
 from secure_kg.privacy.training_config import PrivateTrainingConfig
 
-if TYPE_CHECKING:
-    from benchmarks.canaries.cases import Case
-    from benchmarks.canaries.planting import Planted
-    from benchmarks.canaries.watching import Watched
-    from secure_kg.privacy.mechanisms.sgd import Sgd
+PATHS: Final = ("central", "poisson", "adafest", "flames", "federated", "counts")
+QUICK: Final = ("central", "poisson", "adafest", "counts")
+_ALL: Final = "all"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,16 +60,25 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m benchmarks.dp_audit",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example: python -m benchmarks.dp_audit --epsilon 8 --runs 10 --json audit.json",
+        epilog="example: python -m benchmarks.dp_audit --path federated --epsilon 8 --json audit.json",
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("--dataset", default="kinships", metavar="PATH", help=f"a folder, or one of {', '.join(BUNDLED)} [kinships]")
+    paths = f"one or more of {', '.join(PATHS)}, or all [{' '.join(QUICK)}, about a minute]"
+    add("--path", nargs="+", choices=(*PATHS, _ALL), default=QUICK, metavar="PATH", help=paths)
+    add("--dataset", default="nations", metavar="PATH", help=f"a folder, or one of {', '.join(BUNDLED)} [nations]")
     add("--epsilon", type=float, default=4.0, metavar="E", help="what the code claims [4]")
     add("--delta", type=float, default=1e-5, metavar="P", help="[1e-5]")
     add("--runs", type=int, default=20, metavar="N", help="trainings of each case, at least 2 [20]")
-    add("--canaries", type=int, default=400, metavar="M", help="in each run, at least 10 [400]")
-    add("--steps", type=int, default=20, metavar="T", help="[20]")
+    add(
+        "--canaries",
+        type=int,
+        default=400,
+        metavar="M",
+        help="in each run; federated has twice as many, flames 100 [400]",
+    )
+    add("--steps", type=int, default=20, metavar="T", help="flames: 4, counts: 1 [20]")
+    add("--sampling", type=float, default=0.25, metavar="Q", help="poisson: probability of a triple in a sample [0.25]")
     add("--dim", type=int, default=16, metavar="D", help="[16]")
     add("--negatives", type=int, default=32, metavar="K", help="public candidates of a step [32]")
     add("--clip", type=float, default=0.03, metavar="C", help="small, so that both parts of a gradient reach it [0.03]")
@@ -76,6 +92,8 @@ def _parser() -> argparse.ArgumentParser:
 def _run(options: argparse.Namespace) -> int:
     if options.runs < 2 or options.canaries < 10 or options.seed < 0 or not options.threshold > 0:
         raise UserError("--runs must be at least 2, --canaries at least 10, --seed at least 0, --threshold above 0")
+    if not 0 < options.sampling < 1:
+        raise UserError("--sampling must lie between 0 and 1")
     require_json(options.json)
     config = PrivateTrainingConfig(
         model="DistMult",  # the one that the fault of separate clips is written for
@@ -93,114 +111,59 @@ def _run(options: argparse.Namespace) -> int:
 def measure(graph: ClientGraph, config: PrivateTrainingConfig, options: argparse.Namespace) -> dict[str, Any]:
     import torch
 
-    from benchmarks.canaries.cases import CASES
-    from benchmarks.canaries.findings import auc_bound
-    from secure_kg.privacy.accounting.accountant import Budget, epsilon_of, noise_for
-    from secure_kg.privacy.mechanisms.sgd import Sgd
+    from benchmarks.canaries.audited import Judge
+    from benchmarks.canaries.paths import MADE
+    from benchmarks.canaries.trainings import Plan
+    from secure_kg.privacy.accounting.accountant import Budget, epsilon_of
 
     torch.set_num_threads(1)
-    mechanism = Sgd(noise_for(Budget(options.epsilon, options.delta), config.steps))
-    releases = [(release, config.steps) for release in mechanism.releases()]
-    bound = auc_bound(releases)
-    rows = [_audited(case, (graph, config, mechanism), bound, options) for case in CASES]
-    names = ("dataset", "epsilon", "delta", "runs", "canaries", "threshold", "seed")
-    settings = {name: getattr(config, name) for name in config.__dataclass_fields__}
+    budget = Budget(options.epsilon, options.delta)
+    plan = Plan(graph, config, budget, options.canaries, options.seed, options.sampling)
+    asked = PATHS if _ALL in options.path else [name for name in PATHS if name in options.path]
+    judge, found = Judge(options.runs, options.threshold), []
+    for name in asked:
+        began, path = time.process_time(), MADE[name](plan)
+        report = judge.audited(path)
+        report["epsilon_by_the_accountant"] = epsilon_of(path.releases, options.delta)
+        found.append(report | {"processor_seconds": time.process_time() - began})
+    names = ("dataset", "epsilon", "delta", "runs", "threshold", "seed")
     return {
         **{name: getattr(options, name) for name in names},
-        "settings": settings,
-        "noise": mechanism.noise,
-        "epsilon_by_the_accountant": epsilon_of(releases, options.delta),
-        "auc_bound": bound,
-        "rows": rows,
-        "passed": all(row["as_expected"] for row in rows),
+        "paths": found,
+        "passed": all(path["passed"] for path in found),
     }
-
-
-def _audited(
-    case: "Case", code: tuple[ClientGraph, PrivateTrainingConfig, "Sgd"], bound: float, options: argparse.Namespace
-) -> dict[str, Any]:
-    """All runs of one case, and one of them again."""
-    from benchmarks.canaries.findings import auc, correlation, excess
-    from benchmarks.canaries.planting import plant
-
-    aucs: list[float] = []
-    neighbours, first = [], []
-    for run in range(options.runs):
-        planted = plant(code[0], options.canaries, generator(options.seed, "coins", run))
-        watched = _trained(case, planted, code, options.seed + run)
-        aucs.append(auc(watched.evidence.numpy(), planted.inside))
-        neighbours.append(correlation(zip(watched.residuals[:-1], watched.residuals[1:], strict=True)))
-        if run == 0:
-            first = watched.residuals
-    planted = plant(code[0], options.canaries, generator(options.seed, "coins", 0))
-    again = correlation(zip(first, _trained(case, planted, code, options.seed).residuals, strict=True))
-    z = {
-        "canaries": excess(aucs, bound),
-        "steps": sum(found for _, found in neighbours) / options.runs**0.5,
-        "runs": again[1],
-    }
-    # Noise against that of the step before is a fault as well; an AUC far below the bound is none.
-    found = [test for test, value in z.items() if (value if test == "canaries" else abs(value)) > options.threshold]
-    return {
-        "code": case.name,
-        "must_be_found_by": case.found_by,
-        "auc": statistics.mean(aucs),
-        "auc_by_run": aucs,
-        "correlation_of_steps": statistics.mean(value for value, _ in neighbours),
-        "correlation_of_runs": again[0],
-        "z": z,
-        "found_by": found,
-        "as_expected": found == [] if case.found_by is None else case.found_by in found,
-    }
-
-
-def _trained(
-    case: "Case", planted: "Planted", code: tuple[ClientGraph, PrivateTrainingConfig, "Sgd"], seed: int
-) -> "Watched":
-    """One whole training of the audited code, watched."""
-    import torch
-
-    from benchmarks.canaries.watching import Watched
-    from secure_kg.privacy.gradients.clipped_sums import PrivateGradients
-    from secure_kg.privacy.training import PrivateTraining
-
-    _, config, sgd = code
-    source = None if case.source is None else case.source()  # None: training takes the operating system's randomness
-    training = PrivateTraining(planted.graph, config, seed, source)
-    gradients = PrivateGradients(training.model, config.temperature)
-    watched = Watched(
-        sgd if case.mechanism is None else case.mechanism(sgd),
-        torch.from_numpy(planted.canaries),
-        (lambda triples, candidates: gradients.sums(triples, candidates, config.clip))
-        if case.clipping is None
-        else case.clipping(training.model, config.clip),
-        faulty_clipping=case.clipping is not None,
-    )
-    training.run(watched)
-    return watched
 
 
 def _show(report: dict[str, Any]) -> None:
+    for path in report["paths"]:
+        _show_path(report, path)
+    say("passed" if report["passed"] else "NOT PASSED: see the last column")
+
+
+def _show_path(report: dict[str, Any], path: dict[str, Any]) -> None:
     rows = [
         [
             row["code"],
             f"{row['auc']:.3f}",
-            f"{row['z']['canaries']:+.1f}",
-            f"{row['z']['steps']:+.1f}",
-            f"{row['z']['runs']:+.1f}",
+            *(f"{row['z'][test]:+.1f}" if test in row["z"] else "" for test in ("canaries", "steps", "runs")),
+            f"{row['power']:.2f}",
             ", ".join(row["found_by"]) or "nothing",
-            row["must_be_found_by"] or "nothing",
+            "(power)" if row["probe"] else row["must_be_found_by"] or "nothing",
             "yes" if row["as_expected"] else "NO",
         ]
-        for row in report["rows"]
+        for row in path["rows"]
     ]
+    canaries, steps = (path["settings"][name] for name in ("canaries", "steps"))
     title = (
-        f"{report['dataset']}, epsilon {report['epsilon']:g}, delta {report['delta']:g}: {report['runs']} runs of "
-        f"{report['canaries']} canaries; AUC at most {report['auc_bound']:.4f}"
+        f"{path['path']}: {report['dataset']}, epsilon {report['epsilon']:g}, delta {report['delta']:g}, "
+        f"{path['runs']} runs of {canaries} canaries, steps: {steps}; AUC at most {path['auc_bound']:.4f}"
     )
-    heads = ("code", "AUC", "canaries z", "steps z", "runs z", "found by", "expected", "ok")
-    table(title, heads, rows)
-    say("passed" if report["passed"] else "NOT PASSED: see the last column")
+    table(title, ("code", "AUC", "canaries z", "steps z", "runs z", "power", "found by", "expected", "ok"), rows)
+    for row in path["rows"]:
+        if row["probe"]:
+            needed = row["runs_for_power_0.9"]
+            more = f"{needed} runs would find it with probability 0.9" if needed else "no number of runs would find it"
+            say(f"{row['code']}: found with probability {row['power']:.2f} in {path['runs']} runs; {more}")
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from secure_kg.privacy.accounting.sampled import loss_deltas
 _GRID: Final = 1e-4
 """Of the privacy loss."""
 _LARGEST: Final = 30.0
-_LINES: Final = 1500
+_LINES: Final = 500
 _CELLS: Final = 20_000
 
 

@@ -1,11 +1,12 @@
 """The three tests of an audit. Each gives a z, and one above the threshold is a finding.
 
-canaries: the mean over runs of the AUC of evidence, canaries that are in against those that are out, above the bound.
-          A pair of canaries, one in and one out, differs from the pair exchanged by at most √2 C, since their rows are
-          apart. So T sums with noise σ C let a pair be told with probability at most Φ(μ / √2), μ = √T / σ. The
-          variance is taken from the runs.
+canaries: the mean over runs of the AUC of evidence, canaries that are in against those that are out, above the bound
+          (`bounds`). The variance is taken from the runs.
 steps:    the correlation of the noise of each step with that of the next, over all runs.
 runs:     the correlation of the noise of two runs with the same settings, seed and triples, step by step.
+
+The power of the first is the probability that it has a finding: of a mean that lies so many deviations above the bound
+as was measured, by the noncentral t distribution.
 """
 
 import math
@@ -18,18 +19,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from secure_kg.privacy.accounting.releases import Releases
-
 _SMALLEST: Final = 1e-4
 """The least standard error that a z is taken with: a fault may let every run end in an AUC of exactly 1."""
 
-
-def auc_bound(releases: Releases) -> float:
-    """The largest AUC that full-batch Gaussian releases allow, by the accountant's μ."""
-    if not all(release.full for release, _ in releases):
-        raise ValueError("the bound is for full batches")
-    shift = math.sqrt(math.fsum(times / release.noise**2 for release, times in releases))
-    return statistics.NormalDist().cdf(shift / math.sqrt(2))
+_CERTAIN: Final = 30.0
+"""A mean so many standard errors from the bound is on its side of any threshold in use."""
+_TRIED: Final = tuple(2**exponent for exponent in range(1, 13))
 
 
 def auc(evidence: npt.NDArray[np.float64], inside: npt.NDArray[np.bool_]) -> float:
@@ -57,3 +52,23 @@ def correlation(pairs: Iterable[tuple[Tensor, Tensor]]) -> tuple[float, float]:
         found.append(float(one @ other) / length if length else 0.0)
         scores.append(found[-1] * math.sqrt(int(((one != 0) & (other != 0)).sum())))
     return statistics.mean(found), math.fsum(scores) / math.sqrt(len(scores))
+
+
+def power(values: Sequence[float], bound: float, runs: int, threshold: float) -> float:
+    """The probability that `excess` of so many runs is above the threshold, if runs are as these values say."""
+    from scipy.stats import nct
+
+    spread = max(statistics.stdev(values), _SMALLEST * math.sqrt(len(values)))
+    shift = (statistics.mean(values) - bound) / spread * math.sqrt(runs)
+    if abs(shift) > _CERTAIN:  # far outside of what the distribution is computed for
+        return float(shift > 0)
+    return float(np.nan_to_num(nct.sf(threshold, runs - 1, shift)))
+
+
+def runs_needed(values: Sequence[float], bound: float, threshold: float, wanted: float = 0.9) -> int | None:
+    """The fewest runs with this power; None if even the most that are tried have less."""
+    most = next((runs for runs in _TRIED if power(values, bound, runs, threshold) >= wanted), None)
+    if most is None:
+        return None
+    least = most // 2
+    return next(runs for runs in range(max(2, least), most + 1) if power(values, bound, runs, threshold) >= wanted)

@@ -2,40 +2,48 @@
 
 | name | fault |
 |---|---|
-| `InsecureHalfNoise` | adds half the noise that it declares |
+| `InsecureLessNoise` | adds less noise than it declares, half of it for example |
 | `InsecureDoubleClip` | clips to twice the sensitivity that the noise is for |
 | `InsecureSeparateClips` | clips the positive and the negative part of a gradient apart, each to the whole clip |
 | `InsecureTouchedRows` | leaves rows that the step's triples do not touch without noise |
 | `InsecureReusedNoise` | adds the noise of the first step in every step |
 | `InsecureSeededNoise` | draws noise from a generator with a fixed seed |
+| `InsecureQuietChoice` | adds no noise to the numbers by which rows are chosen |
+| `InsecureQuietTest` | adds no noise to the number that is tested |
+| `InsecurePublicSamples` | draws Poisson samples by the public seed |
 """
 
 from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from secure_kg.foundation.seeds import generator
 from secure_kg.models.base import EmbeddingModel
 from secure_kg.privacy.accounting.releases import Release
 from secure_kg.privacy.confidential.printed import DpkgeAsPrintedUnsound
 from secure_kg.privacy.draws.noise import Integers, NoiseSource, SecretNoise
+from secure_kg.privacy.draws.sampling import poisson_sample
 from secure_kg.privacy.gradients.clipped_sums import ClippedSums, PrivateGradients
 from secure_kg.privacy.mechanisms.interface import Mechanism, NoisedSums, PrivateStep
+from secure_kg.privacy.training import PrivateTraining
 
 
 @dataclass(frozen=True, slots=True)
-class InsecureHalfNoise(Mechanism):
-    """Declares the inner mechanism's noise and adds half of it."""
+class InsecureLessNoise(Mechanism):
+    """Declares the inner mechanism's noise and adds a part of it."""
 
     inner: Mechanism
+    part: float = 0.5
 
     def releases(self) -> tuple[Release, ...]:
         return self.inner.releases()
 
     def privatise(self, step: PrivateStep, source: NoiseSource) -> NoisedSums:
-        return self.inner.scaled(0.5).privatise(step, source)
+        return self.inner.scaled(self.part).privatise(step, source)
 
     def scaled(self, factor: float) -> Self:
         return replace(self, inner=self.inner.scaled(factor))
@@ -128,3 +136,36 @@ class InsecureSeededNoise:
 
     def integers(self, sigma: float, shape: tuple[int, ...]) -> Integers:
         return np.rint(self._random.normal(0.0, sigma, shape)).astype(np.int64)
+
+
+@dataclass(slots=True)
+class InsecureQuietChoice:
+    """No noise where one number for each row is asked for: `AdaFest` chooses by those."""
+
+    source: NoiseSource = field(default_factory=SecretNoise)
+
+    def integers(self, sigma: float, shape: tuple[int, ...]) -> Integers:
+        return np.zeros(shape, dtype=np.int64) if len(shape) == 1 else self.source.integers(sigma, shape)
+
+
+@dataclass(slots=True)
+class InsecureQuietTest:
+    """No noise where a single number is asked for: `Flames` tests that."""
+
+    source: NoiseSource = field(default_factory=SecretNoise)
+
+    def integers(self, sigma: float, shape: tuple[int, ...]) -> Integers:
+        return np.zeros(shape, dtype=np.int64) if shape == (1,) else self.source.integers(sigma, shape)
+
+
+class InsecurePublicSamples(PrivateTraining):
+    """Whoever knows the seed knows which triples, by their place, are in the sample of a step."""
+
+    def _sample(self, number: int) -> npt.NDArray[np.int64]:
+        return public_sample(len(self._train), self._config.sampling, (self._seed, number))
+
+
+def public_sample(count: int, rate: float, drawn_by: tuple[int, int]) -> npt.NDArray[np.int64]:
+    """Which of `count` triples are in a sample, for everybody. `drawn_by`: seed and step."""
+    seed, step = drawn_by
+    return poisson_sample(count, rate, generator(seed, "public samples", step).bytes)

@@ -4,8 +4,8 @@ Each call has a fresh 256-bit key, and all its choices come from that key's keys
 again, and no seed repeats it. A caller that must be able to repeat its own draws brings a key, which must be a secret
 of its own and must never serve for two calls that differ in anything. No floating-point number is ever a draw.
 
-How. Rejection as in Canonne, Kamath, Steinke (The Discrete Gaussian for Differential Privacy, NeurIPS 2020, algorithm
-3), with a discrete Laplace of base 2 in steps, because its probabilities are powers of two and bits give them exactly.
+How. Rejection from a discrete Laplace as in Canonne, Kamath, Steinke (The Discrete Gaussian for Differential Privacy,
+NeurIPS 2020), here of base 2 in steps, because its probabilities are powers of two and bits give them exactly.
 With b = 2^k between 0.6 and 1.2 sigma, or 1 if sigma is below 1.7, a proposal has the magnitude u + b v, u uniform
 below b and v geometric with P(v) = 2^-(v + 1), and a sign. It is accepted with probability
 

@@ -20,10 +20,10 @@ every real y.
 2. N_Z(x, S^2) around an integer x is what comes of a continuous N(x, S^2 - r^2) if one rounds its value y to the
    integer z with probability ~ exp(-(z - y)^2 / 2 r^2), within a factor of (1 + e(r)) / (1 - e(r)). To see it, multiply
    the two densities and integrate over y; their product is that of N(x, S^2) at z, and both normalisations are within
-   1 +- e(r) (Peikert: An Efficient and Parallel Gaussian Sampler, CRYPTO 2010, Theorem 3.1). Rounding does not look at
-   data. So a release with N_Z(0, S^2) is as private as one with the continuous Gaussian of variance S^2 - r^2, under
-   composition, sampling and filters alike, but for 2 log((1 + e) / (1 - e)) of epsilon for each entry. With r = 2 that
-   is 10^-33.
+   1 +- e(r) (Peikert: An Efficient and Parallel Gaussian Sampler for Lattices, CRYPTO 2010, has the same for lattices).
+   Rounding does not look at data. So a release with N_Z(0, S^2) is as private as one with the continuous Gaussian of
+   variance S^2 - r^2, under composition, sampling and filters alike, but for 2 log((1 + e) / (1 - e)) of epsilon for
+   each entry. With r = 2 that is 10^-33.
 
 **Sensitivity in integers.** Clipping to the bound of the sum is 1-Lipschitz in every entry. Rounding to the ring adds
 less than a unit to the difference of two values, and nothing where there is none. If a triple moves k entries by at

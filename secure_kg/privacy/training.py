@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -155,9 +156,13 @@ class PrivateTraining:
         draws = generator(self._seed, "private candidates", number)
         candidates = torch.from_numpy(draws.choice(self._sizes[0], self._candidates, replace=False, shuffle=False))
         side: Side = "head" if self._config.corrupt == "both" and number % 2 else "tail"
-        sample = self._train[torch.from_numpy(poisson_sample(len(self._train), self._config.sampling))]
+        sample = self._train[torch.from_numpy(self._sample(number))]
         sums = self._gradients.sums(sample, candidates, self._config.clip, side)
         return PrivateStep(sample, sums, candidates, self._grid)
+
+    def _sample(self, number: int) -> npt.NDArray[np.int64]:
+        """Which triples are in a step; nobody can draw it again."""
+        return poisson_sample(len(self._train), self._config.sampling)
 
     @torch.no_grad()
     def _move(self, entity: Tensor, relation: Tensor, step: float) -> None:

@@ -1,12 +1,12 @@
 """Full batches: the exact privacy of Gaussian releases, adaptively composed.
 
 T releases with multipliers s_1 ... s_T are as private as one with mu = (sum s_t^-2)^1/2, shift over deviation, and
-nothing is lost (Dong, Roth, Su: Gaussian Differential Privacy, JRSS B 2022, Corollary 3.3). Its curve is
+nothing is lost (Dong, Roth, Su: Gaussian Differential Privacy, JRSS B 2022, composition). Its curve is
 
     delta(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu)
 
-(Balle and Wang, ICML 2018, Theorem 8). Every search returns the end of its last interval that has been evaluated and
-is safe.
+(Balle and Wang, ICML 2018, Theorem 8 in arXiv 1805.06530). Every search returns the end of its last interval that has
+been evaluated and is safe.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Rényi divergence of the Poisson-sampled Gaussian at whole orders, in closed form.
 
 For a whole order a >= 2, noise s and sampling rate q, added or removed (Mironov, Talwar, Zhang: Rényi Differential
-Privacy of the Sampled Gaussian Mechanism, 2019, sections 3.2 and 3.3):
+Privacy of the Sampled Gaussian Mechanism, 2019, section 3.3):
 
     (a - 1) D_a = log sum_{k=0..a} binom(a, k) (1 - q)^(a - k) q^k exp(k (k - 1) / 2 s^2)
 
@@ -9,7 +9,8 @@ At q = 1 it is a / 2 s^2. Values of releases add up. At order a, a total D gives
 
     epsilon = D + log(1 - 1/a) - (log delta + log a) / (a - 1)
 
-(Canonne, Kamath, Steinke: The Discrete Gaussian for Differential Privacy, NeurIPS 2020, Proposition 12).
+(Canonne, Kamath, Steinke: The Discrete Gaussian for Differential Privacy, NeurIPS 2020, Proposition 12 in version 4 of
+arXiv 2004.00010).
 """
 
 import math

@@ -1,7 +1,7 @@
 """Rows chosen by noised counts, noise on those: in the manner of DP-AdaFEST.
 
-Reference: Ghazi et al., "Sparsity-Preserving Differentially Private Training of Large Embedding Models", NeurIPS 2023,
-algorithm 1. A step computes how many triples touch each row (the contribution map), each triple's part scaled to a norm
+Reference: Ghazi et al., "Sparsity-Preserving Differentially Private Training of Large Embedding Models", NeurIPS 2023.
+A step computes how many triples touch each row (the contribution map), each triple's part scaled to a norm
 of at most one over all rows that it touches; adds Gaussian noise; keeps rows with a noised count of at least a
 threshold; and adds noise to the gradient of the kept rows alone.
 
