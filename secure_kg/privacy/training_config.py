@@ -28,7 +28,7 @@ class PrivateTrainingConfig:
     sampling: float = 1.0
     """Probability of a triple to be in a step's Poisson sample; 1: full batches."""
     margin: float = 10.0
-    temperature: float = 3.0
+    temperature: float = 2.0
     norm: Literal[1, 2] = 2
     corrupt: Literal["tail", "both"] = "tail"
     """`both`: steps alternate between corrupted tails and heads."""
