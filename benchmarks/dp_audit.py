@@ -102,6 +102,7 @@ def _run(options: argparse.Namespace) -> int:
         clip=options.clip,
         steps=options.steps,
         step=options.step,
+        temperature=1.0,
     )
     report = measure(published_split(options.dataset), config, options)
     deliver(report, options.json, _show)

@@ -31,8 +31,8 @@ LADDERS: Final[dict[str, tuple[Any, ...]]] = {
     "clip": (0.05, 0.1, 0.15, 0.2, 0.3, 0.45, 0.7, 1.0, 2.0),
     "dim": (16, 24, 32, 48, 64, 96),
     "last_step": (0.03, 0.1, 0.3, 0.6, 1.0),
-    "temperature": (0.0, 0.5, 1.0, 2.0),
-    "negatives": (32, 64, 104),
+    "temperature": (0.0, 0.5, 1.0, 2.0, 3.0, 4.0),
+    "negatives": (32, 64, 96, 128),
 }
 """Values to try. `stride` is the step times the clip: what one triple whose gradient is clipped moves rows by. Initial
 rows grow with the margin."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from secure_kg.privacy.mechanisms.interface import Mechanism
 
 MECHANISMS = ("sgd", "adafest", "flames")
-_STEP_SUM = 200.0  # steps of the sum's mean, if --step is not given
+_STEP_SUM = 570.0  # steps of the sum's mean, if --step is not given; it suits the default clip
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--negatives", type=int, default=usual.negatives, metavar="K", help=f"public, shared [{usual.negatives}]")
     add("--clip", type=float, default=usual.clip, metavar="C", help=f"[{usual.clip}]")
     add("--steps", type=int, default=usual.steps, metavar="T", help=f"[{usual.steps}]")
-    add("--step", type=float, metavar="L", help="per unit of the sum [200 / (sampling x triples)]")
+    add("--step", type=float, metavar="L", help="per unit of the sum [570 / (sampling x triples)]")
     add("--last-step", type=float, default=usual.last_step, metavar="F", help=f"fraction left [{usual.last_step:g}]")
     add("--sampling", type=float, default=1.0, metavar="Q", help="rate of Poisson samples; 1: full batches [1]")
     add("--margin", type=float, default=usual.margin, help=f"of distances and initial rows [{usual.margin:g}]")

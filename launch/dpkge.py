@@ -126,6 +126,7 @@ def _run(options: argparse.Namespace) -> int:
         steps=options.passes,
         sampling=options.sampling,
         margin=options.margin,
+        temperature=1.0,
         corrupt="both",
         **({} if options.clip is None else {"clip": options.clip}),
     )

@@ -161,7 +161,8 @@ class _Table:
     def _config(self, model: str) -> PrivateTrainingConfig:
         names = ("dim", "negatives", "sampling")
         chosen = {name: self._settings[name] for name in names}
-        return PrivateTrainingConfig(model=model, steps=self._settings["passes"], corrupt="both", **chosen)
+        steps = self._settings["passes"]
+        return PrivateTrainingConfig(model=model, steps=steps, temperature=1.0, corrupt="both", **chosen)
 
     def _arm(self, cell: Cell) -> "Arm":
         from secure_kg.privacy.confidential.arms import Arm

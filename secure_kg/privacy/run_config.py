@@ -47,8 +47,8 @@ class PrivacyConfig:
     """The mechanism (`secure_kg.privacy.mechanisms`)."""
     epsilon: float | None = None
     delta: float | None = None
-    dp_clip: float = 0.3
-    dp_step: float = 0.0234
+    dp_clip: float = 0.15
+    dp_step: float = 0.0667
     """Per unit of the noised sum over all clients, in the first step. Not divided by the number of triples."""
     dp_last_step: float = 0.1
     """Fraction of the step that is left in the last round; it falls linearly."""

@@ -16,19 +16,19 @@ class PrivateTrainingConfig:
     """
 
     model: str = "DistMult"
-    dim: int = 32
-    negatives: int = 64
+    dim: int = 24
+    negatives: int = 96
     """Public candidates per step, shared by all triples; all entities if there are fewer."""
-    clip: float = 0.3
+    clip: float = 0.15
     steps: int = 200
-    step: float = 0.0234
+    step: float = 0.0667
     """Per unit of the noised sum, in the first step. Not divided by the number of triples, which is private."""
     last_step: float = 0.1
     """Fraction of `step` that is left in the last step; it falls linearly."""
     sampling: float = 1.0
     """Probability of a triple to be in a step's Poisson sample; 1: full batches."""
     margin: float = 10.0
-    temperature: float = 1.0
+    temperature: float = 2.0
     norm: Literal[1, 2] = 2
     corrupt: Literal["tail", "both"] = "tail"
     """`both`: steps alternate between corrupted tails and heads."""

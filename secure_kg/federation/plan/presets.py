@@ -29,7 +29,7 @@ PRESETS: Final[dict[str, dict[str, Any]]] = {
         **{"lr": 1e-3, "batch_size": 512, "local_epochs": 3},
     },
     "small": {"rounds": 200, "dim": 256, "negatives": 64, "margin": 2.0, "batch_size": 256, "local_epochs": 1},
-    "private": {"rounds": 201, "model": "DistMult", "dim": 32, "negatives": 64},
+    "private": {"rounds": 201, "model": "DistMult", "dim": 24, "negatives": 96, "temperature": 2.0},
 }
 QUERY_PRESETS: Final[dict[str, dict[str, Any]]] = {
     "usual": {},

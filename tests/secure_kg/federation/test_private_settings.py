@@ -22,6 +22,7 @@ from secure_kg.privacy.accounting.releases import Budget
 from secure_kg.privacy.accounting.spending import BudgetSpent
 from secure_kg.privacy.release_record import FILE, ReleaseRecord, terms_of
 from secure_kg.privacy.run_config import PrivacyConfig
+from secure_kg.privacy.training_config import PrivateTrainingConfig
 from secure_kg.runs.run_folder import RunFolder
 from tests.support.private_runs import CLIENTS, private_config
 
@@ -41,6 +42,27 @@ def test_the_command_line_says_all_of_it() -> None:
         assert getattr(config.training, name, getattr(config, name, None)) == value
     assert RunConfig.from_toml(config.to_toml(), "a file") == config
     assert settings(*BUDGET, launcher=local).strategy == "local"
+
+
+def test_the_preset_is_what_training_in_one_place_takes() -> None:
+    """Control rows without a federation would compare nothing if one of the two were changed alone."""
+    central, config = PrivateTrainingConfig(), settings(*BUDGET, "--strategy", "all-rows")
+    for name in ("model", "dim", "negatives", "margin", "temperature", "corrupt"):
+        assert getattr(config.training, name) == getattr(central, name)
+    assert config.privacy is not None
+    for name in ("clip", "step", "last_step", "sampling"):
+        assert getattr(config.privacy, f"dp_{name}") == getattr(central, name)
+    assert config.rounds == central.steps + 1  # the first one agrees on first rows
+
+
+@pytest.mark.parametrize("clients", [3, 5, 10])
+def test_the_preset_has_room_for_rows_that_are_not_shared(clients: int) -> None:
+    """A smaller last step, or more candidates, would be too fine for a ring of 32 bits under FedE."""
+    for epsilon in ("16", "4"):
+        dataclasses.replace(settings(*BUDGET, "--epsilon", epsilon), clients=clients)  # it refuses what has no room
+    finer = PrivacyConfig(epsilon=4.0, delta=1e-5, dp_last_step=0.01)
+    with pytest.raises(UserError, match="too coarse for so small a step; --ring-bits 64"):
+        dataclasses.replace(settings(*BUDGET), clients=clients, privacy=finer)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +163,7 @@ def test_every_round_has_the_noise_that_the_budget_asks_for(strategy: str, round
     assert (shares.first_round, shares.last_round, shares.needed) == (2, rounds, CLIENTS - 2)
     releases = []
     for number in range(2, rounds + 1):
-        moved = integer_sensitivity(private.step_at(number) * CLIENTS * 0.3, unit, 6 * 4 + 4)
+        moved = integer_sensitivity(private.step_at(number) * CLIENTS * private.privacy.dp_clip, unit, 6 * 4 + 4)
         drawn = shares.needed * (shares.share_in(number) / unit) ** 2 - 4
         releases.append((Release(math.sqrt(drawn) / moved), 1))
     spent = epsilon_of(releases, private.calibrated.delta_of_accountant)
