@@ -67,6 +67,12 @@ def find_columns(path: Path, first: Sequence[str], chosen: tuple[str, ...], line
     refuse(path, "no known header (such as head,relation,tail); name the columns with --columns", line)
 
 
+def is_header(first: Sequence[str]) -> bool:
+    """Whether a first row would be taken for a header."""
+    names = {name.strip().lower() for name in first}
+    return any(set(known) <= names for known in (*KNOWN, APOC)) or set(ADMIN) <= set(_without_spaces(first)[0])
+
+
 def _by_number(path: Path, width: int, chosen: tuple[str, ...], line: int) -> Columns:
     head, relation, tail = (int(number) - 1 if len(number) < 6 else width for number in chosen)
     if not all(0 <= place < width for place in (head, relation, tail)):
