@@ -6,7 +6,7 @@ into files that cannot declare any. They are the reader's own, so two clients ma
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +29,17 @@ def shortened(name: str, prefixes: Mapping[str, str]) -> str:
         if _PREFIX.fullmatch(prefix) and _LOCAL.fullmatch(name, len(space)):
             return f"{prefix}:{name[len(space) :]}"
     return name
+
+
+def short_names(names: Sequence[str], prefixes: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """Names as a table shows them, and a line for each prefix in it.
+
+    A name that looks shortened and is not would be taken for another one, so it is shown in quotes.
+    """
+    short = [shortened(name, prefixes) for name in names]
+    looks = [one == name and name.partition(":")[0] in prefixes and ":" in name for one, name in zip(short, names, strict=True)]
+    shown_so = [ascii(one) if alike else one for one, alike in zip(short, looks, strict=True)]
+    return shown_so, [f"{prefix}: is {space}" for prefix, space in used_prefixes(names, prefixes).items()]
 
 
 def used_prefixes(names: Iterable[str], prefixes: Mapping[str, str]) -> dict[str, str]:
