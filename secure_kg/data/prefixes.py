@@ -37,9 +37,11 @@ def short_names(names: Sequence[str], prefixes: Mapping[str, str]) -> tuple[list
     A name that looks shortened and is not would be taken for another one, so it is shown in quotes.
     """
     short = [shortened(name, prefixes) for name in names]
-    looks = [one == name and name.partition(":")[0] in prefixes and ":" in name for one, name in zip(short, names, strict=True)]
-    shown_so = [ascii(one) if alike else one for one, alike in zip(short, looks, strict=True)]
-    return shown_so, [f"{prefix}: is {space}" for prefix, space in used_prefixes(names, prefixes).items()]
+    begins = tuple(f"{prefix}:" for prefix in prefixes)
+    apart = [
+        ascii(name) if one == name and name.startswith(begins) else one for one, name in zip(short, names, strict=True)
+    ]
+    return apart, [f"{prefix}: is {space}" for prefix, space in used_prefixes(names, prefixes).items()]
 
 
 def used_prefixes(names: Iterable[str], prefixes: Mapping[str, str]) -> dict[str, str]:
