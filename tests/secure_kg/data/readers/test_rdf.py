@@ -1,6 +1,7 @@
 """RDF files: every format gives the same triples, and every stated rule holds."""
 
 import gzip
+import tracemalloc
 from pathlib import Path
 
 import pyarrow
@@ -159,3 +160,17 @@ def test_an_empty_file_has_no_triples_or_is_none(tmp_path: Path) -> None:
     for name in ("g.rdf", "g.jsonld"):
         with pytest.raises(DataError):
             triples(write(tmp_path / name, b""))
+
+
+def test_triples_are_never_all_in_memory_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three times the triples of the same names take more memory by their ids only."""
+    monkeypatch.setattr("secure_kg.data.readers.rdf.BLOCK", 500)
+    peaks = []
+    for count in (4000, 12000):
+        lines = (f"<{E}a{number % 50}> <{E}r{number % 7}> <{E}b{number % 90}> .\n" for number in range(count))
+        path = write(tmp_path / f"{count}.nt", "".join(lines))
+        tracemalloc.start()
+        encode_files([("1", path)], Reading())
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] - peaks[0] < 8000 * 60  # by name a triple takes some 300 bytes
