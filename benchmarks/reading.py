@@ -126,8 +126,9 @@ def _written(folder: Path, suffix: str, triples: int) -> Path:
         path.write_text(_nested(suffix, rows), encoding="utf-8")
         return path
     graph = f" <{SPACE}graph>" if suffix == ".nq" else ""
-    lines = (f"<{h}> <{r}> " + (f"<{t}>" if row[1] else f'"{t}"@en') for (h, r, t), row in zip(named, rows, strict=True))
-    data = "".join(f"{line}{graph} .\n" for line in lines).encode()
+    tails = [f"<{tail}>" if row[1] else f'"{tail}"@en' for (_, _, tail), row in zip(named, rows, strict=True)]
+    lines = (f"<{head}> <{link}> {tail}{graph} .\n" for (head, link, _), tail in zip(named, tails, strict=True))
+    data = "".join(lines).encode()
     path.write_bytes(_packed(suffix, data))
     return path
 
@@ -164,7 +165,8 @@ def _nested(suffix: str, rows: list[tuple[int, int, int]]) -> str:
         by_head.setdefault(head, []).append((relation, tail))
     if suffix == ".ttl":
         said = {h: [f"e:r{r} " + (f"e:e{t}" if r else f'"label {t}"@en') for r, t in own] for h, own in by_head.items()}
-        return f"@prefix e: <{SPACE}> .\n" + "".join(f"e:e{h} {' ;\n    '.join(own)} .\n" for h, own in said.items())
+        between = " ;\n    "
+        return f"@prefix e: <{SPACE}> .\n" + "".join(f"e:e{h} {between.join(own)} .\n" for h, own in said.items())
     if suffix == ".rdf":
         body = "".join(
             f'<rdf:Description rdf:about="{SPACE}e{h}">\n'
