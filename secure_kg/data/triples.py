@@ -83,10 +83,10 @@ def read_triples(path: Path, rules: FileRules = FileRules()) -> NamedTriples:  #
     heads: list[str] = []
     relations: list[str] = []
     tails: list[str] = []
-    for block in reader_of(path)(path, rules):
-        heads += block.heads
-        relations += block.relations
-        tails += block.tails
+    for chunk in reader_of(path)(path, rules):
+        heads += chunk.heads
+        relations += chunk.relations
+        tails += chunk.tails
     return NamedTriples(tuple(heads), tuple(relations), tuple(tails))
 
 

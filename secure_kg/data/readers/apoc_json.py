@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from secure_kg.data.readers.delimited import add_relationship
-from secure_kg.data.readers.interface import BLOCK, Block, FileRules, LeftOut, refuse
-from secure_kg.data.readers.streams import open_stream, text_blocks
+from secure_kg.data.readers.interface import CHUNK, Chunk, FileRules, LeftOut, refuse
+from secure_kg.data.readers.streams import open_stream, text_chunks
 from secure_kg.foundation.parsing import json_of
 
 _NONE_SUCH = "not a line of apoc.export.json (a node or a relationship)"
 
 
-def read_apoc_json(path: Path, rules: FileRules) -> Iterator[Block]:
+def read_apoc_json(path: Path, rules: FileRules) -> Iterator[Chunk]:
     """Relationships by the names of their nodes."""
     prop = _naming_property(path, rules.reading.chosen)
     blank, named = rules.blank_nodes(), dict[str, str]()
-    block, nodes = Block([], [], []), 0
+    chunk, nodes = Chunk([], [], []), 0
     for number, entry in _entries(path):
         match entry:
             case {"type": "node", "id": str(own)}:
@@ -33,15 +33,15 @@ def read_apoc_json(path: Path, rules: FileRules) -> Iterator[Block]:
             } if label.strip():
                 _name(named, head, start, prop)
                 _name(named, tail, end, prop)
-                add_relationship(block, (head, label, tail), named, blank)
+                add_relationship(chunk, (head, label, tail), named, blank)
             case _:
                 refuse(path, _NONE_SUCH, number)
-        if len(block) + nodes >= BLOCK:
-            block.left_out = LeftOut(node_rows=nodes)
-            yield block
-            block, nodes = Block([], [], []), 0
-    block.left_out = LeftOut(node_rows=nodes)
-    yield block
+        if len(chunk) + nodes >= CHUNK:
+            chunk.left_out = LeftOut(node_rows=nodes)
+            yield chunk
+            chunk, nodes = Chunk([], [], []), 0
+    chunk.left_out = LeftOut(node_rows=nodes)
+    yield chunk
 
 
 def _naming_property(path: Path, chosen: tuple[str, ...]) -> str | None:
@@ -54,7 +54,7 @@ def _naming_property(path: Path, chosen: tuple[str, ...]) -> str | None:
 
 def _entries(path: Path) -> Iterator[tuple[int, Any]]:
     with open_stream(path) as stream:
-        for first, text in text_blocks(stream):
+        for first, text in text_chunks(stream):
             for number, line in enumerate(text.split("\n"), start=first):
                 if not line.strip():
                     continue

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from secure_kg.data.readers.columns import Columns, find_columns
-from secure_kg.data.readers.interface import BLOCK, BlankNodes, Block, FileRules, LeftOut, refuse
-from secure_kg.data.readers.streams import ByteStream, open_stream, text_blocks
+from secure_kg.data.readers.interface import CHUNK, BlankNodes, Chunk, FileRules, LeftOut, refuse
+from secure_kg.data.readers.streams import ByteStream, open_stream, text_chunks
 
 Row = list[str]
 
 
-def read_csv(path: Path, rules: FileRules) -> Iterator[Block]:
+def read_csv(path: Path, rules: FileRules) -> Iterator[Chunk]:
     """Names as they stand in the fields."""
     with open_stream(path) as stream:
         rows = csv.reader(_lines(stream), strict=True)
@@ -31,13 +31,13 @@ def read_csv(path: Path, rules: FileRules) -> Iterator[Block]:
         if not columns.header:
             filled = (row for part in ([first], filled) for row in part)
         if columns.kind == "apoc":
-            yield from _apoc_blocks(path, rows, filled, columns, rules)
+            yield from _apoc_chunks(path, rows, filled, columns, rules)
         else:
-            yield from _blocks(path, rows, filled, columns, rules)
+            yield from _chunks(path, rows, filled, columns, rules)
 
 
 def _lines(stream: ByteStream) -> Iterator[str]:
-    for _, text in text_blocks(stream):
+    for _, text in text_chunks(stream):
         yield from (f"{line}\n" for line in text.removesuffix("\n").split("\n"))
 
 
@@ -53,12 +53,12 @@ def _checked(path: Path, rows: Any, width: int | None) -> Iterator[Row]:
         refuse(path, "not valid CSV (quotes, or a field that is too long)", rows.line_num)
 
 
-def _blocks(path: Path, rows: Any, filled: Iterator[Row], columns: Columns, rules: FileRules) -> Iterator[Block]:
+def _chunks(path: Path, rows: Any, filled: Iterator[Row], columns: Columns, rules: FileRules) -> Iterator[Chunk]:
     head, relation, tail = columns.places
     spaces = [f"{space}:" if space else "" for space in columns.spaces]
     while True:
         names: tuple[list[str], list[str], list[str]] = ([], [], [])
-        for row in islice(filled, BLOCK):
+        for row in islice(filled, CHUNK):
             if not (row[head].strip() and row[relation].strip() and row[tail].strip()):
                 refuse(path, "an empty field where head, relation or tail should be", rows.line_num)
             for column, place in zip(names, (head, relation, tail), strict=True):
@@ -69,14 +69,14 @@ def _blocks(path: Path, rows: Any, filled: Iterator[Row], columns: Columns, rule
             [space + name for name in column] if space else rules.own_names(column)
             for space, column in zip(spaces, (names[0], names[2]), strict=True)
         )
-        yield Block(heads, names[1], tails)
+        yield Chunk(heads, names[1], tails)
 
 
-def _apoc_blocks(path: Path, rows: Any, filled: Iterator[Row], columns: Columns, rules: FileRules) -> Iterator[Block]:
+def _apoc_chunks(path: Path, rows: Any, filled: Iterator[Row], columns: Columns, rules: FileRules) -> Iterator[Chunk]:
     blank, named = rules.blank_nodes(), dict[str, str]()
     while True:
-        block, nodes, some = Block([], [], []), 0, False
-        for row in islice(filled, BLOCK):
+        chunk, nodes, some = Chunk([], [], []), 0, False
+        for row in islice(filled, CHUNK):
             some = True
             head, relation, tail = (row[place] for place in columns.places)
             if not (head or relation or tail):
@@ -86,16 +86,16 @@ def _apoc_blocks(path: Path, rows: Any, filled: Iterator[Row], columns: Columns,
                 continue
             if not (head.strip() and relation.strip() and tail.strip()):
                 refuse(path, "a relationship without its start, its type or its end", rows.line_num)
-            add_relationship(block, (head, relation, tail), named, blank)
+            add_relationship(chunk, (head, relation, tail), named, blank)
         if not some:
             return
-        block.left_out = LeftOut(node_rows=nodes)
-        yield block
+        chunk.left_out = LeftOut(node_rows=nodes)
+        yield chunk
 
 
-def add_relationship(block: Block, ids: tuple[str, str, str], named: dict[str, str], blank: BlankNodes) -> None:
+def add_relationship(chunk: Chunk, ids: tuple[str, str, str], named: dict[str, str], blank: BlankNodes) -> None:
     """Add a relationship between nodes by their ids; a node without a name is a blank node."""
     head, relation, tail = ids
-    block.heads.append(named[head] if head in named else blank[head])
-    block.relations.append(relation)
-    block.tails.append(named[tail] if tail in named else blank[tail])
+    chunk.heads.append(named[head] if head in named else blank[head])
+    chunk.relations.append(relation)
+    chunk.tails.append(named[tail] if tail in named else blank[tail])

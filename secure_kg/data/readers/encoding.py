@@ -1,4 +1,4 @@
-"""Files as ids: names are numbered block by block, so that a graph's triples are never all in memory by name."""
+"""Files as ids: names are numbered chunk by chunk, so that a graph's triples are never all in memory by name."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from secure_kg.data.readers.interface import Block, FileRules, LeftOut, Reading
+from secure_kg.data.readers.interface import Chunk, FileRules, LeftOut, Reading
 from secure_kg.data.readers.registry import reader_of
 from secure_kg.foundation.errors import DataError
 from secure_kg.foundation.visible import shown
@@ -61,12 +61,12 @@ def encode_files(
     read: list[tuple[_Columns, _Columns]] = []
     for label, path in files:
         triples, of_graphs = [np.empty((0, 3), np.uint32)], [np.empty(0, np.uint32)]
-        for block in reader_of(path)(path, FileRules(reading, owner, label, graphs)):
-            triples.append(_triples(block, entities, relations))
+        for chunk in reader_of(path)(path, FileRules(reading, owner, label, graphs)):
+            triples.append(_triples(chunk, entities, relations))
             if graphs:
-                of_graphs.append(named_graphs.column(block.graphs or [""] * len(block)))
-            left_out += block.left_out
-            prefixes = {**block.prefixes, **prefixes}
+                of_graphs.append(named_graphs.column(chunk.graphs or [""] * len(chunk)))
+            left_out += chunk.left_out
+            prefixes = {**chunk.prefixes, **prefixes}
             if len(entities) > _MOST:
                 raise DataError(f"{shown(path)}: more than {_MOST} names")
         read.append((np.concatenate(triples), np.concatenate(of_graphs)))
@@ -82,9 +82,9 @@ def encode_files(
     return Encoded(entity_names, relation_names, parts, graph_names, graph_ids, left_out, prefixes)
 
 
-def _triples(block: Block, entities: _Numbers, relations: _Numbers) -> _Columns:
+def _triples(chunk: Chunk, entities: _Numbers, relations: _Numbers) -> _Columns:
     return np.column_stack(
-        (entities.column(block.heads), relations.column(block.relations), entities.column(block.tails))
+        (entities.column(chunk.heads), relations.column(chunk.relations), entities.column(chunk.tails))
     )
 
 

@@ -1,4 +1,4 @@
-"""Interface of readers: a file, by some rules, is blocks of named triples and counts of what was left out."""
+"""Interface of readers: a file, by some rules, is chunks of named triples and counts of what was left out."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
@@ -10,8 +10,8 @@ from secure_kg.foundation.errors import DataError
 from secure_kg.foundation.visible import shown
 
 Literals = Literal["drop", "keep"]
-BLOCK: Final = 32_768
-"""Triples in a block, or about as many."""
+CHUNK: Final = 32_768
+"""Triples in a chunk, or about as many."""
 BLANK: Final = "_:"
 """How the name of a blank node begins."""
 
@@ -111,7 +111,7 @@ class LeftOut:
 
 
 @dataclass(slots=True, repr=False)
-class Block:
+class Chunk:
     """Some triples of a file, in its order: columns of equal length."""
 
     heads: list[str]
@@ -120,7 +120,7 @@ class Block:
     graphs: list[str] | None = None
     """Names of the graphs of the triples, empty for the default graph; None unless they were asked for."""
     left_out: LeftOut = LeftOut()
-    """Between the block before and the end of this one."""
+    """Between the chunk before and the end of this one."""
     prefixes: Mapping[str, str] = field(default_factory=dict)
     """Prefixes that the file has declared so far, and what they stand for."""
 
@@ -128,13 +128,13 @@ class Block:
         return len(self.heads)
 
     def __repr__(self) -> str:  # names are private
-        return f"Block({len(self)} triples)"
+        return f"Chunk({len(self)} triples)"
 
 
 class Reader(Protocol):
-    """Blocks of one file. Raises DataError in one line that names places and never contents."""
+    """Chunks of one file. Raises DataError in one line that names places and never contents."""
 
-    def __call__(self, path: Path, rules: FileRules) -> Iterator[Block]: ...
+    def __call__(self, path: Path, rules: FileRules) -> Iterator[Chunk]: ...
 
 
 Refusal = Callable[[str], NoReturn]

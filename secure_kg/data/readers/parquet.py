@@ -9,22 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from secure_kg.data.readers.columns import find_columns
-from secure_kg.data.readers.interface import BLOCK, Block, FileRules, refuse
+from secure_kg.data.readers.interface import CHUNK, Chunk, FileRules, refuse
 from secure_kg.data.readers.streams import FREE, RATIO, arrow, open_stream
 
 
-def read_parquet(path: Path, rules: FileRules) -> Iterator[Block]:
+def read_parquet(path: Path, rules: FileRules) -> Iterator[Chunk]:
     """Names as they stand in the columns."""
     pyarrow = arrow(path)
     with open_stream(path):  # refuses what is no regular file
         bound = max(FREE, RATIO * path.stat().st_size)
     try:
-        yield from _blocks(path, rules, pyarrow, bound)
+        yield from _chunks(path, rules, pyarrow, bound)
     except (pyarrow.ArrowException, OSError, MemoryError):
         refuse(path, "not a Parquet file, or a damaged one")
 
 
-def _blocks(path: Path, rules: FileRules, pyarrow: Any, bound: int) -> Iterator[Block]:
+def _chunks(path: Path, rules: FileRules, pyarrow: Any, bound: int) -> Iterator[Chunk]:
     from pyarrow import parquet
 
     with parquet.ParquetFile(path) as file:
@@ -40,7 +40,7 @@ def _blocks(path: Path, rules: FileRules, pyarrow: Any, bound: int) -> Iterator[
         if sum(group.total_byte_size for group in groups) > bound:
             refuse(path, f"unpacks to more than {RATIO} times its size")
         total, row = 0, 1
-        for batch in file.iter_batches(batch_size=BLOCK, columns=wanted):
+        for batch in file.iter_batches(batch_size=CHUNK, columns=wanted):
             parts = [batch.column(name).cast(pyarrow.string()) for name in wanted]
             total += sum(part.nbytes for part in parts)
             if total > bound:
@@ -50,7 +50,7 @@ def _blocks(path: Path, rules: FileRules, pyarrow: Any, bound: int) -> Iterator[
                 if not all(name is not None and name.strip() for name in names_of_row):
                     refuse(path, f"row {number} has no head, no relation or no tail")
             row += len(heads)
-            yield Block(rules.own_names(heads), relations, rules.own_names(tails))
+            yield Chunk(rules.own_names(heads), relations, rules.own_names(tails))
 
 
 def _check_types(path: Path, schema: Any, wanted: list[str], pyarrow: Any) -> None:

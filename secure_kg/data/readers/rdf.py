@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from secure_kg.data.readers.interface import BLOCK, BlankNodes, Block, FileRules, LeftOut, Reader, refuse
+from secure_kg.data.readers.interface import CHUNK, BlankNodes, Chunk, FileRules, LeftOut, Reader, refuse
 from secure_kg.data.readers.streams import ByteStream, open_stream
 from secure_kg.data.readers.xml_guard import GuardedXml
 
@@ -66,7 +66,7 @@ class _WatchedTerms:
         return data
 
 
-def _read(path: Path, rules: FileRules, form: str) -> Iterator[Block]:
+def _read(path: Path, rules: FileRules, form: str) -> Iterator[Chunk]:
     import pyoxigraph
 
     with open_stream(path) as stream:
@@ -80,18 +80,18 @@ def _read(path: Path, rules: FileRules, form: str) -> Iterator[Block]:
                 base_iri=base,
             )
             blank = rules.blank_nodes()
-            while (block := _block(islice(parser, BLOCK), rules, blank, watched)) is not None:
+            while (chunk := _chunk(islice(parser, CHUNK), rules, blank, watched)) is not None:
                 if base is not None:
-                    _refuse_relative(path, block)
-                block.prefixes = dict(parser.prefixes)
-                yield block
+                    _refuse_relative(path, chunk)
+                chunk.prefixes = dict(parser.prefixes)
+                yield chunk
         except SyntaxError as error:
             _refuse(path, TITLES[form], error, guarded)
         except MemoryError:
             refuse(path, "a single name or literal of more than 16 MiB", stream.lines + 1)
 
 
-def _block(quads: Iterable[Any], rules: FileRules, blank: BlankNodes, watched: _WatchedTerms) -> Block | None:
+def _chunk(quads: Iterable[Any], rules: FileRules, blank: BlankNodes, watched: _WatchedTerms) -> Chunk | None:
     """The next triples; None if there are none. One loop, for it runs once for each triple of a large file."""
     from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode
 
@@ -125,7 +125,7 @@ def _block(quads: Iterable[Any], rules: FileRules, blank: BlankNodes, watched: _
             of = type(graph)
             graphs.append("" if of is DefaultGraph else blank[graph.value] if of is BlankNode else graph.value)
     left_out = LeftOut(literals=literals, triple_terms=terms)
-    return Block(heads, relations, tails, graphs if by_graph else None, left_out) if some else None
+    return Chunk(heads, relations, tails, graphs if by_graph else None, left_out) if some else None
 
 
 def _depth(term: Any) -> int:
@@ -136,8 +136,8 @@ def _depth(term: Any) -> int:
     return depth
 
 
-def _refuse_relative(path: Path, block: Block) -> None:
-    columns = (block.heads, block.relations, block.tails, block.graphs or [])
+def _refuse_relative(path: Path, chunk: Chunk) -> None:
+    columns = (chunk.heads, chunk.relations, chunk.tails, chunk.graphs or [])
     if any(name.startswith(_NO_BASE) for names in columns for name in names):
         refuse(path, "a relative IRI, and no base is declared")
 

@@ -1,7 +1,7 @@
 """Files as streams of bytes: plain, gzip (`.gz`) or zstd (`.zst`), without a byte-order mark, never whole in memory.
 
 A packed file may unpack to 250 times its size, and to 64 MiB in any case: graphs pack 5 to 50 times smaller, bombs a
-thousand times and more. What exceeds it is refused where it does, so no more than a block of it was ever in memory.
+thousand times and more. What exceeds it is refused where it does, so no more than a chunk of it was ever in memory.
 """
 
 import codecs
@@ -125,7 +125,7 @@ def open_stream(path: Path) -> Iterator[ByteStream]:
         raise DataError(f"{shown(path)}: cannot be read (no name of a file)") from None
 
 
-def text_blocks(stream: ByteStream) -> Iterator[tuple[int, str]]:
+def text_chunks(stream: ByteStream) -> Iterator[tuple[int, str]]:
     """Whole lines of UTF-8 text, a megabyte or so at a time, each with the number of its first line."""
     line, rest = 1, b""
     while piece := stream.read(1 << 20):
@@ -135,9 +135,9 @@ def text_blocks(stream: ByteStream) -> Iterator[tuple[int, str]]:
             if len(rest) > LONGEST_LINE:
                 refuse(stream.path, f"a line of more than {LONGEST_LINE >> 20} MiB", line)
             continue
-        block, rest = rest + piece[:cut], piece[cut:]
-        yield line, _decoded(stream.path, block, line)
-        line += block.count(b"\n")
+        chunk, rest = rest + piece[:cut], piece[cut:]
+        yield line, _decoded(stream.path, chunk, line)
+        line += chunk.count(b"\n")
     if rest:
         yield line, _decoded(stream.path, rest, line)
 

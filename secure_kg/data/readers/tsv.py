@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import NoReturn
 
 from secure_kg.data.readers.columns import Columns, find_columns
-from secure_kg.data.readers.interface import Block, FileRules, refuse
-from secure_kg.data.readers.streams import open_stream, text_blocks
+from secure_kg.data.readers.interface import Chunk, FileRules, refuse
+from secure_kg.data.readers.streams import open_stream, text_chunks
 
 
-def read_tsv(path: Path, rules: FileRules) -> Iterator[Block]:
+def read_tsv(path: Path, rules: FileRules) -> Iterator[Chunk]:
     """Names as they stand there, repetitions included."""
     columns: Columns | None = None
     with open_stream(path) as stream:
-        for line, text in text_blocks(stream):
+        for line, text in text_chunks(stream):
             lines = _lines(path, line, text)
             if columns is None:
                 first = next((number for number, one in enumerate(lines) if one.strip(" ")), None)
@@ -30,7 +30,7 @@ def read_tsv(path: Path, rules: FileRules) -> Iterator[Block]:
                     lines[first] = ""
             heads, relations, tails = _fields(path, line, lines, columns)
             if heads:
-                yield Block(rules.own_names(heads), relations, rules.own_names(tails))
+                yield Chunk(rules.own_names(heads), relations, rules.own_names(tails))
 
 
 def _lines(path: Path, line: int, text: str) -> list[str]:

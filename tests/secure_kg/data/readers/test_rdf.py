@@ -43,7 +43,7 @@ def triples(path: Path, **rules) -> list[tuple[str, str, str]]:
 
 
 def left_out(path: Path, reading: Reading = Reading()) -> LeftOut:  # noqa: B008
-    return sum((block.left_out for block in reader_of(path)(path, FileRules(reading))), start=LeftOut())
+    return sum((chunk.left_out for chunk in reader_of(path)(path, FileRules(reading))), start=LeftOut())
 
 
 @pytest.mark.parametrize("name", SAME)
@@ -138,7 +138,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12).map(pyoxi
 @given(st.lists(st.builds(pyoxigraph.Triple, nodes, iris, nodes | texts), max_size=12))
 @settings(max_examples=25, deadline=None)
 def test_reads_what_the_library_writes(tmp_path_factory: pytest.TempPathFactory, written) -> None:
-    """Whatever names and literals there are, blocks hold the library's triples, with blank nodes renamed alike."""
+    """Whatever names and literals there are, chunks hold the library's triples, with blank nodes renamed alike."""
     folder = tmp_path_factory.mktemp("rdf")
     for suffix, form in ((".nt", pyoxigraph.RdfFormat.N_TRIPLES), (".ttl", pyoxigraph.RdfFormat.TURTLE)):
         path = write(folder / f"g{suffix}", pyoxigraph.serialize(written, format=form) or b"")
@@ -164,7 +164,7 @@ def test_an_empty_file_has_no_triples_or_is_none(tmp_path: Path) -> None:
 
 def test_triples_are_never_all_in_memory_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three times the triples of the same names take more memory by their ids only."""
-    monkeypatch.setattr("secure_kg.data.readers.rdf.BLOCK", 500)
+    monkeypatch.setattr("secure_kg.data.readers.rdf.CHUNK", 500)
     peaks = []
     for count in (4000, 12000):
         lines = (f"<{E}a{number % 50}> <{E}r{number % 7}> <{E}b{number % 90}> .\n" for number in range(count))

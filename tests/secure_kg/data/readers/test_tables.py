@@ -194,7 +194,7 @@ def test_export_of_apoc_as_csv(tmp_path: Path) -> None:
     assert triples(path) == [("_:1.1", "KNOWS", "_:1.2"), ("_:1.2", "KNOWS", "_:1.3")]
     assert triples(path, owner="2")[0] == ("_:2.1.1", "KNOWS", "_:2.1.2")
     assert triples(path, "name,_type,name") == [("Ann", "KNOWS", "Bob"), ("Bob", "KNOWS", "_:1.1")]
-    assert sum((block.left_out for block in reader_of(path)(path, FileRules())), LeftOut()) == LeftOut(node_rows=3)
+    assert sum((chunk.left_out for chunk in reader_of(path)(path, FileRules())), LeftOut()) == LeftOut(node_rows=3)
 
 
 def test_export_of_apoc_as_json(tmp_path: Path) -> None:
