@@ -1,9 +1,11 @@
 """Answers as `launch.ask` shows them, and as it writes them down."""
 
 import textwrap
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from secure_kg.data.prefixes import short_names
 from secure_kg.foundation.console import say, table
 from secure_kg.queries.language.reading import Question
 from secure_kg.queries.language.writing import to_text
@@ -16,6 +18,7 @@ from secure_kg.queries.retrieval.parts import Outcome, Session
 from secure_kg.queries.retrieval.rules import Exact
 
 _WIDTH: Final = 100
+_NO_PREFIXES: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +50,9 @@ def show_question(run: AskersView, settings: AskSettings, one: AskedQuestion) ->
         say(f"warning: {warning}")
     if one.outcome.retrieved is not None:
         if one.outcome.retrieved.stored is not None:
-            _show_stored(one.outcome.retrieved.stored, silent=settings.rules.exact == frozenset())
+            _show_stored(one.outcome.retrieved.stored, run.own.prefixes, silent=settings.rules.exact == frozenset())
         if run.public.exact is not Exact.ONLY:
-            _show_answers(one.outcome.retrieved.answers)
+            _show_answers(one.outcome.retrieved.answers, run.own.prefixes)
         if one.outcome.retrieved.clipped:
             say(f"warning: {one.outcome.retrieved.clipped} scores of the asker were too large and were clipped")
     say(f"{_steps(one.outcome)}; {one.outcome.seconds:.2f} s")
@@ -69,30 +72,46 @@ def show_end(run: AskersView, settings: AskSettings, session: Session) -> None:
         say(f"what the server saw: {settings.record} (python -m launch.audit {settings.record} --out DIR)")
 
 
-def _show_answers(answers: tuple[Found, ...]) -> None:
+def _show_answers(answers: tuple[Found, ...], prefixes: Mapping[str, str] = _NO_PREFIXES) -> None:
+    names, legend = _names(answers, prefixes)
     means = any(answer.mean is not None for answer in answers)
     facts = any(answer.stored is not None for answer in answers)
     columns = ("rank", "answer", "position", *(["mean score"] if means else []), *(["known"] if facts else []))
     rows: list[list[str | int]] = [
         [
             rank,
-            name_shown(answer.name),
+            name,
             answer.position,
             *([f"{answer.mean:.4f}"] if answer.mean is not None else []),
             *(["stored" if answer.stored else "predicted"] if answer.stored is not None else []),
         ]
-        for rank, answer in enumerate(answers, start=1)
+        for rank, (answer, name) in enumerate(zip(answers, names, strict=True), start=1)
     ]
     table("", columns, rows)
+    for line in legend:
+        say(line)
 
 
-def _show_stored(stored: Stored, *, silent: bool) -> None:
+def _names(answers: Sequence[Found], prefixes: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """Names of answers as people read them, and what prefixes in them stand for."""
+    named = [answer.name for answer in answers if answer.name is not None]
+    short, legend = short_names(named, prefixes)
+    known = dict(zip(named, short, strict=True))
+    names = [name_shown(answer.name) for answer in answers]
+    return [known[name] if name in known and known[name] != name else name for name in names], legend
+
+
+def _show_stored(stored: Stored, prefixes: Mapping[str, str], *, silent: bool) -> None:
     if silent:
         say("warning: no client tells others of stored facts; --allow-exact lets them")
     count, shown = len(stored.positions), len(stored.answers)
     say(f"stored answers: {count}" + (f", of which {shown} are shown" if shown < count else ""))
     if shown:
-        table("", ("stored answer", "position"), [[name_shown(one.name), one.position] for one in stored.answers])
+        names, legend = _names(stored.answers, prefixes)
+        places = [one.position for one in stored.answers]
+        table("", ("stored answer", "position"), list(zip(names, places, strict=True)))
+        for line in legend:
+            say(line)
 
 
 def _steps(outcome: Outcome) -> str:

@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from launch.command_line import deliver, require_json, run_command
-from launch.using import client_model, using_parser
+from launch.reading_options import add_reading_options, reading_of
+from launch.using import using_parser
+from secure_kg.data.readers.interface import FileRules
 from secure_kg.evaluation.metric_names import METRICS
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.words import counted
 from secure_kg.runs.records.summary import TITLES, written
+from secure_kg.trained.run import load_run
 
 if TYPE_CHECKING:
     from secure_kg.trained.evaluating import Evaluated
@@ -27,10 +30,10 @@ Triples with a name that the client's graph lacks cannot be ranked: they are cou
 _EXAMPLES: Final = """\
 examples:
   python -m launch.evaluate runs/NAME --client 2
-  python -m launch.evaluate runs/NAME --client 2 --test new.tsv --json figures.json
+  python -m launch.evaluate runs/NAME --client 2 --file new.nt --json figures.json
 
-FILE has lines head<TAB>relation<TAB>tail. Encoders of FedCQA are asked queries with one projection; their other types
-of queries are judged at the end of the run."""
+FILE has triples in any supported format (docs/data.md). Encoders of FedCQA are asked queries with one projection;
+their other types of queries are judged at the end of the run."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,7 +43,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = using_parser("launch.evaluate", _DESCRIPTION, _EXAMPLES)
-    parser.add_argument("--test", type=Path, metavar="FILE", help="a triple file [the client's own test part]")
+    parser.add_argument(
+        "--test", "--file", type=Path, metavar="FILE", help="a file of triples [the client's own test part]"
+    )
+    add_reading_options(parser)
     parser.add_argument("--json", metavar="FILE", help="write the figures to FILE; - for standard output")
     return parser
 
@@ -49,10 +55,13 @@ def _run(options: argparse.Namespace) -> int:
     require_json(options.json)
     if options.test is not None and not options.test.is_file():
         raise UserError(f"--test {options.test}: no such file")
-    model = client_model(options)
+    run = load_run(options.run, options.client_data)
+    model = run.client(options.client)
     from secure_kg.trained.evaluating import evaluate
 
-    found = evaluate(model, options.test)
+    # Blank nodes of a client's own files have its number in their names.
+    owner = str(model.number) if run.settings.client_data is not None else ""
+    found = evaluate(model, options.test, FileRules(reading_of(options), owner, "file"))
     record = {
         "run": str(options.run),
         "client": model.number,

@@ -34,12 +34,17 @@ _NO_DEFAULTS: Final[Mapping[str, Any]] = {}
 
 GROUPS: Final[dict[str, dict[str, str]]] = {
     "data": {
-        "dataset": "umls, kinships or nations (included); any PyKEEN name (downloaded); a folder with train, valid, "
-        "test .tsv/.txt(.gz); one triple file; a federated .npz",
+        "dataset": "umls, kinships or nations (included); any PyKEEN name (downloaded); one file of triples (.tsv, "
+        ".csv, .nt, .ttl, .nq, .trig, .rdf, .jsonld, .parquet ...; docs/data.md), or a folder with train, valid and "
+        "test of them; a federated .npz",
         "by": "how triples are divided among clients: triples (FedR), relations (FedE, FedCQA), entities (DP-FLames); "
-        "whole: not divided, the data set's own parts as one client (python -m launch.entire)",
-        "client_data": "folder with the client's own train.tsv, valid.tsv, test.tsv, or with one such folder "
-        "client-K for each (python -m launch.partition writes them); each client reads only its own",
+        "graph: each named graph is a client; whole: not divided, the data set's own parts as one client (python -m "
+        "launch.entire)",
+        "client_data": "folder with the client's own train, valid and test files, or with one file of triples, which "
+        "is divided 80/10/10; or with one such folder client-K for each (python -m launch.partition writes them); each "
+        "client reads only its own",
+        "literals": "triples whose tail is a literal: dropped and counted, or kept with the literal as an entity",
+        "columns": "head,relation,tail of a table: names of its columns, or their numbers if it has no header",
         "allow_leaky_split": "train even if held-out triples were trained on or triples are repeated; the summary "
         "begins with their number, for such figures are too good",
     },
@@ -296,7 +301,7 @@ def _resumed(folder: Path, given: dict[str, Any]) -> RunConfig:
     flat |= privacy or {}
     if privacy is None and (asked := sorted(PRIVACY_FIELDS & given.keys())):
         raise UserError(f"{flag(asked[0])}: the run in {folder} was started without --dp")
-    local = {"checkpoint_every", "transcript", "device", "deadline", "grace", "client_data", "keys"}
+    local = {"checkpoint_every", "transcript", "device", "deadline", "grace", "client_data", "columns", "keys"}
     # Noise was reckoned for the rounds that a private run began with.
     changeable = {"patience", *local} if privacy is not None else {"rounds", "patience", *local}
     for name, value in given.items():

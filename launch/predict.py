@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -95,8 +95,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.json != "-":
         for one in asked:
             if one.answer is not None:
-                say(one.answer.title)
-                table("", *one.answer.table())
+                _show(one.answer, model.graph.prefixes)
     record = {
         "run": str(options.run),
         "client": model.number,
@@ -114,6 +113,22 @@ def _run(options: argparse.Namespace) -> int:
     for problem in problems:
         fail(str(problem))
     return 2 if problems else 0
+
+
+def _show(answer: "Predictions | TripleScore", prefixes: Mapping[str, str]) -> None:
+    """A table with short names, and below it what their prefixes stand for."""
+    from secure_kg.data.prefixes import short_names
+    from secure_kg.trained.results import Predictions
+
+    say(answer.title)
+    columns, rows = answer.table()
+    legend: list[str] = []
+    if isinstance(answer, Predictions):
+        names, legend = short_names([one.name for one in answer], prefixes)
+        rows = [[row[0], name, *row[2:]] for row, name in zip(rows, names, strict=True)]
+    table("", columns, rows)
+    for line in legend:
+        say(line)
 
 
 def _questions(options: argparse.Namespace) -> list[_Asked]:

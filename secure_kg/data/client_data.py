@@ -5,9 +5,11 @@ from typing import Protocol
 
 from secure_kg.data.folders import client_folder, load_client_folder
 from secure_kg.data.graph import ClientGraph
-from secure_kg.data.partition import By, load_client
+from secure_kg.data.partition import By, partition, require_client
+from secure_kg.data.readers.interface import Literals, Reading
+from secure_kg.data.soundness import check_split
 from secure_kg.data.sources import FederatedSource, load_source
-from secure_kg.data.triples import part_file
+from secure_kg.data.triples import part_file, shown
 from secure_kg.foundation.errors import UserError
 
 
@@ -27,15 +29,28 @@ class DataSettings(Protocol):
     def seed(self) -> int: ...
 
     @property
+    def literals(self) -> Literals: ...
+
+    @property
+    def columns(self) -> str: ...
+
+    @property
     def allow_leaky_split(self) -> bool: ...
 
 
 def load_graph(settings: DataSettings, clients: int, client: int) -> ClientGraph:
     """The client's own folder, or its part of a public data set; a damaged split only if the settings allow it."""
-    allow_leaky = settings.allow_leaky_split
+    reading = Reading(settings.literals, settings.columns)
     if settings.client_data is not None:
-        return load_client_folder(settings.client_data, client, allow_leaky=allow_leaky)
-    return load_client(settings.dataset, clients, client, settings.by, settings.seed, allow_leaky=allow_leaky)
+        return load_client_folder(
+            settings.client_data, client, allow_leaky=settings.allow_leaky_split, seed=settings.seed, reading=reading
+        )
+    require_client(client, clients)
+    source = load_source(settings.dataset, reading, graphs=settings.by == "graph")
+    graphs = partition(source, clients, settings.by, settings.seed)
+    # All clients refuse a damaged split in the same words.
+    check_split(graphs, shown(settings.dataset), allow_leaky=settings.allow_leaky_split)
+    return graphs[client - 1]
 
 
 def load_graphs(settings: DataSettings, clients: int | None, usual: int) -> list[ClientGraph]:
@@ -57,7 +72,7 @@ def _number_of_clients(settings: DataSettings, usual: int) -> int:
             while client_folder(root, found + 1).is_dir():
                 found += 1
         return found
-    if Path(settings.dataset).suffix.lower() == ".npz":
-        source = load_source(settings.dataset)
-        return len(source.clients) if isinstance(source, FederatedSource) else 1
+    if Path(settings.dataset).suffix.lower() == ".npz" or settings.by == "graph":
+        source = load_source(settings.dataset, graphs=settings.by == "graph")
+        return len(source.clients) if isinstance(source, FederatedSource) else len(source.named_graphs or [()])
     return 1 if settings.by == "whole" else usual  # whole: one graph, nothing to pool

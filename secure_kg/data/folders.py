@@ -1,7 +1,8 @@
-"""One folder for each client: `client-1/train.tsv`, `valid.tsv`, `test.tsv`.
+"""One folder for each client: `client-1/train.tsv`, `valid.tsv`, `test.tsv`, or files of any format in `readers`.
 
 The way real owners bring their data: a client process opens its own folder and no other. All three files are needed
-and must hold triples; a damaged split (see `soundness.py`) is refused with counts unless it is allowed.
+and must hold triples; a damaged split (see `soundness.py`) is refused with counts unless it is allowed. A folder with
+one file of triples and none of the three is divided 80/10/10 by the run's seed, as a partition is.
 
 A client sees its own triples only and cannot find out whether others train on what it holds out. Where the folder was
 written from a split of which that is known, `origin.toml` in it says how many, so that the damage is not forgotten.
@@ -9,18 +10,24 @@ written from a split of which that is known, `origin.toml` in it says how many, 
 
 import dataclasses
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
 from secure_kg.data.graph import ClientGraph, Origin
+from secure_kg.data.partition import divide
+from secure_kg.data.prefixes import read_prefixes, write_prefixes
+from secure_kg.data.readers.encoding import encode_files
+from secure_kg.data.readers.interface import Reading
 from secure_kg.data.soundness import check_complete, check_split
-from secure_kg.data.triples import PARTS, part_file, read_text, read_triples, shown, write_triples
-from secure_kg.data.vocabulary import decode, encode
+from secure_kg.data.triples import PARTS, only_graph_file, part_file, part_suffix, read_text, shown, write_triples
+from secure_kg.data.vocabulary import decode, distinct
 from secure_kg.foundation.errors import DataError
 from secure_kg.foundation.invocation import command
 from secure_kg.foundation.parsing import toml_of
+from secure_kg.foundation.seeds import generator
 
 _ORIGIN = "origin.toml"
 
@@ -39,31 +46,70 @@ def write_client_folder(path: Path, graph: ClientGraph, *, allow_leaky: bool = F
     check_split([graph], shown(path), allow_leaky=allow_leaky)
     make_empty_folder(path)
     for part in PARTS:
-        write_triples(path / f"{part}.tsv", decode(graph.entities, graph.relations, graph.part(part)))
+        triples = decode(graph.entities, graph.relations, graph.part(part))
+        write_triples(path / f"{part}{part_suffix(triples)}", triples)
+    write_prefixes(path, [*graph.entities, *graph.relations], graph.prefixes)
     if graph.origin != Origin():
         write_record(path / _ORIGIN, dataclasses.asdict(graph.origin))
 
 
-def load_client_folder(path: Path | str, client: int, *, allow_leaky: bool = False) -> ClientGraph:
-    """The graph of client `client` (from 1): `path` itself if it holds a train file, else its `client-<k>` folder."""
+def load_client_folder(
+    path: Path | str,
+    client: int,
+    *,
+    allow_leaky: bool = False,
+    seed: int = 0,
+    reading: Reading = Reading(),  # noqa: B008  # frozen
+) -> ClientGraph:
+    """The graph of client `client` (from 1): `path` itself if it holds a train file, else its `client-<k>` folder, else
+    `path` itself if it holds one file of triples and no folder of any client."""
     root = Path(path)
     if client < 1:
         raise DataError(f"client {client}: clients are numbered from 1")
     if not os.path.isdir(root):
         raise DataError(f"{shown(root)}: no such folder")
-    folder = root if part_file(root, "train") is not None else client_folder(root, client)
-    if not os.path.isdir(folder):
-        raise DataError(f"{shown(root)}: neither a train file nor a folder {folder.name}")
-    files = []
+    folder = _own_folder(root, client)
+    files = {part: file for part in PARTS if (file := part_file(folder, part)) is not None}
+    if not files and (only := only_graph_file(folder)) is not None:
+        return _divided(only, client, seed, reading)
     for part in PARTS:
-        file = part_file(folder, part)
-        if file is None:
+        if part not in files:
             raise DataError(f"{shown(folder)}: no {part}.tsv; train, valid and test are all needed")
-        files.append(file)
-    entities, relations, parts = encode([read_triples(file) for file in files])
-    graph = ClientGraph(entities, relations, *parts, origin=_read_origin(folder / _ORIGIN))
+    found = encode_files([(part, files[part]) for part in PARTS], reading, owner=str(client))
+    graph = ClientGraph(
+        found.entities,
+        found.relations,
+        *found.parts,
+        origin=_read_origin(folder / _ORIGIN),
+        left_out=found.left_out,
+        prefixes={**read_prefixes(folder), **found.prefixes},
+    )
     check_complete(graph, shown(folder), "train, valid and test must all hold some")
     check_split([graph], shown(folder), allow_leaky=allow_leaky)
+    return graph
+
+
+def _own_folder(root: Path, client: int) -> Path:
+    own = client_folder(root, client)
+    if part_file(root, "train") is not None:
+        return root
+    if os.path.isdir(own):
+        return own
+    # A file beside other clients' folders may be what they were divided from, and is not this client's.
+    of_clients = any(re.fullmatch(r"client-[0-9]+", entry.name) and entry.is_dir() for entry in os.scandir(root))
+    if not of_clients and only_graph_file(root) is not None:
+        return root
+    raise DataError(f"{shown(root)}: neither a train file nor a folder {own.name}")
+
+
+def _divided(path: Path, client: int, seed: int, reading: Reading) -> ClientGraph:
+    """One file of triples, different ones only, divided by the seed."""
+    found = encode_files([("graph", path)], reading, owner=str(client))
+    triples, repeats = distinct(found.parts[0], len(found.entities), len(found.relations))
+    parts = divide(triples, generator(seed, "held out", "own file", client)) if len(triples) else (triples,) * 3
+    names, origin = (found.entities, found.relations), Origin(dropped_repeats=repeats)
+    graph = ClientGraph(*names, *parts, origin=origin, left_out=found.left_out, prefixes=found.prefixes)
+    check_complete(graph, shown(path), "a tenth of it is held out for each, if their names occur elsewhere in it")
     return graph
 
 

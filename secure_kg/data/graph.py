@@ -1,10 +1,13 @@
 """A client's knowledge graph: its own vocabularies and its three parts in local ids."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+
+from secure_kg.data.readers.interface import LeftOut
 
 TripleArray = npt.NDArray[np.int64]
 """Shape (n, 3): columns head, relation, tail, in local ids."""
@@ -37,6 +40,10 @@ class ClientGraph:
     valid: TripleArray
     test: TripleArray
     origin: Origin = field(default=Origin(), kw_only=True)
+    left_out: LeftOut = field(default=LeftOut(), kw_only=True)
+    """Counts of what its files hold and it does not."""
+    prefixes: Mapping[str, str] = field(default_factory=dict, kw_only=True, compare=False)
+    """Prefixes of IRIs that its files declare. They shorten names where people read them, and nowhere else."""
 
     def part(self, name: Part) -> TripleArray:
         return {"train": self.train, "valid": self.valid, "test": self.test}[name]

@@ -11,6 +11,9 @@ and test are pooled, triples are assigned to clients, and each client's triples 
                aggregate. The rule for triples is our own: no claim to equal that paper's clients. Homes are drawn at
                random and cut where the running number of triples passes the next equal share, so sizes differ by no
                more than the triples of the busiest heads.
+    graph      Every named graph of an RDF data set is a client, in the order of their names. Triples of the default
+               graph belong to nobody. A triple of several graphs stands in train at each of them: held out by one
+               client, it would be trained on by another.
     whole      Nothing is divided or pooled: one client has the data set's own train, valid and test as published, rows
                in their order. Lines of train that repeat an earlier one are left out, as pooling does, and counted;
                they would only weigh some facts more in training. Anything else stays as it is and is checked
@@ -34,7 +37,7 @@ from secure_kg.data.vocabulary import client_graph, triple_keys
 from secure_kg.foundation.errors import DataError
 from secure_kg.foundation.seeds import generator
 
-By = Literal["triples", "relations", "entities", "whole"]
+By = Literal["triples", "relations", "entities", "whole", "graph"]
 RULES: tuple[By, ...] = get_args(By)
 DIVIDING_RULES: tuple[By, ...] = RULES[:3]
 """The rules for any number of clients."""
@@ -55,9 +58,11 @@ def partition(source: Source, clients: int, by: By, seed: int) -> list[ClientGra
     elif by == "whole":
         graphs = [_as_published(source)]
     else:
+        assigned = _named_graphs(source, clients) if by == "graph" else _assign(source, clients, by, seed)
+        held = np.bincount(np.concatenate(assigned), minlength=len(source.triples))
         graphs = [
-            _hold_out(source, rows, generator(seed, "held out", by, clients, number))
-            for number, rows in enumerate(_assign(source, clients, by, seed), start=1)
+            _hold_out(source, rows, held[rows] > 1, generator(seed, "held out", by, clients, number))
+            for number, rows in enumerate(assigned, start=1)
         ]
     for number, graph in enumerate(graphs, start=1):
         check_complete(graph, f"client {number}", _ADVICE)
@@ -71,18 +76,26 @@ def load_client(
 
     All of it is checked, so all clients refuse a damaged split in the same words.
     """
-    if not 1 <= client <= clients:
-        raise DataError(f"client {client} is not one of 1 .. {clients}")
-    graphs = partition(load_source(dataset), clients, by, seed)
+    require_client(client, clients)
+    graphs = partition(load_source(dataset, graphs=by == "graph"), clients, by, seed)
     check_split(graphs, shown(dataset), allow_leaky=allow_leaky)
     return graphs[client - 1]
 
 
-def divide(triples: TripleArray, rng: np.random.Generator) -> tuple[TripleArray, TripleArray, TripleArray]:
+def require_client(client: int, clients: int) -> None:
+    """Raise a DataError unless `client` is one of 1 .. `clients`."""
+    if not 1 <= client <= clients:
+        raise DataError(f"client {client} is not one of 1 .. {clients}")
+
+
+def divide(
+    triples: TripleArray, rng: np.random.Generator, anchored: npt.NDArray[np.bool_] | None = None
+) -> tuple[TripleArray, TripleArray, TripleArray]:
     """Divide (n, 3) triples in local ids 80/10/10 so that each held-out entity and relation also occurs in train.
 
     In a random order, the first triple of each entity and of each relation is anchored to train; valid and test are
     dealt from the end of the rest. A sparse graph may hold out less than a tenth each. Rows keep their order.
+    `anchored`: triples that belong to train in any case.
     """
     count = len(triples)
     order = rng.permutation(count)
@@ -91,12 +104,16 @@ def divide(triples: TripleArray, rng: np.random.Generator) -> tuple[TripleArray,
     links = np.bincount(triples[:, [0, 2]].ravel())
     uses = np.bincount(triples[:, 1])
     forced = (links[triples[:, [0, 2]]] == 1).any(axis=1) | (uses[triples[:, 1]] == 1)
+    if anchored is not None:
+        forced |= anchored
     order = order[np.argsort(~forced[order], kind="stable")]
     ordered = triples[order]
     first_of_entity = np.unique(ordered[:, [0, 2]].ravel(), return_index=True)[1] // 2
     first_of_relation = np.unique(ordered[:, 1], return_index=True)[1]
     free = np.ones(count, dtype=np.bool_)
     free[first_of_entity] = free[first_of_relation] = False
+    if anchored is not None:
+        free &= ~anchored[order]
     # From the end: there nearly every triple is free, so the choice is nearly uniform. Early free triples are free
     # because their entities were met already, which favours the well connected.
     tenth = max(1, (count + 5) // 10)
@@ -160,10 +177,32 @@ def _as_published(source: PooledSource) -> ClientGraph:
     train, valid, test = source.parts
     _, first = np.unique(triple_keys(train, len(source.entities), len(source.relations)), return_index=True)
     origin = Origin(dropped_repeats=len(train) - len(first))
-    return ClientGraph(source.entities, source.relations, train[np.sort(first)], valid, test, origin=origin)
+    return ClientGraph(
+        source.entities,
+        source.relations,
+        train[np.sort(first)],
+        valid,
+        test,
+        origin=origin,
+        left_out=source.left_out,
+        prefixes=source.prefixes,
+    )
 
 
-def _hold_out(source: PooledSource, rows: npt.NDArray[np.int64], rng: np.random.Generator) -> ClientGraph:
+def _named_graphs(source: PooledSource, clients: int) -> list[npt.NDArray[np.int64]]:
+    if source.named_graphs is None:
+        raise DataError("--by graph: the data set was read without its named graphs")
+    if (number := len(source.named_graphs)) != clients:
+        raise DataError(f"--by graph: the data set has {number} named graphs, one for each client, not {clients}")
+    return list(source.named_graphs)
+
+
+def _hold_out(
+    source: PooledSource, rows: npt.NDArray[np.int64], shared: npt.NDArray[np.bool_], rng: np.random.Generator
+) -> ClientGraph:
+    """`shared`: rows that other clients hold as well."""
     empty = source.triples[:0]
     whole = client_graph(source.entities.__getitem__, source.relations.__getitem__, source.triples[rows], empty, empty)
-    return ClientGraph(whole.entities, whole.relations, *divide(whole.train, rng))
+    parts = divide(whole.train, rng, shared if shared.any() else None)
+    names = whole.entities, whole.relations
+    return ClientGraph(*names, *parts, left_out=source.left_out, prefixes=source.prefixes)

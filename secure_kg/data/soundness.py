@@ -176,9 +176,11 @@ def _untrained(graph: ClientGraph, column: list[int]) -> npt.NDArray[np.int64]:
 
 
 def about_graph(graph: ClientGraph) -> dict[str, Any]:
-    """Sizes and faults of a client's data, for its own result file."""
+    """Sizes and faults of a client's data, for its own result file, and what its files hold and it does not."""
+    left_out = graph.left_out.counts()
     return {
         "split_faults": faults(graph).counts(),
+        **({"left_out": left_out} if left_out else {}),
         "entities": len(graph.entities),
         "relations": len(graph.relations),
         "train_triples": len(graph.train),

@@ -6,6 +6,7 @@ two names that differ must not look alike because a letter of one cannot be seen
 
 import re
 import unicodedata
+from pathlib import Path
 from typing import Final
 
 _UNSEEN: Final = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff"
@@ -25,6 +26,12 @@ def visible(text: str) -> str:
 def visible_line(text: str) -> str:
     """The same for what stands in one line: tabs and line breaks are shown as well."""
     return _SUSPECT.sub(lambda found: _shown(found[0]), text)
+
+
+def shown(path: Path | str) -> str:
+    """A path for a message: one line, whatever characters it holds."""
+    text = str(path)
+    return text if text.isprintable() else ascii(text)
 
 
 def _shown(letter: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from secure_kg.data.graph import TripleArray
+from secure_kg.data.readers.interface import FileRules
 from secure_kg.data.triples import NamedTriples, read_triples
 from secure_kg.data.vocabulary import triple_keys
 from secure_kg.evaluation.metric_names import named_metrics
@@ -81,13 +82,17 @@ class Evaluated:
         }
 
 
-def evaluate(model: ClientModel, test: Path | None = None) -> Evaluated:
+def evaluate(
+    model: ClientModel,
+    test: Path | None = None,
+    rules: FileRules = FileRules(label="file"),  # noqa: B008  # frozen
+) -> Evaluated:
     """Ranks of the triples in a file; without one, of the client's own test part.
 
     All that the client knows and all that is tested are left out of the candidates, as at the end of a run.
     """
     graph = model.graph
-    tested = TestSet(graph.test, len(graph.test)) if test is None else _read(model, test)
+    tested = TestSet(graph.test, len(graph.test)) if test is None else _read(model, test, rules)
     if len(tested.triples) == 0:
         raise UserError(f"{test}: no triple of it has names of the client's graph alone; nothing to rank")
     known = replace(graph, test=np.concatenate((graph.test, tested.triples)))
@@ -107,9 +112,9 @@ def evaluate(model: ClientModel, test: Path | None = None) -> Evaluated:
     )
 
 
-def _read(model: ClientModel, path: Path) -> TestSet:
+def _read(model: ClientModel, path: Path, rules: FileRules) -> TestSet:
     require_regular(path)
-    named = read_triples(path)
+    named = read_triples(path, rules)
     if len(named) == 0:
         raise UserError(f"{path}: has no triples")
     return in_ids(model, named)

@@ -16,6 +16,7 @@ from protocols.registry import AGGREGATIONS, ALIGNMENTS
 from protocols.sums.secagg.params import SumParameters, ThreatModel
 from protocols.sums.secagg.vectors import parameters_for
 from secure_kg.data.partition import RULES, By
+from secure_kg.data.readers.interface import Literals, Reading
 from secure_kg.federation.plan.count_plan import require_room
 from secure_kg.federation.plan.private_plan import require_private
 from secure_kg.federation.plan.strategies import STRATEGIES
@@ -36,7 +37,7 @@ SETUP_SECONDS: Final = 600.0
 _PARTS: Final = ("training", "queries", "privacy")  # tables of their own in a file
 # These concern one party only; parties of one job may differ in them, and they do not change the result.
 _LOCAL_FIELDS: Final = frozenset(
-    {"client_data", "device", "deadline", "grace", "transcript", "checkpoint_every", "keys"}
+    {"client_data", "columns", "device", "deadline", "grace", "transcript", "checkpoint_every", "keys"}
 )
 FORMAT: Final = 3
 """3: the settings of each session are on record. 2: results hold Hits@5 and ranks. 1: they do not; config files of that
@@ -53,6 +54,9 @@ class RunConfig:
     dataset: str = "umls"
     by: By = "triples"
     client_data: str | None = None
+    literals: Literals = "drop"
+    columns: str = ""
+    """Of tables: names or numbers of the columns of head, relation and tail. Empty: the header says."""
     allow_leaky_split: bool = False
     clients: int | None = None
     """How many there are; each process fills it in from the ranks it was started with."""
@@ -137,6 +141,7 @@ class RunConfig:
             )
         if pools and self.client_fraction < 1:
             raise UserError(f"--client-fraction: under --strategy {self.strategy} no clients are drawn")
+        Reading(self.literals, self.columns)  # refuses what cannot be read by
         self._check_protocols()
         self._check_training()
         if self.adversary == "active" and self.keys is None:
@@ -249,6 +254,8 @@ class RunConfig:
         agreed["min_holders"] = self.least_holders  # said aloud or not
         if self.format == 1:  # which did not say so
             del agreed["format"]
+        if self.literals == "drop":
+            del agreed["literals"]
         if self.privacy is None:
             del agreed["privacy"]  # so runs without it agree as they did before there was any
         del agreed[self._unused]  # so runs on triples agree as they did before there were any on queries

@@ -1,6 +1,6 @@
 """What one client has stored, and which of it it tells: of an atom, the positions of its stored answers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,6 +18,8 @@ class Vocabulary:
 
     entities: tuple[str, ...] = field(repr=False)
     relations: tuple[str, ...] = field(repr=False)
+    prefixes: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """Of IRIs, to show them short."""
 
 
 class StoredFacts:

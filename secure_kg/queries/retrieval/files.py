@@ -39,7 +39,7 @@ def load_knowledge(run: Path, config: RunConfig, clients: int, number: int, rule
     positions = Positions(aligned.union_size, aligned.own[: len(entities)], aligned.digest)
     averaged = _averaged(folder, positions) if "shared" in (rules.names, rules.anchors) else None
     stored = graph.train if rules.facts == "train" else np.concatenate([graph.train, graph.valid, graph.test])
-    own = Vocabulary(graph.entities, graph.relations)
+    own = Vocabulary(graph.entities, graph.relations, graph.prefixes)
     return Knowledge(own, load_model(folder, size), positions, averaged, rules, stored)
 
 

@@ -110,11 +110,11 @@ def test_unknown_names(dataset: str, message: str) -> None:
 
 
 def test_unusable_paths(tmp_path: Path) -> None:
-    (tmp_path / "graph.csv").touch()
+    (tmp_path / "graph.xlsx").touch()
     os.mkfifo(tmp_path / "pipe.tsv")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "test.tsv").touch()
-    for name, message in (("graph.csv", "not a file of"), ("pipe.tsv", "neither a file"), ("folder", "no train file")):
+    for name, message in (("graph.xlsx", "not a file of"), ("pipe.tsv", "neither a file"), ("folder", "no train file")):
         for use in (check_source_name, load_source):
             with pytest.raises(DataError, match=message):
                 use(str(tmp_path / name))

@@ -1,0 +1,197 @@
+"""Files that somebody has damaged or made to do harm: one line that names a place, in little time and memory."""
+
+import gzip
+import http.server
+import os
+import resource
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pyarrow
+import pytest
+
+from secure_kg.data.readers import rdf, streams, xml_guard
+from secure_kg.data.triples import read_triples
+from secure_kg.foundation.errors import DataError
+
+RDF = 'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://e/"'
+GOOD = b"<http://e/a> <http://e/r> <http://e/b> .\n"
+TTL = b"@prefix e: <http://e/> .\n"
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(DataError) as caught:
+        read_triples(path)
+    message = str(caught.value)
+    assert message.startswith(str(path))
+    assert "SECRET" not in message.removeprefix(str(path))
+    assert "\n" not in message
+    assert caught.value.__suppress_context__  # a traceback must not quote the file either
+    return message.removeprefix(str(path))
+
+
+def xml(body: str, doctype: str = "") -> bytes:
+    return f'{doctype}<rdf:RDF {RDF}>\n<rdf:Description rdf:about="http://e/a">\n{body}</rdf:Description></rdf:RDF>'.encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "place"),
+    [
+        ("g.nt", GOOD + b"<http://e/a> <http://e/r> SECRET .\n", ", line 2, column 27: not valid N-Triples"),
+        ("g.nt", GOOD + b"<http://e/SECRET> <http://e/r>\n<http://e/b> .\n", ", line 3, column 1: not valid"),
+        ("g.nt", GOOD + b"<http://e/a> <http://e/r> <SECRET> .\n", ", line 2, column 27: a relative IRI"),
+        ("g.nt", GOOD + b"<http://e/a> <http://e/r> <http://e/SECRET\xff> .", ", line 2, column 42: not valid UTF-8"),
+        ("g.ttl", TTL + b"e:a e:r SECRET .\n", ", line 2, column 9: not valid Turtle"),
+        ("g.ttl", TTL + b"e:a e:r SECRET:b .\n", ", line 2, column 9: a prefix that is not declared"),
+        ("g.ttl", TTL + b"e:a e:r <SECRET> .\n", ", line 2, column 9: a relative IRI, and no base is declared"),
+        ("g.ttl", TTL + b'e:a e:r "SECRET', ", line 2"),
+        ("g.nq", GOOD + b"<http://e/a> <http://e/r> <http://e/b> SECRET .\n", ", line 2, column 40: not valid N-Quads"),
+        ("g.trig", b"<http://e/g> { SECRET", ", line 1, column 16: not valid TriG"),
+        ("g.jsonld", b'{"@id": "http://e/a",\n "SECRET"', ", line 2, column 10: not valid JSON-LD"),
+        ("g.jsonld", b'{"@id":"SECRET","http://e/r":{"@id":"http://e/b"}}', ": a relative IRI, and no base"),
+        ("g.rdf", xml('<e:r rdf:resource="http://e/b"/>\n<e:r rdf:resource="SECRET"/>\n'), ", line 4: a relative IRI"),
+        ("g.rdf", xml("<e:r>\n")[:-20], ", line 4, column 1: not well-formed XML"),
+        ("g.rdf", b"\xff\xfe<\0", ", line 1"),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_fault_is_named_by_its_place(tmp_path: Path, name: str, content: bytes, place: str, packed: bool) -> None:
+    path = tmp_path / (name + ".gz" * packed)
+    path.write_bytes(gzip.compress(content) if packed else content)
+    assert refused(path).startswith(place)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_truncated_and_damaged_archives(tmp_path: Path, suffix: str) -> None:
+    data = b"".join(b"<http://e/%d> <http://e/r> <http://e/b> .\n" % (number * 7919) for number in range(4000))
+    whole = gzip.compress(data) if suffix == ".gz" else pyarrow.compress(data, "zstd", asbytes=True)
+    path = tmp_path / f"g.nt{suffix}"
+    for length in (0, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        assert "ends here, too early" in refused(path)
+    path.write_bytes(b"SECRET" * 100)
+    assert "damaged" in refused(path)
+    path.write_bytes(whole)
+    assert len(read_triples(path)) == 4000
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+@pytest.mark.parametrize("name", ["g.nt", "g.csv", "g.tsv"])
+def test_archives_may_not_unpack_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, name: str
+) -> None:
+    monkeypatch.setattr(streams, "FREE", 1 << 18)
+    bomb = b"\n" * (1 << 22)
+    path = tmp_path / (name + suffix)
+    path.write_bytes(gzip.compress(bomb) if suffix == ".gz" else pyarrow.compress(bomb, "zstd", asbytes=True))
+    assert "unpacks to more than 250 times its size" in refused(path)
+
+
+def test_what_is_no_regular_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.nt")
+    (tmp_path / "folder.ttl").mkdir()
+    for name, said in (("pipe.nt", "no regular file"), ("folder.ttl", "is a folder"), ("none.nt", "No such file")):
+        assert said in refused(tmp_path / name)
+
+
+LAUGHS = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 12))
+
+
+@pytest.mark.parametrize(
+    ("doctype", "said"),
+    [
+        (f'<!DOCTYPE r [<!ENTITY a0 "ha">{LAUGHS}]>', "an entity that names others"),
+        (f'<!DOCTYPE r [<!ENTITY a11 "{"x" * 2000}">]>', "longer than 1000"),
+        ('<!DOCTYPE r [<!ENTITY a11 SYSTEM "file:///etc/hostname">]>', "an entity that lies elsewhere"),
+        ('<!DOCTYPE r [<!ENTITY % a11 "x">]>', "an entity that lies elsewhere"),
+    ],
+)
+def test_entities_of_xml(tmp_path: Path, doctype: str, said: str) -> None:
+    path = tmp_path / "g.rdf"
+    path.write_bytes(xml("<e:r>&a11;</e:r>", doctype))
+    assert said in refused(path)
+
+
+def test_plain_entities_of_ontologies_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "g.owl"
+    path.write_bytes(xml('<e:r rdf:resource="&x;b"/>', '<?xml version="1.0"?><!DOCTYPE r [<!ENTITY x "http://e/">]>'))
+    assert read_triples(path).tails == ("http://e/b",)
+
+
+def test_deep_xml(tmp_path: Path) -> None:
+    depth = xml_guard.DEEPEST
+    (tmp_path / "g.rdf").write_bytes(xml("<e:r><rdf:Description>" * depth + "</rdf:Description></e:r>" * depth))
+    assert "nested deeper" in refused(tmp_path / "g.rdf")
+
+
+def in_little_memory(path: Path) -> str:
+    """Read in a process of its own: a parser that runs out of stack or memory must not take the tests along."""
+    code = "import sys, pathlib, secure_kg.data.triples as t; t.read_triples(pathlib.Path(sys.argv[1]))"
+    limit = 2 << 30
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+    )
+    assert done.returncode == 1, done.stderr
+    return done.stderr.strip().splitlines()[-1]
+
+
+def test_triple_terms_inside_each_other(tmp_path: Path) -> None:
+    """Deep ones end the parser's process, also if comments pretend that they are closed."""
+    depth = 4 * rdf._MOST_OPEN
+    path = tmp_path / "g.ttl"
+    path.write_bytes(b"<a:b> <a:c> " + b"<<( <a:b> <a:c> # )>>\n" * depth + b"<a:d>" + b" )>>" * depth + b" .")
+    assert "triple terms inside each other" in in_little_memory(path)
+
+
+def test_names_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "g.nt"
+    path.write_bytes(b'<a:b> <a:c> "' + b"x" * (20 << 20) + b'" .')
+    assert "more than 16 MiB" in refused(path)
+    path = tmp_path / "g.tsv"
+    monkeypatch.setattr(streams, "LONGEST_LINE", 1 << 21)
+    path.write_bytes(b"a\tr\tb\n" + b"x" * (4 << 20))
+    assert "line 2: a line of more than 2 MiB" in refused(path)
+
+
+def test_nothing_is_fetched(tmp_path: Path) -> None:
+    """A server waits for contexts, entities, stylesheets and imports. Nobody asks it."""
+    asked: list[str] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(404)
+
+        def log_message(self, *words: object) -> None:
+            """Nothing."""
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/"
+        hostile = {
+            "a.jsonld": f'{{"@context":"{url}c","@id":"http://e/a","http://e/r":{{"@id":"http://e/b"}}}}',
+            "b.jsonld": f'{{"@context":[{{"@import":"{url}i"}}],"@id":"http://e/a"}}',
+            "c.rdf": xml("<e:r>&x;</e:r>", f'<!DOCTYPE r SYSTEM "{url}d" [<!ENTITY x SYSTEM "{url}x">]>').decode(),
+        }
+        for name, text in hostile.items():
+            (tmp_path / name).write_text(text)
+            refused(tmp_path / name)
+        owl = "http://www.w3.org/2002/07/owl#imports"
+        harmless = {
+            "d.ttl": f"@base <{url}> .\n<a> <{owl}> <{url}o> .\n",
+            "e.rdf": xml('<e:r rdf:resource="http://e/b"/>', f'<!DOCTYPE r SYSTEM "{url}d">').decode(),
+        }
+        for name, text in harmless.items():
+            (tmp_path / name).write_text(text)
+            assert len(read_triples(tmp_path / name)) == 1
+        server.shutdown()
+    assert asked == []
+    with pytest.raises(DataError, match="a context that lies elsewhere; nothing is fetched"):
+        read_triples(tmp_path / "a.jsonld")
