@@ -1,197 +1,217 @@
 """Similarities of points with answers and shared candidates, and their gradients, one class per geometry.
 
 A comparison is made for a chunk of b triples, m candidates. No [b, m, width] is ever written down. The squared norm of
-the gradient by all candidate rows together is known in closed form, because each similarity's gradient by a candidate
-has a known length: that of the point for a dot product, one for the Euclidean distance.
+the gradient by all candidate rows together is known in closed form, because what is added to a candidate's row is a
+known weight times a vector of known length: the point for a dot product, the difference for the Euclidean distance.
+
+Points, answers and candidates lie on grids of 2¹⁸ units to either side (points of translations 2¹⁹), weights on grids
+that leave every sum of products below 2⁵³ units. So matrix products are exact, whichever order a library adds them up
+in, and a row of one depends on no other row. The rest is done by loops that keep their order (`strict`).
 """
 
+import math
 from abc import ABC, abstractmethod
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from secure_kg.models.geometry import L1, L2, ComplexL1, Dot, Geometry
-from secure_kg.privacy.gradients.pulls import dots, squared_norms
+from secure_kg.privacy.gradients import coordinates
+from secure_kg.privacy.gradients.exact_sums import ExactSum
+from secure_kg.privacy.gradients.strict import row_dots, scaled
+from secure_kg.privacy.gradients.units import ROW_BITS, Scales, power_above
+from secure_kg.privacy.gradients.weighing import Loss, by_positive, weigh, weigh_distances
 
-_NEAR: Final = 2.0**-6
-"""Of |x|² + |y|². Where |x − y|² is less, products of rows cancel, and differences are taken instead."""
-_PAIRS_AT_ONCE: Final = 2**15
+_WEIGHT_BITS: Final = 22
+_VECTOR_BITS: Final = 21  # 1024 · 2²² · 2²¹ = 2⁵³
+_BY_DISTANCE_BITS: Final = 23  # 1024 · 2²³ · (|x| + |y| < 2²⁰) = 2⁵³
+_COUNT_BITS: Final = 20  # 1024 · 2²⁰ · 2¹⁴ < 2⁵³
+
+
+def dots(x: Tensor, y: Tensor) -> Tensor:
+    """x, y [b, width] to the products of rows [b], each in one order."""
+    out = torch.empty(len(x), dtype=torch.float64)
+    row_dots(x.numpy(), y.numpy(), out.numpy())
+    return out
+
+
+def squared_norms(rows: Tensor) -> Tensor:
+    """rows [b, width] to [b]."""
+    return dots(rows, rows)
 
 
 class Comparison(ABC):
-    """Points [b, width] with their answers [b, width] and with candidates [m, width]."""
+    """Candidates [m, width], with which points of one chunk after the other are compared."""
 
-    def __init__(self, geometry: Geometry, points: Tensor, answers: Tensor, candidates: Tensor) -> None:
-        self.geometry, self.points, self.answers, self.candidates = geometry, points, answers, candidates
-
-    @abstractmethod
-    def positive(self) -> Tensor:
-        """Similarities with answers [b]."""
+    def __init__(self, candidates: Tensor, scales: Scales, point_unit: float) -> None:
+        """`point_unit`: of the grid of points. Where distances are taken, it is that of candidates."""
+        self.candidates, self.scales, self.point_unit = candidates, scales, point_unit
+        self.sums = ExactSum(*candidates.shape, self._unit())
 
     @abstractmethod
-    def negative(self) -> Tensor:
-        """Similarities with candidates [b, m]."""
+    def _unit(self) -> float:
+        """Of what candidate rows are moved by."""
 
     @abstractmethod
-    def pull(self, by_positive: Tensor, by_negative: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Gradients by similarities, [b] and [b, m], to those by points [b, width] and by answers [b, width].
+    def pull(self, points: Tensor, answers: Tensor, loss: Loss) -> tuple[Tensor, Tensor, Tensor]:
+        """Gradients by points [b, width] and by answers [b, width].
 
         And the squared norm [b] of the gradient by all candidate rows, of each triple.
         """
 
     @abstractmethod
-    def candidate_sums(self, scale: Tensor) -> Tensor:
-        """After `pull`: gradients by candidate rows [m, width], summed over triples with factors scale [b].
-
-        In double precision: the rounding of a sum must not depend on which triples it is over, or a triple would
-        change more than its own part of it.
-        """
+    def add(self, scale: Tensor) -> None:
+        """After `pull`: add the gradients by candidate rows, times scale [b], to the sums. It can be done once."""
 
 
 class DotComparison(Comparison):
     """Dot products: every gradient by a candidate is a multiple of the point."""
 
-    def positive(self) -> Tensor:
-        return dots(self.points, self.answers)
+    def _unit(self) -> float:
+        self._weight = self.scales.weight * 2.0**-_WEIGHT_BITS
+        most = min(128 * self.scales.clip, self.point_unit * 2.0**ROW_BITS)
+        self._vector = most * 2.0**-_VECTOR_BITS
+        return self._weight * self._vector
 
-    def negative(self) -> Tensor:
-        return self.points @ self.candidates.t()
+    def pull(self, points: Tensor, answers: Tensor, loss: Loss) -> tuple[Tensor, Tensor, Tensor]:
+        positive, weights = dots(points, answers), points @ self.candidates.t()
+        squares = torch.empty(len(points), dtype=torch.float64)
+        by_positive(positive.numpy(), loss)
+        weigh(weights.numpy(), loss, self._weight, squares.numpy())
+        self._points, self._weights = points, weights
+        by_point = (weights @ self.candidates).add_(answers * positive[:, None])
+        return by_point, points * positive[:, None], squares * squared_norms(points)
 
-    def pull(self, by_positive: Tensor, by_negative: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        self._by_negative = by_negative
-        by_point = torch.addmm(self.answers * by_positive[:, None], by_negative, self.candidates)
-        by_answer = self.points * by_positive[:, None]
-        return by_point, by_answer, squared_norms(by_negative) * squared_norms(self.points)
-
-    def candidate_sums(self, scale: Tensor) -> Tensor:
-        return self._by_negative.double().t() @ (self.points * scale[:, None]).double()
+    def add(self, scale: Tensor) -> None:
+        vectors = self._points.clone()
+        scaled(vectors.numpy(), scale.numpy(), self._vector, 2.0**_VECTOR_BITS)
+        self.sums.add(self._weights.t() @ vectors)
 
 
 class EuclideanComparison(Comparison):
-    """Negative Euclidean distances: every gradient by a candidate is a multiple of a unit vector.
+    """Negative Euclidean distances: every gradient by a candidate is a weight times point − candidate.
 
-    Distances come from one matrix product. For a pair that is close, this would cancel, and the vector over which the
-    norm is bounded would not have length one: such pairs are few, and are computed from differences. The gradient at
-    distance zero is zero.
+    The weight is at most 2²³ units, which is 16 over the length of a usual row: at smaller distances a gradient is
+    shorter than it should be, and at distance zero it is zero.
     """
 
-    def positive(self) -> Tensor:
-        difference = self.points - self.answers
-        distance: Tensor = torch.linalg.vector_norm(difference, dim=1)
-        self._direction = difference / _or_one(distance)[:, None]
-        return -distance
+    def _unit(self) -> float:
+        room = 53 - ROW_BITS - 2 - math.ceil(math.log2(max(1, len(self.candidates))))
+        weight = self.scales.weight / self.scales.typical * 2.0 ** (4 - _BY_DISTANCE_BITS)
+        self._weight, self._room = weight, 2.0 ** min(_BY_DISTANCE_BITS, room)
+        self._scaled = weight * min(1.0, self.scales.clip)
+        self._squares = squared_norms(self.candidates)
+        return self._scaled * self.point_unit
 
-    def negative(self) -> Tensor:
-        x2, y2 = squared_norms(self.points), squared_norms(self.candidates)
-        squares = torch.addmm(y2[None, :], self.points, self.candidates.t(), alpha=-2.0).add_(x2[:, None])
-        self._find_near(squares, x2, y2)
-        distances = squares.clamp_(min=0.0).sqrt_()
-        distances[self._rows, self._columns] = self._near_distances()
-        self._distances = distances
-        return -distances
+    def pull(self, points: Tensor, answers: Tensor, loss: Loss) -> tuple[Tensor, Tensor, Tensor]:
+        difference = points - answers
+        distance = squared_norms(difference).sqrt_()
+        positive = -distance
+        by_positive(positive.numpy(), loss)
+        by_answer = difference.mul_((positive / torch.where(distance > 0, distance, torch.inf))[:, None])
+        weights = points @ self.candidates.t()
+        sides, grid = (squared_norms(points).numpy(), self._squares.numpy()), (self._weight, self._room)
+        squares = torch.from_numpy(weigh_distances(weights.numpy(), sides, loss, grid))
+        self._points, self._weights = points, weights
+        by_point = (weights @ self.candidates).sub_(points * weights.sum(1)[:, None]).sub_(by_answer)
+        return by_point, by_answer, squares
 
-    def _find_near(self, squares: Tensor, x2: Tensor, y2: Tensor) -> None:
-        """Pairs that are close. The first look, one pass, is at rows that may have one."""
-        if squares.numel() == 0:
-            self._rows = self._columns = torch.empty(0, dtype=torch.int64, device=squares.device)
-            return
-        suspect = torch.nonzero(squares.amin(1) <= _NEAR * (x2 + y2.max()))[:, 0]
-        near = squares[suspect] <= _NEAR * (x2[suspect, None] + y2[None, :])
-        rows, self._columns = torch.nonzero(near, as_tuple=True)
-        self._rows = suspect[rows]
-
-    def _near_distances(self) -> Tensor:
-        parts = [
-            torch.linalg.vector_norm(self.points[rows] - self.candidates[columns], dim=1)
-            for rows, columns in self._near_blocks()
-        ]
-        return torch.cat(parts) if parts else self.points.new_empty(0)
-
-    def _near_blocks(self) -> list[tuple[Tensor, Tensor]]:
-        if len(self._rows) == 0:
-            return []
-        pairs = torch.split(self._rows, _PAIRS_AT_ONCE), torch.split(self._columns, _PAIRS_AT_ONCE)
-        return list(zip(*pairs, strict=True))
-
-    def pull(self, by_positive: Tensor, by_negative: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        distances, near = self._distances, (self._rows, self._columns)
-        by_near = torch.where(distances[near] > 0, by_negative[near], 0.0)
-        by_negative[near] = by_near
-        norms = squared_norms(by_negative)
-        weights = by_negative.div_(distances.clamp_(min=torch.finfo(distances.dtype).tiny))
-        self._near_weights = weights[near]
-        weights[near] = 0.0
-        self._weights = weights
-        by_answer = self._direction * by_positive[:, None]
-        by_point = weights @ self.candidates
-        by_point.sub_(self.points * weights.sum(1)[:, None]).sub_(by_answer)
-        for rows, step in self._near_steps():
-            by_point.index_add_(0, rows[0], step, alpha=-1.0)
-        return by_point, by_answer, norms
-
-    def _near_steps(self) -> list[tuple[tuple[Tensor, Tensor], Tensor]]:
-        """Pairs (rows, columns) with weight · (x − y) [pairs, width], in blocks."""
-        blocks = self._near_blocks()
-        weights = torch.split(self._near_weights, _PAIRS_AT_ONCE)[: len(blocks)]
-        return [
-            (block, (self.points[block[0]] - self.candidates[block[1]]) * weight[:, None])
-            for block, weight in zip(blocks, weights, strict=True)
-        ]
-
-    def candidate_sums(self, scale: Tensor) -> Tensor:
-        weights, scale = self._weights.double(), scale.double()
-        sums = weights.t() @ (self.points.double() * scale[:, None])
-        sums.sub_(self.candidates.double() * (weights.t() @ scale)[:, None])
-        for (rows, columns), step in self._near_steps():
-            sums.index_add_(0, columns, step.double() * scale[rows][:, None])
-        return sums
+    def add(self, scale: Tensor) -> None:
+        weights = self._weights
+        scaled(weights.numpy(), scale.numpy(), self._scaled, 2.0**_BY_DISTANCE_BITS)
+        part = weights.t() @ self._points
+        self.sums.add(part.sub_(self.candidates * weights.sum(0)[:, None]))
 
 
 class CoordinateComparison(Comparison):
-    """Distances that are sums over coordinates, by the models' own kernels: L1, and the complex L1 of RotatE.
+    """Distances that are sums over coordinates: L1, and the complex L1 of RotatE.
 
-    The gradient by a candidate has length √coordinates. Where coordinates are equal to the last bit it is shorter, and
-    the length is an upper bound: such a triple is clipped a little more than it need be.
+    The gradient by a candidate has length √coordinates. Where coordinates are equal it is shorter, and the length is an
+    upper bound: such a triple is clipped a little more than it need be.
     """
 
-    def positive(self) -> Tensor:
-        return self.geometry.alike(self.points, self.answers)
+    count: float
+    """Coordinates of a row, with what rounding adds to their moduli."""
+    turn: float
+    """What a gradient by a coordinate is a multiple of."""
+    alike: Any
+    by_answers: Any
+    distances: Any
+    by_points: Any
+    by_candidates: Any
 
-    def negative(self) -> Tensor:
-        if len(self.candidates) == 0:  # which the kernels do not take
-            return self.points.new_empty(len(self.points), 0)
-        return self.geometry.pairs(self.points, self.candidates)
+    def _unit(self) -> float:
+        self._weight = self.scales.weight * 2.0**-_WEIGHT_BITS
+        most = power_above(min(self.scales.weight, 2 * self.scales.clip / math.sqrt(self.squared_length)))
+        self._scaled = most * 2.0**-_COUNT_BITS
+        self._rows = self._whole(self.candidates)
+        self._columns = np.ascontiguousarray(self._rows.T)
+        return self._scaled * self.turn
 
-    def pull(self, by_positive: Tensor, by_negative: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        self._by_negative = by_negative
-        with torch.enable_grad():
-            points, answers = (x.detach().requires_grad_() for x in (self.points, self.answers))
-            alike = (self.geometry.alike(points, answers) * by_positive).sum()
-            by_point, by_answer = torch.autograd.grad(alike, (points, answers))
-        by_point = by_point + self._vjp(by_negative)[0]
-        coordinates = self.points.shape[1] // (2 if isinstance(self.geometry, ComplexL1) else 1)
-        return by_point, by_answer, squared_norms(by_negative) * coordinates
+    @property
+    def squared_length(self) -> float:
+        """Of a gradient by a candidate, at most."""
+        return self.candidates.shape[1] * self.count
 
-    def candidate_sums(self, scale: Tensor) -> Tensor:
-        return self._vjp(self._by_negative * scale[:, None])[1].double()  # within a chunk by the kernel, in single
+    def _whole(self, rows: Tensor) -> coordinates.Floats:
+        return (rows / self.point_unit).float().numpy()
 
-    def _vjp(self, by_negative: Tensor) -> tuple[Tensor, Tensor]:
-        if by_negative.numel() == 0:
-            return torch.zeros_like(self.points), torch.zeros_like(self.candidates)
-        with torch.enable_grad():
-            x, y = (rows.detach().requires_grad_() for rows in (self.points, self.candidates))
-            by_x, by_y = torch.autograd.grad((self.geometry.pairs(x, y) * by_negative).sum(), (x, y))
-        return by_x, by_y
+    def pull(self, points: Tensor, answers: Tensor, loss: Loss) -> tuple[Tensor, Tensor, Tensor]:
+        x, width = self._whole(points), points.shape[1]
+        weights = torch.empty(len(points), len(self.candidates), dtype=torch.float64)
+        squares = torch.empty(len(points), dtype=torch.float64)
+        self.distances(x, self._columns, weights.numpy())
+        weights.mul_(self.point_unit)
+        weigh(weights.numpy(), loss, self._weight, squares.numpy())
+        by_point = torch.zeros(len(points), width, dtype=torch.float64)
+        self.by_points(x, self._rows, weights.numpy(), by_point.numpy())
+        self._x, self._weights = x, weights
+        by_answer = self._by_answers(x, self._whole(answers), loss)
+        return by_point.mul_(self.turn).sub_(by_answer), by_answer, squares * self.squared_length
+
+    def _by_answers(self, x: coordinates.Floats, answers: coordinates.Floats, loss: Loss) -> Tensor:
+        positive, out = np.empty(len(x)), np.empty(x.shape)
+        self.alike(x, answers, positive)
+        positive *= self.point_unit
+        by_positive(positive, loss)
+        self.by_answers(x, answers, positive, out)
+        return torch.from_numpy(out * self.turn)
+
+    def add(self, scale: Tensor) -> None:
+        weights = self._weights
+        scaled(weights.numpy(), scale.numpy(), self._scaled, 2.0**_COUNT_BITS)
+        part = np.zeros(self.candidates.shape)
+        self.by_candidates(self._x, self._rows, weights.numpy(), part)
+        self.sums.add(torch.from_numpy(part * self.turn))
+
+
+class RealComparison(CoordinateComparison):
+    """L1."""
+
+    count, turn = 1.0, 1.0
+    alike = staticmethod(coordinates.l1_alike)
+    by_answers = staticmethod(coordinates.l1_by_answers)
+    distances = staticmethod(coordinates.l1)
+    by_points = staticmethod(coordinates.l1_by_points)
+    by_candidates = staticmethod(coordinates.l1_by_candidates)
+
+
+class ComplexComparison(CoordinateComparison):
+    """Of complex coordinates."""
+
+    count, turn = 0.5 * coordinates.TURN_SLACK, 1 / float(coordinates.TURN)
+    alike = staticmethod(coordinates.complex_alike)
+    by_answers = staticmethod(coordinates.complex_by_answers)
+    distances = staticmethod(coordinates.complex_l1)
+    by_points = staticmethod(coordinates.complex_by_points)
+    by_candidates = staticmethod(coordinates.complex_by_candidates)
 
 
 COMPARISONS: Final[dict[type[Geometry], type[Comparison]]] = {
     Dot: DotComparison,
     L2: EuclideanComparison,
-    L1: CoordinateComparison,
-    ComplexL1: CoordinateComparison,
+    L1: RealComparison,
+    ComplexL1: ComplexComparison,
 }
-
-
-def _or_one(distance: Tensor) -> Tensor:
-    return torch.where(distance > 0, distance, 1.0)
