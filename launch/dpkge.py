@@ -88,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--negatives", type=int, default=64, metavar="K", help="public, shared by all statements of a step [64]")
     add("--passes", type=int, default=100, metavar="T", help="over each part [100]")
     add("--sampling", type=float, default=1.0, metavar="Q", help="rate of Poisson samples; 1: full batches [1]")
-    add("--rate", type=float, metavar="L", help="step per unit of a mean gradient [twice the number of entities]")
+    add("--rate", type=float, metavar="L", help="step per unit of a mean gradient [four times the number of entities]")
     add("--clip", type=float, metavar="C", help="[a quantile of gradient norms of U, at the initial rows]")
     add("--clip-quantile", type=float, nargs="+", default=[0.2], metavar="P", help="of U; several: a sweep [0.2]")
     add("--most-noise", type=float, metavar="B", help="of all steps together, in deviations of initial rows [1]")
@@ -133,7 +133,7 @@ def _run(options: argparse.Namespace) -> int:
     require_json(options.json)
     graph = load_client(options.dataset, 1, 1, "whole", 0, allow_leaky=options.allow_leaky_split)
     if options.rate is None:
-        options.rate = 2.0 * len(graph.entities)  # a row has but a small part of a mean gradient
+        options.rate = 4.0 * len(graph.entities)  # a row has but a small part of a mean gradient
     report = measure(graph, config, options)
     deliver(report, options.json, show)
     return 0

@@ -111,14 +111,14 @@ class _Table:
     def __init__(self, graph: ClientGraph, settings: Mapping[str, Any], runs: Path) -> None:
         import torch
 
-        from secure_kg.evaluation.ranking import FilteredRanking
+        from secure_kg.privacy.confidential.figures import Judged
         from secure_kg.privacy.confidential.marking import by_fraction
 
         torch.set_num_threads(1)
         self._graph, self._settings, self._runs = graph, dict(settings), runs
         self._config("TransE")  # a mistake is told before any work
         self._statements: Divided = by_fraction(graph, FRACTION, self._settings["seed"])
-        self._ranking = FilteredRanking(graph, torch.device("cpu"))
+        self._ranking = Judged(part=self._settings["part"]).ranking(graph)
         self._delta = 1 / len(graph.train)
 
     def measured(self, asked: Sequence[Cell], printed_passes: int, quiet: bool) -> dict[str, Any]:

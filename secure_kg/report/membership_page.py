@@ -52,22 +52,28 @@ def _cards(report: MembershipReport) -> list[tuple[str, str]]:
 
 def _kind(report: MembershipReport, kind: str) -> list[Html]:
     last = [one for one in report.last if one.targets == kind]
-    head = ["attack", "victim", "round", "AUC", "95 %", "TPR at 1 % FPR", "F1", "best F1", "always yes", "targets"]
+    head = ["attack", "victim", "AUC", "95 %", "TPR at 1 % FPR", "F1", "best F1", "always yes", "round", "targets"]
     rows = [_row(one) for one in last]
     if any(report.bound_of(one) is not None for one in last):
-        head.insert(5, "bound")
+        head.insert(4, "bound")
         for row, one in zip(rows, last, strict=True):
-            row.insert(5, "" if (most := report.bound_of(one)) is None else f"{most:.3f}")
-    content = [quiet(_TEXTS[kind]), table(head, rows)]
-    victims = sorted({one.victim for one in last})
+            row.insert(4, "" if (most := report.bound_of(one)) is None else f"{most:.3f}")
+    victims, words = sorted({one.victim for one in last}), _TEXTS[kind]
+    if len(victims) == 1:
+        words += f" The victim is client {victims[0]}."
+        head.remove("victim")
+        for row in rows:
+            row.pop(1)
+    content = [quiet(words), table(head, rows, "wide")]
     for victim in victims:
         of = f", client {victim}" if len(victims) > 1 else ""
         roc = [(one.name, one.roc) for one in last if one.victim == victim]
         drawn = curves(roc, "rate of false positives", "rate of true ones", x_range=(0, 1), chance=diagonal())
-        content.append(figure(drawn, f"ROC curves after the last round{of}; dashed: guessing"))
+        charts = [figure(drawn, f"ROC curves after the last round{of}; dashed: guessing")]
         over = _over_rounds([one for one in report.outcomes if one.targets == kind and one.victim == victim])
         if over is not None:
-            content.append(figure(over, f"AUC by round{of}; dashed: guessing"))
+            charts.append(figure(over, f"AUC by round{of}; dashed: guessing"))
+        content.append(tag("div", *charts, class_="charts"))
     return content
 
 
@@ -86,13 +92,13 @@ def _row(one: MembershipOutcome) -> list[str]:
     return [
         one.name,
         str(one.victim),
-        str(one.round),
         f"{one.auc:.3f}",
         f"{one.auc_low:.3f} - {one.auc_high:.3f}",
         f"{one.tpr_at_1_percent:.3f}",
         "" if one.f1 is None else f"{one.f1:.3f}",
         f"{one.best_f1:.3f}",
         f"{one.always_yes_f1:.3f}",
+        str(one.round),
         f"{one.members} + {one.others}",
     ]
 
@@ -101,12 +107,12 @@ def sweep_page(sweep: MembershipSweep) -> str:
     """The page for `sweep.json`: canaries, the AUC of every attack by epsilon beside the largest that there can be."""
     title, reports = "Membership attacks by epsilon", sweep.reports
     names = list(dict.fromkeys(one.name for report in reports for one in _canaries(report)))
-    head = ["epsilon", "bound", *names]
-    rows = [
-        [_epsilon(report), "" if report.bound is None else f"{report.bound.auc:.3f}",
-         *(next((f"{one.auc:.3f}" for one in _canaries(report) if one.name == name), "") for name in names)]
-        for report in reports
-    ]  # fmt: skip
+    head = ["attack", *(f"epsilon {_epsilon(report)}" for report in reports)]
+    rows = [["bound", *("" if report.bound is None else f"{report.bound.auc:.3f}" for report in reports)]]
+    rows += [
+        [name, *(next((f"{one.auc:.3f}" for one in _canaries(report) if one.name == name), "") for report in reports)]
+        for name in names
+    ]
     private = [(math.log2(report.bound.epsilon), report) for report in reports if report.bound is not None]
     lines = [("bound", [(x, report.bound.auc) for x, report in private if report.bound is not None])]
     for name in names:

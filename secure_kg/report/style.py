@@ -84,6 +84,8 @@ table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nu
 caption { text-align: left; color: var(--quiet); font-size: .9rem; padding-bottom: .2rem; }
 th, td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--edge); white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
+.wide th, .wide td:first-child { white-space: normal; } .wide td:first-child { min-width: 8.5rem; }
+.wide th, .wide td { padding: .3rem .45rem; vertical-align: bottom; }
 .text th, .text td { text-align: left; white-space: normal; vertical-align: top; }
 .stack { font-size: .9rem; } .rate { display: flex; flex-wrap: wrap; gap: 0 .5rem; align-items: baseline; }
 .rate .score { flex: 1 0 100%; } .rate .quiet { font-size: .85em; margin: 0; white-space: nowrap; }

@@ -184,7 +184,7 @@ def _attributed(views: Views, kind: str, mine: TripleArray, theirs: TripleArray,
     if first is not None and second is not None:
         view = "masked uploads" if views.staged.server.is_masked(round) else "uploads"
         yield told(
-            "A_SI", view, lambda asked: views.by_server(first, asked, round) - views.by_server(second, asked, round)
+            "A_SI", view, lambda asked: views.by_upload(first, asked, round) - views.by_upload(second, asked, round)
         )
     if (table := views.server_means(round)) is not None:
         yield told("A_SI", "means", lambda asked: views.by_server(table, asked, round))

@@ -66,6 +66,11 @@ class Views:
         own = self.own(round).relations
         return server_attacks.by_relations(rows, own, self._attacker.train, targets, self.training)
 
+    def by_upload(self, rows: Rows, targets: TripleArray, round: int) -> Scores:
+        """The same of one client's upload: nobody trains on a triple with an entity that it has no row of."""
+        there = np.asarray(rows.any(axis=1))[targets[:, [0, 2]]].all(axis=1)
+        return np.where(there, self.by_server(rows, targets, round), -np.inf)
+
     def at_bystander(self, triples: TripleArray) -> npt.NDArray[np.bool_]:
         """By the truth: of which triples [n, 3] the bystander has both entities."""
         places = Names.of(self._graphs[BYSTANDER - 1], self._attacker).entities

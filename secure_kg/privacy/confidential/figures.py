@@ -3,7 +3,7 @@
 import math
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -67,13 +67,19 @@ class Judged:
     clusters: tuple[int, ...] = ()
     """Numbers of clusters of entity rows that are compared with those of NDP."""
 
+    def ranking(self, graph: ClientGraph) -> FilteredRanking:
+        """Known statements are left out of ranks. Whoever chooses by valid ones does not know those of test."""
+        if self.part == "valid":
+            graph = replace(graph, test=graph.test[:0])
+        return FilteredRanking(graph, torch.device("cpu"))
+
 
 def arm_figures(
     work: Work, budgets: Sequence[Budget], judged: Judged
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """One row for each arm, and for the private ones for each epsilon, means over seeds; and rows of clusters."""
     held_out = work.graph.part(judged.part)
-    ranking = FilteredRanking(work.graph, torch.device("cpu"))
+    ranking = judged.ranking(work.graph)
     samples = _some(work.statements.confidential, judged.most, "traced"), _some(held_out, judged.most, "held out")
     clusterings = Clusterings(judged.clusters)
     without_privacy: dict[int, Traced] = {}

@@ -98,3 +98,12 @@ def test_ranks_with_and_without_a_statement(nations: ClientGraph) -> None:
     assert any(line["again"] != line["with"] for line in private["ranks"])
     with pytest.raises(UserError, match="neighbouring graphs"):
         neighbour_rows(Arm("NDP", nations, parts, config, 10.0), None, 10**6, 0)
+
+
+def test_settings_are_chosen_without_a_look_at_test_statements(nations: ClientGraph) -> None:
+    model = Arm("NDP", nations, by_fraction(nations, 0.5, 1), SMALL, 10.0).trained(0)
+    blind = replace(nations, test=nations.test[:0])
+    judged = (Judged(part="valid"), nations), (Judged(part="valid"), blind), (Judged(part="test"), nations)
+    ranks = [one.ranking(graph).rank(model, nations.valid, "both").metrics()["mrr"] for one, graph in judged]
+    assert ranks[0] == ranks[1]
+    assert ranks[0] < ranks[2]  # whoever knows more true answers leaves them out of ranks

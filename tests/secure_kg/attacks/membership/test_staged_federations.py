@@ -12,6 +12,7 @@ from secure_kg.attacks.membership.client_attacks import holders_by_first_means, 
 from secure_kg.attacks.membership.experiment import Findings, Plan, run_experiment
 from secure_kg.attacks.membership.staged import Staged, stage
 from secure_kg.attacks.membership.targets import Names
+from secure_kg.attacks.membership.views import Views
 from secure_kg.data.graph import ClientGraph
 from secure_kg.data.partition import partition
 from secure_kg.data.sources import load_source
@@ -136,3 +137,16 @@ def test_uploads_in_clear_are_attributed() -> None:
     found = learned_by_heart("plain")
     assert auc_of(found, "A_SI", "mended", "upload", "canaries") > 0.95
     assert auc_of(found, "A_SI", "mended", "uploads", "attribution") > 0.95
+
+
+def test_a_client_without_a_row_of_an_entity_is_not_taken_for_one_that_trains_on_it() -> None:
+    views = Views(config("plain", 4), NATIONS, staged("plain"))
+    upload = views.upload(3, 2)
+    assert upload is not None
+    fewer = upload.copy()
+    fewer[3] = 0
+    asked = np.array([[1, 0, 2], [3, 0, 2], [1, 0, 3]])
+    scores = views.by_upload(fewer, asked, 2)
+    assert np.isfinite(scores).tolist() == [True, False, False]
+    assert scores[0] == pytest.approx(views.by_server(fewer, asked, 2)[0])
+    assert (views.by_upload(upload, asked, 2) > scores)[1:].all()
