@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from launch.commands import CONSOLE_SCRIPT, script_names
 from secure_kg.foundation.console import fail, say
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.progress import shown, silence
 from secure_kg.runs.run_folder import write_json
 
 
@@ -46,9 +47,10 @@ def _as_console_script(text: str) -> str:
 
 
 def run_command(command: Callable[[], int]) -> int:
-    """The exit code of `command`; a `UserError` becomes one line and 2."""
+    """The exit code of `command`; a `UserError` becomes one line and 2. What lasts shows its progress."""
     try:
-        return command()
+        with shown():
+            return command()
     except UserError as problem:
         fail(str(problem))
         return 2
@@ -77,9 +79,11 @@ def require_writable(path: Path) -> None:
 
 
 def require_json(path: str | None) -> None:
-    """The same for the file of `--json FILE`; `-` stands for standard output."""
-    if path not in (None, "-"):
-        require_writable(Path(str(path)))
+    """The same for the file of `--json FILE`; `-` stands for standard output, which then has no progress on it."""
+    if path == "-":
+        silence()
+    elif path is not None:
+        require_writable(Path(path))
 
 
 def deliver(report: dict[str, Any], path: str | None, show: Callable[[dict[str, Any]], None]) -> None:

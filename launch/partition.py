@@ -6,8 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from launch.command_line import OneLineParser, run_command
-from secure_kg.data.folders import client_folder, make_empty_folder, write_client_folder, write_record
+from launch.command_line import OneLineParser, deliver, require_json, run_command
+from secure_kg.data.folders import (
+    client_folder,
+    make_empty_folder,
+    require_new_or_empty,
+    write_client_folder,
+    write_record,
+)
 from secure_kg.data.graph import ClientGraph
 from secure_kg.data.partition import RULES, By, partition
 from secure_kg.data.soundness import Faults, check_split, faults
@@ -35,10 +41,11 @@ data sets: umls, kinships, nations (included); any other PyKEEN name (downloaded
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: written. 2: one line on standard error says what to mend."""
-    return run_command(lambda: _run(_parser().parse_args(argv)))
+    return run_command(lambda: _run(make_parser().parse_args(argv)))
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """The options of this command."""
     parser = OneLineParser(
         prog=command("launch.partition"),
         description=_DESCRIPTION,
@@ -63,12 +70,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="same seed, same folders (default 0)")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="new or empty folder")
+    parser.add_argument("--json", metavar="FILE", help="write the counts to FILE as well; - for standard output")
     return parser
 
 
 def _run(options: argparse.Namespace) -> int:
     out: Path = options.out
     by: By = options.by
+    require_json(options.json)
+    require_new_or_empty(out)  # before data are read, which may take minutes
     source = load_source(options.dataset)
     graphs = partition(source, options.clients, by, options.seed)
     # All of them before the first file is written.
@@ -90,16 +100,23 @@ def _run(options: argparse.Namespace) -> int:
     clients = [count | more for count, more in zip(counts, told, strict=True)]
     write_record(out / "partition.toml", {**record, "client": clients})
 
+    report = {"out": shown(out), **record, "client": clients}
+    deliver(report, options.json, lambda report: _show(report, counts, found))
+    return 0
+
+
+def _show(report: dict[str, Any], counts: Sequence[dict[str, int]], found: Faults) -> None:
     _say_faults(found)
     table(
-        f"{record['dataset']} by {record['by']}, {counted(options.clients, 'client')}",
+        f"{report['dataset']} by {report['by']}, {counted(report['clients'], 'client')}",
         ("client", *tuple(counts[0])[1:]),
         [tuple(row.values()) for row in counts],
     )
-    if removed := record.get("duplicates_removed"):
+    if removed := report.get("duplicates_removed"):
         say(f"{removed} repeated triples removed")
-    say(f"written to {shown(out)}")
-    return 0
+    say(f"written to {report['out']}")
+    job = "launch.fedr_secagg" if report["clients"] > 1 else "launch.entire"
+    say(f"to train on it: {command(job)} -n {report['clients'] + 1} --client-data {report['out']}")
 
 
 def _say_faults(found: Faults) -> None:
