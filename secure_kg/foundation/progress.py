@@ -28,6 +28,7 @@ _SECONDS_WITHOUT_A_LINE: Final = 30.0
 _SECONDS_BETWEEN_STEPS: Final = 3.0
 """What is quicker needs no line at every tenth."""
 _SECONDS_BETWEEN_DRAWINGS: Final = 0.1
+_SAMPLES: Final = 100
 
 _is_shown = False
 _current: "Progress | None" = None
@@ -51,18 +52,26 @@ def silence() -> None:
 
 
 class Remaining:
-    """An estimate of the seconds that are left, from the mean speed so far."""
+    """An estimate of the seconds that are left, from the speed of the latter half of what is done.
+
+    The first part is often slow: code is compiled, files come from a disk.
+    """
 
     def __init__(self, total: int | None, done: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
         self.total, self._first, self._clock = total, done, clock
-        self._started = clock()
+        self._seen = [(done, clock())]
 
     def seconds(self, done: int) -> float | None:
         """None while nothing is known."""
-        gone = done - self._first
-        if self.total is None or gone <= 0:
+        if self.total is None or done <= self._first:
             return None
-        return (self._clock() - self._started) / gone * max(self.total - done, 0)
+        half, now = self._first + (done - self._first) / 2, self._clock()
+        while len(self._seen) > 1 and self._seen[1][0] <= half:
+            self._seen.pop(0)
+        before, then = self._seen[0]
+        if done - self._seen[-1][0] >= max(self.total // _SAMPLES, 1):
+            self._seen.append((done, now))
+        return (now - then) / max(done - before, 1) * max(self.total - done, 0)
 
     def words(self, done: int) -> str:
         """Empty while nothing is known."""
