@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+from launch.argument_errors import in_words
 from launch.commands import CONSOLE_SCRIPT, script_names
 from secure_kg.foundation.console import fail, say
 from secure_kg.foundation.errors import UserError
@@ -20,7 +21,8 @@ class OneLineParser(argparse.ArgumentParser):
     """Raises `UserError` where argparse would print its usage and exit."""
 
     def error(self, message: str) -> NoReturn:
-        raise UserError(f"{message.removeprefix('argument ')}; see --help")
+        told = in_words(self, message)
+        raise UserError(told if told.endswith("?") else f"{told}; see --help")
 
     def format_help(self) -> str:
         """Examples name the commands as the user does, who typed either `python -m launch.fede` or `secure-kg fede`."""

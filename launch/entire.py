@@ -54,7 +54,7 @@ def _run(launcher: Launcher, arguments: list[str], rank: int | None) -> int:
     started = environment.size() if rank is not None else None
     ranks = plan.ranks if plan.ranks is not None else started if started != 1 else None
     if started not in (None, 1, ranks):
-        raise UserError(f"-n {ranks}: mpirun started {started} ranks")
+        raise UserError(f"-n {ranks}: mpirun started {started} ranks; say how many to mpirun alone")
     if ranks is not None and ranks < 2:
         raise UserError(f"-n {ranks}: at least 2, for the data of 1 client")
     # After parsing: --help and a misspelt option need not wait for imports.

@@ -116,8 +116,6 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _finished(path: Path) -> RunConfig:
-    if not (path / "config.toml").is_file():
-        raise UserError(f"{path}: not a run folder (no config.toml)")
     config = read_config(path)
     if config.clients is None:
         raise UserError(f"{path}: its config.toml does not say how many clients there are")
@@ -134,7 +132,8 @@ def _check_fit_together(options: argparse.Namespace, federated: RunConfig, singl
         if run.model == "counts":
             raise UserError(f"{name}: a run of --dp counts has a table of counts, and no model that could be fused")
     if single.strategy != "local":
-        raise UserError(f"{options.single}: a run of strategy {single.strategy}, not local")
+        how = f"{command('launch.local')} with the same options trains one"
+        raise UserError(f"{options.single}: a run of strategy {single.strategy}, not local; {how}")
     for name in _SAME:
         theirs, own = getattr(federated, name), getattr(single, name)
         if theirs != own:

@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -114,7 +113,7 @@ def parse(
     parser = make_parser(prog, description, epilog, defaults, host)
     options, unknown = parser.parse_known_args(argv)
     if unknown:
-        raise UserError(_unknown(unknown[0], parser))
+        parser.error(f"unrecognized arguments: {unknown[0]}")
     given = vars(options)
     ranks, out, resume = given.pop("ranks", None), given.pop("out", None), given.pop("resume", None)
     preset = given.pop("preset", "auto")
@@ -305,11 +304,6 @@ def _resumed(folder: Path, given: dict[str, Any]) -> RunConfig:
     for name, value in given.items():
         started_with = saved.least_holders if name == "min_holders" else flat[name]
         if name not in changeable and started_with != value:
-            raise UserError(f"{flag(name)} {value}: the run in {folder} was started with {started_with}")
+            same = "leave it out, or start a new run with another --out"
+            raise UserError(f"{flag(name)} {value}: the run in {folder} was started with {started_with}; {same}")
     return _config({**flat, **given}, saved.queries is not None)
-
-
-def _unknown(argument: str, parser: argparse.ArgumentParser) -> str:
-    known = [option for action in parser._actions for option in action.option_strings]
-    close = difflib.get_close_matches(argument.partition("=")[0], known, n=1, cutoff=0.75)
-    return f"unknown option {argument}" + (f"; did you mean {close[0]}?" if close else "; see --help")

@@ -9,8 +9,10 @@ from typing import Final
 
 from launch.checkup.finding import Finding, graded
 from launch.hosts.job import RUNS
-from secure_kg.foundation.invocation import command
+from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.words import counted
+from secure_kg.runs.next_step import resume_command
+from secure_kg.runs.run_folder import read_config
 
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
@@ -76,5 +78,13 @@ def _unfinished(here: Path) -> Finding:
         "runs",
         f"{len(runs) - len(open_ones)} finished, {len(open_ones)} not" if runs else "none here yet",
         note=bool(open_ones),
-        next_step=f"if no job is running there: {command('launch.fedr_secagg')} --resume {shown}, or remove the folder",
+        next_step=f"if no job is running there: {_resumed(here / shown, shown)}, or remove the folder",
     )
+
+
+def _resumed(path: Path, shown: Path) -> str:
+    try:
+        strategy = read_config(path).strategy
+    except UserError:
+        strategy = ""
+    return resume_command(shown, strategy)

@@ -116,7 +116,7 @@ def _plan_for(plan: "Plan", ranks: int) -> "Plan":
     _check_ranks(ranks)
     require_divided(plan)
     if plan.ranks is not None and plan.ranks != ranks:
-        raise UserError(f"-n {plan.ranks}: mpirun started {ranks} ranks")
+        raise UserError(f"-n {plan.ranks}: mpirun started {ranks} ranks; say how many to mpirun alone")
     return for_clients(plan, ranks - 1)
 
 

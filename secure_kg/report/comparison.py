@@ -10,6 +10,7 @@ from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.invocation import command
 from secure_kg.report.charts import SERIES_COLOURS
+from secure_kg.runs.next_step import resume_command
 from secure_kg.runs.records.client_result import Evaluation
 from secure_kg.runs.records.summary import Summary
 from secure_kg.runs.run_folder import RunFolder, read_config
@@ -85,14 +86,12 @@ def open_runs(paths: Sequence[Path]) -> list[ComparedRun]:
 
 
 def _opened(path: Path, name: str) -> ComparedRun:
-    if not path.is_dir():
-        raise UserError(f"{path}: no such run folder")
     if (path / "fusion.json").is_file():
         raise UserError(f"{path}: a fusion of two runs, which has its own table: {command('launch.fuse')} shows it")
-    read_config(path)  # says what is wrong with a folder of something else
+    config = read_config(path)  # says what is wrong with a folder of something else
     folder = RunFolder(path)
     if (summary := folder.summary()) is None:
-        resume = f"{command('launch.fedr_secagg')} --resume {path}"
+        resume = resume_command(path, config.strategy)
         raise UserError(f"{path}: the run has not come to its end; {resume} continues it, if no job is running there")
     _ = summary.settings, summary.statement  # both refuse what cannot be told
     return ComparedRun(name, path, summary, tuple(folder.all_metrics()))

@@ -32,7 +32,8 @@ def folder(tmp_path: Path) -> Path:
 def by_bash(script: str, folder: Path, *words: str) -> list[str]:
     """What bash offers for the last word."""
     typed = " ".join(f"'{word}'" for word in ("secure-kg", *words))
-    program = f"{script}\nCOMP_WORDS=({typed}); COMP_CWORD={len(words)}; _secure_kg; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    ask = f"COMP_WORDS=({typed}); COMP_CWORD={len(words)}; _secure_kg; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    program = f"{script}\n{ask}"
     done = subprocess.run(["bash", "--norc", "-c", program], cwd=folder, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     return sorted(line for line in done.stdout.splitlines() if line)
@@ -110,7 +111,8 @@ def test_zsh_takes_its_script(scripts: dict[str, str], tmp_path: Path) -> None:
     if shutil.which("zsh") is None:
         pytest.skip("no zsh here")
     (tmp_path / "_secure-kg").write_text(scripts["zsh"] + "\n")
-    program = f"fpath=({tmp_path} $fpath); autoload -Uz compinit; compinit -u -d {tmp_path}/dump; print $_comps[secure-kg]"
+    start = f"fpath=({tmp_path} $fpath); autoload -Uz compinit; compinit -u -d {tmp_path}/dump"
+    program = f"{start}; print $_comps[secure-kg]"
     done = subprocess.run(["zsh", "-f", "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "_secure-kg\n"
 

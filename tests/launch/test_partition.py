@@ -115,9 +115,9 @@ def test_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["--dataset", "umsl"], "did you mean umls?"),
         (["--clients", "0"], "at least 1 is needed"),
-        (["--clients", "many"], "--clients: invalid int value"),
+        (["--clients", "many"], "--clients many: must be a whole number"),
         (["--clients", "7000"], "client 6530 has no training triples; use fewer clients or another split"),
-        (["--by", "colour"], "--by: invalid choice"),
+        (["--by", "colour"], "--by colour: choose one of triples, "),
         (["--seed", "-1"], "seed -1 is negative"),
         (["--by", "whole"], "it cannot serve 5 clients"),
         (["--colour", "red"], "unrecognized arguments: --colour red"),
@@ -146,7 +146,7 @@ def test_missing_options(capsys: pytest.CaptureFixture[str]) -> None:
 def test_refuses_a_folder_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine.txt").write_text("keep")
     assert main(["--dataset", "umls", "--clients", "5", "--out", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == f"error: {tmp_path}: exists and is not empty\n"
+    assert capsys.readouterr().err == f"error: {tmp_path}: exists and is not empty; choose a new folder\n"
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
     assert main(["--dataset", "umls", "--clients", "5", "--out", str(tmp_path / "mine.txt")]) == 2
 

@@ -51,7 +51,7 @@ def test_the_command_line_says_all_of_it() -> None:
         (["--epsilon", "1"], "--epsilon is for private training: give --dp sgd"),
         (["--dp-clip", "1"], "--dp-clip is for private training: give --dp sgd"),
         (["--dp-count-width", "8"], "--dp-count-width is for private training: give --dp counts"),
-        (["--dp", "laplace"], "--dp: invalid choice"),
+        (["--dp", "laplace"], "--dp laplace: choose one of"),
         ([*BUDGET, "--dp-row-share", "0.2"], "--dp-row-share is for --dp adafest, not for sgd"),
         ([*ADAFEST, "--dp-count-width", "8"], "--dp-count-width is for --dp counts, not for adafest"),
         ([*ADAFEST, "--dp-noise", "shares"], "--dp-noise shares: under --dp adafest every client chooses rows"),
@@ -77,7 +77,7 @@ def test_the_command_line_says_all_of_it() -> None:
         ([*BUDGET, "--dp-sampling", "0"], "--dp-sampling must lie above 0"),
         ([*BUDGET, "--dp-last-step", "2"], "--dp-last-step must lie above 0"),
         ([*BUDGET, "--dp-step", "nan"], "--dp-step must be a positive number"),
-        ([*BUDGET, "--strategy", "fedcqa"], "invalid choice"),
+        ([*BUDGET, "--strategy", "fedcqa"], "--strategy fedcqa: choose one of"),
         (["--strategy", "all-rows", "--model", "rotate"], "rows of RotatE differ in width"),
     ],
 )
