@@ -19,6 +19,8 @@ Put finished runs side by side: settings that differ, test results, validation b
 dropouts, who learned what, and privacy statements. Runs of any strategy can be compared; where figures are on other
 data or of another task, the page says so."""
 
+_MOST_IN_A_TABLE: Final = 3
+"""Runs whose disclosures a terminal has room for."""
 _EXAMPLES: Final = """\
 examples:
   python -m launch.compare runs/demo runs/local
@@ -70,15 +72,18 @@ def _show(runs: "Sequence[ComparedRun]", page: Path) -> None:
     names = [run.name for run in runs]
     columns = ("run", "what", "MRR", "Hits@10", "rounds", "seconds", "MB up", "MB down", "dropouts")
     table("results and costs", columns, [_row(run) for run in runs])
-    if different := differing(runs):
-        rows = [[name, *map(told, values)] for name, values in different.items()]
-        table("settings that differ", ("", *names), rows)
-    learned = {about: [run.disclosed.get(about, ("–", ""))[0] for run in runs] for about in subjects(runs)}
-    if rows := [[about, *words] for about, words in learned.items() if len(set(words)) > 1]:
-        table("what the server learned, where it differs", ("", *names), rows)
     for run in runs:
         if (statement := run.summary.statement) is not None:
             say(f"{run.name}: {statement.lines()[0]}")
+    if different := differing(runs):
+        rows = [[name, *map(told, values)] for name, values in different.items()]
+        table("settings that differ", ("", *names), rows)
+    if len(runs) > _MOST_IN_A_TABLE:
+        say(f"who learned what, side by side, is on the page: {page}")
+        return
+    learned = {about: [run.learned(about)[0] or "–" for run in runs] for about in subjects(runs)}
+    if rows := [[about, *words] for about, words in learned.items() if len(set(words)) > 1]:
+        table("what the server learned, where it differs", ("", *names), rows)
     say(f"page: {page}")
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from protocols.foundation.disclosure import NOTHING
 from secure_kg.federation.plan.disclosed import Disclosed
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.errors import UserError
@@ -19,8 +20,9 @@ MOST_RUNS: Final = SERIES_COLOURS
 """As many as a chart can tell apart."""
 _OF_THE_TEST: Final = ("dataset", "by", "client_data", "clients", "seed")
 """Runs that differ in these were tested on other triples, or trained on other ones."""
-_LEFT_OUT: Final = ("blocks", "format")
+_LEFT_OUT: Final = ("blocks", "format", "model")
 """What follows from other settings."""
+_NOT_SHARED: Final = "triples and rows that are not shared"
 Value = str | int | float | bool | None
 
 
@@ -45,6 +47,8 @@ class ComparedRun:
     def bytes_by_phase(self) -> dict[str, tuple[int, int]]:
         """Up and down: set-up, rounds with their evaluations, and what comes after the last evaluation."""
         summary, total = self.summary, (self.summary.bytes_up, self.summary.bytes_down)
+        if self.pools:  # nothing is sent
+            return dict.fromkeys(("set-up", "rounds", "results"), (0, 0))
         setup = summary.setup.bytes_up, summary.setup.bytes_down
         told = [one for one in self.evaluations if one.bytes_up is not None and one.bytes_down is not None]
         last = (told[-1].bytes_up or 0, told[-1].bytes_down or 0) if told else total
@@ -56,10 +60,20 @@ class ComparedRun:
     def disclosed(self) -> dict[str, tuple[str, str]]:
         """By subject: what the server learned, and what another client learned."""
         settings = self.summary.settings
-        if STRATEGIES[settings.strategy].pools:
-            return {"everything": ("all triples, rows and metrics: whoever ran this read them", "")}
+        if self.pools:
+            return {_NOT_SHARED: ("everything: whoever ran this read all triples", "")}
         statements = Disclosed.of_summary(settings).statements()
-        return {_subject(one.subject.value): (one.server, one.client) for one in statements}
+        told = {_subject(one.subject.value): (one.server, one.client) for one in statements}
+        return told | {_NOT_SHARED: (NOTHING, NOTHING)}
+
+    @property
+    def pools(self) -> bool:
+        """Whether all triples were in one place."""
+        return STRATEGIES[self.summary.settings.strategy].pools
+
+    def learned(self, subject: str) -> tuple[str, str]:
+        """What the server learned about a subject, and what another client learned; empty: there was nothing to."""
+        return self.disclosed.get(subject, ("everything" if self.pools else "", ""))
 
     def curve(self, part: str, figure: str | None = None) -> list[tuple[float, float]]:
         """Points by round of a figure that evaluations have; none where only clients could read it."""
@@ -107,11 +121,27 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 
 def differing(runs: Sequence[ComparedRun]) -> dict[str, list[Value]]:
-    """Settings that are not the same in all runs, by name; a setting that a run does not have is None."""
-    flat = [_flat(run.summary.config) for run in runs]
+    """Settings that are not the same in all runs, by name; a setting that a run does not have is None.
+
+    Of settings that only some runs have, as those of differential privacy, these runs are compared with each other.
+    """
+    flat = [_flat(run.summary.config) | _told_apart(run) for run in runs]
     names = dict.fromkeys(name for one in flat for name in one)
-    found = {name: [one.get(name) for one in flat] for name in names if name not in _LEFT_OUT}
-    return {name: values for name, values in found.items() if any(value != values[0] for value in values)}
+    found = {name: [one.get(name) for one in flat] for name in names}
+    of_some = {name for name in names if "." in name}
+    return {
+        name: values
+        for name, values in found.items()
+        if len({(type(value), value) for value in values if value is not None or name not in of_some}) > 1
+    }
+
+
+def _told_apart(run: ComparedRun) -> dict[str, Value]:
+    """What stands for all settings of a kind that other runs do not have."""
+    settings = run.summary.settings
+    private = settings.privacy
+    told = None if private is None else f"{private.in_brief}, epsilon {private.epsilon:g}, delta {private.delta:g}"
+    return {"model": settings.model, "differential privacy": told}
 
 
 def _flat(config: Mapping[str, Any], before: str = "") -> dict[str, Value]:
@@ -119,11 +149,9 @@ def _flat(config: Mapping[str, Any], before: str = "") -> dict[str, Value]:
     for name, value in config.items():
         if isinstance(value, dict):
             found |= _flat(value, f"{name}.")
-        elif isinstance(value, list | tuple):
-            found[before + name] = ", ".join(map(str, value))
-        else:
-            found[before + name] = value
-    return {name: value for name, value in found.items() if name not in _LEFT_OUT}
+        elif name not in _LEFT_OUT:
+            found[before + name] = ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+    return found
 
 
 def warnings(runs: Sequence[ComparedRun]) -> list[str]:
@@ -133,7 +161,10 @@ def warnings(runs: Sequence[ComparedRun]) -> list[str]:
         told.append(f"The runs differ in {', '.join(names)}: their results are on other test triples.")
     if len({run.summary.examples for run in runs}) > 1:
         told.append("Some results are over triples and some over queries: these are different tasks.")
-    if partly := [run.name for run in runs if run.summary.test_clients != run.summary.number_of_clients]:
+    partly = [run.name for run in runs if run.summary.test_clients != run.summary.number_of_clients]
+    if sealed := [run.name for run in runs if not run.summary.told]:
+        told.append(f"Results of {', '.join(sealed)} are in the clients' own folders.")
+    if partly := [name for name in partly if name not in sealed]:
         told.append(f"Not all clients are in the results of {', '.join(partly)}.")
     if leaky := [run.name for run in runs if run.summary.leaks]:
         told.append(f"Test triples were trained on in {', '.join(leaky)}: such figures are too good.")

@@ -5,7 +5,7 @@ from typing import Final
 
 from secure_kg.report.charts import SERIES_COLOURS, legend, lines_chart, stacked_bars
 from secure_kg.report.comparison import ComparedRun, Value, differing, subjects, warnings
-from secure_kg.report.html import Html, document, figure, megabytes, quiet, section, stacked_table, table, tag
+from secure_kg.report.html import Html, bullets, document, figure, megabytes, quiet, section, stacked_table, table, tag
 from secure_kg.runs.records.summary import TITLES, written
 
 _NONE: Final = "–"
@@ -19,8 +19,8 @@ def comparison_page(runs: Sequence[ComparedRun]) -> str:
     return document(
         title,
         tag("h1", title),
-        quiet(", ".join(f"{run.name}: {run.how}" for run in runs)),
-        *(tag("p", text, class_="warning") for text in warnings(runs)),
+        bullets(tag("span", tag("b", run.name), f": {run.how}, {run.summary.settings.model}") for run in runs),
+        *_warned(runs),
         section("results", "Test results", _results(runs), *_types(runs)),
         section("settings", "Settings that differ", _settings(runs)),
         section("curves", "Convergence", *_curves(runs)),
@@ -32,7 +32,7 @@ def comparison_page(runs: Sequence[ComparedRun]) -> str:
 
 
 def _results(runs: Sequence[ComparedRun]) -> Html:
-    names = list(dict.fromkeys(name for run in runs for name in run.summary.all_scores))
+    names = list(dict.fromkeys(name for run in runs for name in run.summary.scores))
     best = _best(runs) if not warnings(runs) else None
     body = []
     for run in runs:
@@ -42,9 +42,14 @@ def _results(runs: Sequence[ComparedRun]) -> Html:
         both = summary.figures.get("both_sides") or {}
         sides = f"{both['mrr']:.4f}" if "mrr" in both else _NONE
         rounds = f"{summary.rounds} ({summary.best_round})"
-        body.append([run.name, summary.settings.model, tested, *cells, sides, rounds])
+        body.append([run.name, tested, *cells, sides, rounds])
     scores = [TITLES.get(name, name) for name in names]
-    return table(("run", "model", "tested on", *scores, "MRR, both sides", "rounds (best)"), body)
+    sides = "Tail side, filtered; of queries hard answers. Bold: the best of runs whose figures compare."
+    return tag("div", table(("run", "tested on", *scores, "MRR, both sides", "rounds (best)"), body), quiet(sides))
+
+
+def _warned(runs: Sequence[ComparedRun]) -> list[Html]:
+    return [tag("div", *(tag("div", text) for text in told), class_="warning")] if (told := warnings(runs)) else []
 
 
 def _best(runs: Sequence[ComparedRun]) -> ComparedRun | None:
@@ -67,7 +72,7 @@ def _types(runs: Sequence[ComparedRun]) -> list[Html]:
         return []
     body = [[run.name, *(f"{found[kind]['mrr']:.4f}" if kind in found else _NONE for kind in kinds)]
             for run, found in types if found]  # fmt: skip
-    return [table(("MRR by type of query", *kinds), body)]
+    return [tag("h4", "MRR by type of query"), table(("run", *kinds), body)]
 
 
 def _settings(runs: Sequence[ComparedRun]) -> Html:
@@ -120,16 +125,15 @@ def _costs(runs: Sequence[ComparedRun]) -> list[Html]:
     ]  # fmt: skip
     parts = list(runs[0].bytes_by_phase)
     sent = [
-        [run.name, *(megabytes(size) for phase in parts for size in run.bytes_by_phase[phase]),
-         megabytes(run.summary.bytes_up), megabytes(run.summary.bytes_down)]
+        [f"{run.name}, {way}", *(megabytes(run.bytes_by_phase[phase][place]) for phase in parts), megabytes(total)]
         for run in runs
-    ]  # fmt: skip
-    ways = [f"{phase}, {way}" for phase in (*parts, "in all") for way in ("up", "down")]
+        for place, (way, total) in enumerate((("up", run.summary.bytes_up), ("down", run.summary.bytes_down)))
+    ]
     return [
         figure(chart, "seconds per client by phase; unmask: server"),
-        table(("seconds", "in all", *phases), seconds),
-        table(("bytes", *ways), sent),
-        quiet("Up: all clients to the server. Rounds include their evaluations. In all includes start-up."),
+        table(("run", "in all", *phases), seconds, caption="the same in figures; in all includes start-up"),
+        table(("run", *parts, "in all"), sent, caption="bytes of all clients, up to the server and down from it"),
+        quiet("Rounds include their evaluations; results are what comes after the last one."),
     ]
 
 
@@ -153,8 +157,7 @@ def _learned(runs: Sequence[ComparedRun]) -> list[Html]:
     parts = []
     for place, party in enumerate(("The server learned", "Another client learned")):
         body = [
-            [subject, *(run.disclosed[subject][place] or _NONE if subject in run.disclosed else _NONE for run in runs)]
-            for subject in subjects(runs)
+            [subject, *(run.learned(subject)[place] or _NONE for run in runs)] for subject in subjects(runs)
         ]
         parts += [tag("h3", party), stacked_table(("about", *(run.name for run in runs)), body)]
     return [*parts, quiet(f"{_NONE}: the run has nothing of the kind.")]
