@@ -33,6 +33,7 @@ from secure_kg.data.catalogue import BUNDLED
 from secure_kg.data.graph import ClientGraph
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.progress import tracked
 from secure_kg.foundation.seeds import generator
 from secure_kg.privacy.training_config import PrivateTrainingConfig
 
@@ -125,7 +126,7 @@ def _audited(
 
     aucs: list[float] = []
     neighbours, first = [], []
-    for run in range(options.runs):
+    for run in tracked(range(options.runs), f"runs of {case.name}"):
         planted = plant(code[0], options.canaries, generator(options.seed, "coins", run))
         watched = _trained(case, planted, code, options.seed + run)
         aucs.append(auc(watched.evidence.numpy(), planted.inside))

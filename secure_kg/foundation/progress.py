@@ -28,6 +28,7 @@ _SECONDS_WITHOUT_A_LINE: Final = 30.0
 _SECONDS_BETWEEN_STEPS: Final = 3.0
 """What is quicker needs no line at every tenth."""
 _SECONDS_BETWEEN_DRAWINGS: Final = 0.1
+_SECONDS_BETWEEN_LINES: Final = 10.0
 _SAMPLES: Final = 100
 
 _is_shown = False
@@ -43,6 +44,8 @@ def shown(yes: bool = True) -> Iterator[None]:
         yield
     finally:
         _is_shown = before
+        if _current is not None and not before:  # an error has ended what was going on
+            _current.close()
 
 
 def silence() -> None:
@@ -105,8 +108,11 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
         global _current
-        if self._speaks:
+        if _current is self:
             _current = None
         if self._bar is not None:
             self._bar.stop()
@@ -140,6 +146,24 @@ class Progress:
         if not self._total:
             return f"{self.done:,} {self._unit}".rstrip()
         return f"{min(100 * self.done // self._total, 100)} %" + (f", {left}" if left else "")
+
+
+class Lines:
+    """Lines now and then on work of many parts, on terminals too. It is called with a part and how far that is."""
+
+    def __init__(self, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+        self._quiet, self._clock, self._last = quiet, clock, clock()
+        self._part, self._remaining = "", Remaining(None, clock=clock)
+
+    def __call__(self, part: str, done: int = 0, of: int | None = None) -> None:
+        """`of`: None for a part that is told by its name alone."""
+        if part != self._part:
+            self._part, self._remaining = part, Remaining(of, done, self._clock)
+        left = self._remaining.words(done)
+        if not self._quiet and _is_shown and self._clock() - self._last >= _SECONDS_BETWEEN_LINES:
+            self._last = self._clock()
+            counted = "" if of is None else f": {done:,} of {of:,}"
+            say(part + counted + (f", {left}" if left else ""))
 
 
 def tracked(items: Iterable[T], what: str) -> Iterator[T]:

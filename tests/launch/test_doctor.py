@@ -110,9 +110,9 @@ def test_a_folder_that_cannot_be_written_is_a_problem(tmp_path: Path, monkeypatc
 
 def test_a_job_without_its_launcher_is_found() -> None:
     """A process that calls itself a job, started by one that is gone."""
-    sleeper = "import time; time.sleep(30)"
-    start = f"import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', {sleeper!r}, '-m', 'launch.fede'], stdout=-3, stderr=-3)"
-    done = subprocess.run([sys.executable, "-c", f"{start}; print(p.pid)"], capture_output=True, text=True, check=True)
+    sleeper = [sys.executable, "-c", "import time; time.sleep(30)", "-m", "launch.fede"]
+    start = f"import subprocess; print(subprocess.Popen({sleeper!r}, stdout=-3, stderr=-3).pid)"
+    done = subprocess.run([sys.executable, "-c", start], capture_output=True, text=True, check=True)
     orphan = int(done.stdout)
     try:
         time.sleep(0.3)

@@ -3,7 +3,6 @@
 Jobs run in threads here, so that a mistake that only a client finds costs no start of processes.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,9 +34,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def here(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def here(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
-    yield
 
 
 RUN = "runs/done"

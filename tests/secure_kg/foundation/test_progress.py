@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from secure_kg.foundation import progress
-from secure_kg.foundation.progress import Progress, Remaining, reading, shown, silence, tracked
+from secure_kg.foundation.progress import Lines, Progress, Remaining, reading, shown, silence, tracked
 
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).parents[3]
@@ -157,6 +157,33 @@ def test_no_escape_codes_without_a_terminal() -> None:
     assert b"\x1b" not in done.stdout + done.stderr
     dumb = on_terminal(TERM="dumb")
     assert b"\x1b" not in dumb
+
+
+@pytest.mark.usefixtures("speaking")
+def test_lines_on_many_parts_come_now_and_then(capsys: Capture) -> None:
+    clock = Clock()
+    lines = Lines(clock=clock)
+    for done in range(1, 31):
+        clock.now += 1.0
+        lines("masking", done, 60)
+    lines("adding")
+    assert capsys.readouterr().out == (
+        "masking: 10 of 60, about 50 s left\nmasking: 20 of 60, about 40 s left\nmasking: 30 of 60, about 30 s left\n"
+    )
+    clock.now += 10.0
+    lines("adding")
+    Lines(quiet=True, clock=clock)("nothing")
+    assert capsys.readouterr().out == "adding\n"
+
+
+def test_an_error_ends_what_was_going_on() -> None:
+    def failing() -> None:
+        for _ in tracked([1, 2], "items"):
+            raise ValueError("in the middle")
+
+    with pytest.raises(ValueError, match="in the middle"), shown():
+        failing()
+    assert progress._current is None
 
 
 def test_nothing_is_left_speaking() -> None:
