@@ -4,9 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from secure_kg.foundation.invocation import is_renamed
-
-CONSOLE_SCRIPT: Final = "secure-kg"
+from secure_kg.foundation.invocation import CONSOLE_SCRIPT, is_renamed
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,15 @@
 import argparse
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from launch.command_line import OneLineParser, run_command
+from launch.commands import COMMANDS, script_names
+from launch.completions.words import Words, words_of
+from launch.main import Launcher
 from secure_kg.foundation.console import say
-from secure_kg.foundation.invocation import command
+from secure_kg.foundation.invocation import called_by_script, command
 
 _SHELLS: Final = ("bash", "zsh", "fish")
 _DESCRIPTION: Final = """\
@@ -42,9 +45,30 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(options: argparse.Namespace) -> int:
-    from launch.completions.words import all_words
+def all_words() -> Iterator[Words]:
+    """Of every command."""
+    with called_by_script(script_names()):
+        for name, one in COMMANDS.items():
+            yield words_of(name, one.text, parser_of(one.module))
 
+
+def parser_of(module: str) -> argparse.ArgumentParser:
+    """The parser of a launcher."""
+    launcher = importlib.import_module(module)
+    if (job := getattr(launcher, "LAUNCHER", None)) is not None:
+        return _of_job(job)
+    parser: argparse.ArgumentParser = launcher.make_parser()
+    return parser
+
+
+def _of_job(job: Launcher) -> argparse.ArgumentParser:
+    from launch.hosts.registry import chosen_host
+    from launch.options import make_parser
+
+    return make_parser(job.prog, job.description, job.epilog, job.defaults, chosen_host([]))
+
+
+def _run(options: argparse.Namespace) -> int:
     script: str = importlib.import_module(f"launch.completions.{options.shell}").script(list(all_words()))
     say(script)
     return 0

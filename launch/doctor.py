@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from launch.checkup.finding import STATUSES, Finding
 from launch.command_line import OneLineParser, deliver, require_json, run_command
+from launch.commands import COMMANDS
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.invocation import command
 from secure_kg.foundation.words import counted
@@ -64,7 +65,7 @@ def findings() -> Iterator[Finding]:
 
     yield from machine()
     yield from packages()
-    yield from jobs()
+    yield from jobs({one.module for one in COMMANDS.values()} | {"launch.cli"})
     yield from folder()
 
 

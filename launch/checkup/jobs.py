@@ -3,12 +3,11 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Final
 
 from launch.checkup.finding import Finding, graded
-from launch.commands import COMMANDS
 from launch.hosts.environment import find_mpirun
 from secure_kg.foundation.words import counted
 
@@ -22,9 +21,10 @@ _HELLO: Final = (
 _INSTALL: Final = "pip install mpich mpi4py"
 
 
-def jobs() -> Iterator[Finding]:
+def jobs(modules: Collection[str]) -> Iterator[Finding]:
+    """`modules`: those that a process of a job may run."""
     yield _mpi()
-    yield _left_processes()
+    yield _left_processes(modules)
     yield _left_memory()
 
 
@@ -51,9 +51,8 @@ def _mpi() -> Finding:
     return Finding("MPI", "ok", f"{mpirun} -n 2 works ({' '.join(version.split()[:3])})")
 
 
-def _left_processes() -> Finding:
+def _left_processes(modules: Collection[str]) -> Finding:
     """Workers of jobs whose launcher is gone. Jobs that are still led by one are somebody's work."""
-    modules = {command.module for command in COMMANDS.values()} | {"launch.cli"}
     mine = [process for process in _processes() if process.owner == os.getuid()]
     left = [one for one in mine if one.parent == 1 and (one.runs(modules) or one.is_mpirun)]
     running = sum(one.runs(modules) for one in mine if one.number != os.getpid()) - len(left)
@@ -78,7 +77,7 @@ class _Process:
         # The name of the program stands in brackets, and may have brackets and blanks in it.
         self.parent = int((folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[1])
 
-    def runs(self, modules: set[str]) -> bool:
+    def runs(self, modules: Collection[str]) -> bool:
         pairs = zip(self._words, self._words[1:], strict=False)
         return any(option == "-m" and module in modules for option, module in pairs)
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from launch.commands import CONSOLE_SCRIPT
 from launch.completions.words import Value, Words
+from secure_kg.foundation.invocation import CONSOLE_SCRIPT
 
 _HEAD: Final = f"""\
 # bash completion of {CONSOLE_SCRIPT}. For this session: source <({CONSOLE_SCRIPT} completion bash)

@@ -1,16 +1,11 @@
 """What may follow in each command, read from its parser: options, their values, and other words."""
 
 import argparse
-import importlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from launch.commands import COMMANDS, script_names
-from launch.main import Launcher
 from secure_kg.data.catalogue import BUNDLED
-from secure_kg.foundation.invocation import called_by_script
 
 Files = Literal["none", "files", "folders"]
 _FOLDERS: Final = ("DIR", "RUN", "FEDE_RUN", "LOCAL_RUN")
@@ -43,29 +38,6 @@ class Words:
     options: tuple[Option, ...]
     operand: Value
     """What is no option."""
-
-
-def all_words() -> Iterator[Words]:
-    """Of every command."""
-    with called_by_script(script_names()):
-        for name, command in COMMANDS.items():
-            yield words_of(name, command.text, parser_of(command.module))
-
-
-def parser_of(module: str) -> argparse.ArgumentParser:
-    """The parser of a launcher."""
-    launcher = importlib.import_module(module)
-    if (job := getattr(launcher, "LAUNCHER", None)) is not None:
-        return _of_job(job)
-    parser: argparse.ArgumentParser = launcher.make_parser()
-    return parser
-
-
-def _of_job(job: Launcher) -> argparse.ArgumentParser:
-    from launch.hosts.registry import chosen_host
-    from launch.options import make_parser
-
-    return make_parser(job.prog, job.description, job.epilog, job.defaults, chosen_host([]))
 
 
 def words_of(name: str, text: str, parser: argparse.ArgumentParser) -> Words:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from launch.commands import CONSOLE_SCRIPT
 from launch.completions.words import Option, Value, Words
+from secure_kg.foundation.invocation import CONSOLE_SCRIPT
 
 
 def script(commands: Sequence[Words]) -> str:

@@ -194,9 +194,8 @@ def _bar(what: str, total: int | None) -> "Bar":
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
 
-    plain = {"markup": False}
-    columns = TextColumn("{task.description}", **plain), BarColumn(), TextColumn("{task.fields[left]}", **plain)
-    bar = Bar(*columns, console=Console(markup=False, emoji=False, highlight=False), transient=True)
+    what_for, left = (TextColumn(text, markup=False) for text in ("{task.description}", "{task.fields[left]}"))
+    bar = Bar(what_for, BarColumn(), left, console=Console(markup=False, emoji=False, highlight=False), transient=True)
     bar.add_task(what, total=total, left="")
     bar.start()
     return bar

@@ -49,7 +49,8 @@ def _results(runs: Sequence[ComparedRun]) -> Html:
 
 
 def _warned(runs: Sequence[ComparedRun]) -> list[Html]:
-    return [tag("div", *(tag("div", text) for text in told), class_="warning")] if (told := warnings(runs)) else []
+    texts = warnings(runs)
+    return [tag("div", *(tag("div", text) for text in texts), class_="warning")] if texts else []
 
 
 def _best(runs: Sequence[ComparedRun]) -> ComparedRun | None:

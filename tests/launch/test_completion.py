@@ -8,8 +8,9 @@ import pytest
 
 from launch import cli
 from launch.commands import COMMANDS
+from launch.completion import all_words
 from launch.completions import bash, fish, zsh
-from launch.completions.words import Words, all_words
+from launch.completions.words import Words
 
 
 @pytest.fixture(scope="module")

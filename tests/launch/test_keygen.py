@@ -290,8 +290,8 @@ def test_files_that_are_missing_or_do_not_fit(tmp_path: Path) -> None:
         (["--clients", "1"], "--clients 1: at least 2 are needed"),
         (["--clients", "10001"], "--clients 10001: at most 10000 at once, to try it out"),
         (["--clients", "-4"], "--clients -4: at least 2 are needed"),
-        (["--collect"], "--collect: expected at least one argument"),
-        (["--client", "1", "--colour", "red"], "unrecognized arguments: --colour red"),
+        (["--collect"], "--collect: a value is missing: --collect FILE"),
+        (["--client", "1", "--colour", "red"], "unknown option --colour"),
     ],
 )
 def test_mistakes_are_one_line(tmp_path: Path, capsys: Capture, arguments: list[str], message: str) -> None:
