@@ -301,7 +301,7 @@ def test_mistakes_are_one_line(tmp_path: Path, capsys: Capture, arguments: list[
 
 def test_out_is_needed(capsys: Capture) -> None:
     refused(["--client", "1"], "missing: --out DIR", capsys)
-    refused([], "required: --out", capsys)
+    refused([], "missing: --out DIR", capsys)
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path, capsys: Capture) -> None:
