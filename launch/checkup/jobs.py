@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -52,16 +52,17 @@ def _mpi() -> Finding:
 
 
 def _left_processes(modules: Collection[str]) -> Finding:
-    """Workers of jobs whose launcher is gone. Jobs that are still led by one are somebody's work."""
-    mine = [process for process in _processes() if process.owner == os.getuid()]
-    left = [one for one in mine if one.parent == 1 and (one.runs(modules) or one.is_mpirun)]
-    running = sum(one.runs(modules) for one in mine if one.number != os.getpid()) - len(left)
+    """Ranks whose mpirun is gone. Jobs that are still led by one are somebody's work."""
+    mine = {process.number: process for process in _processes() if process.owner == os.getuid()}
+    ranks = [one for one in mine.values() if one.is_rank and one.runs(modules)]
+    left = [one for one in ranks if not any(above.is_mpirun for above in _above(one, mine))]
+    running = len(ranks) - len(left)
     numbers = " ".join(str(one.number) for one in left)
     return graded(
         "leftover jobs",
-        f"{counted(len(left), 'process')} without a launcher".replace("processs", "processes")
+        f"{counted(len(left), 'rank')} without an mpirun"
         if left
-        else "none" + (f"; {running} processes of jobs that run" if running > 1 else ""),
+        else "none" + (f"; {counted(running, 'rank')} of jobs that run" if running else ""),
         note=bool(left),
         next_step=f"end them, if nobody waits for them: kill {numbers}",
     )
@@ -75,6 +76,8 @@ class _Process:
         words = (folder / "cmdline").read_bytes().split(b"\0")
         self._words = [word.decode("utf-8", "replace") for word in words if word]
         # The name of the program stands in brackets, and may have brackets and blanks in it.
+        names = (folder / "environ").read_bytes().split(b"\0")
+        self.is_rank = any(name.startswith((b"PMI_RANK=", b"PMIX_RANK=", b"OMPI_COMM_WORLD_RANK=")) for name in names)
         self.parent = int((folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[1])
 
     def runs(self, modules: Collection[str]) -> bool:
@@ -85,6 +88,13 @@ class _Process:
     def is_mpirun(self) -> bool:
         name = Path(self._words[0]).name if self._words else ""
         return name in ("mpirun", "mpiexec", "mpiexec.hydra", "hydra_pmi_proxy")
+
+
+def _above(process: _Process, known: Mapping[int, _Process]) -> Iterator[_Process]:
+    """Its parent, the parent of that one, and so on."""
+    while (parent := known.get(process.parent)) is not None and parent is not process:
+        yield parent
+        process = parent
 
 
 def _processes() -> list[_Process]:
