@@ -6,10 +6,10 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from launch.commands import COMMANDS, CONSOLE_SCRIPT, grouped, script_names
+from launch.commands import COMMANDS, grouped, script_names
 from launch.hosts import environment
 from secure_kg.foundation.console import fail, say
-from secure_kg.foundation.invocation import called_by_script
+from secure_kg.foundation.invocation import CONSOLE_SCRIPT, called_by_script
 
 _FIRST: Final = (
     ("demo", "a whole federation on this machine: train, audit, look"),

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from launch.argument_errors import in_words
-from launch.commands import CONSOLE_SCRIPT, script_names
+from launch.commands import script_names
 from secure_kg.foundation.console import fail, say
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.invocation import CONSOLE_SCRIPT
 from secure_kg.foundation.progress import shown, silence
 from secure_kg.runs.run_folder import write_json
 
