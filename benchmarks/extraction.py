@@ -29,6 +29,7 @@ from secure_kg.attacks.extraction import (
 from secure_kg.attacks.extraction_attempts import made_up_table
 from secure_kg.foundation.console import table
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.progress import tracked
 from secure_kg.foundation.seeds import generator
 
 
@@ -72,7 +73,7 @@ def _attacks(options: argparse.Namespace, queries: int) -> list[dict[str, Any]]:
     asked = chosen_queries(options.width, queries, generator(options.seed, f"{queries} chosen queries"))
     scores = scores_of(rows, asked, options.similarity)
     found = [_figures("means", queries, Extraction.score(rows_from_means(asked, scores, options.similarity), rows))]
-    for top in options.top:
+    for top in tracked(options.top, "positions"):
         best = list(np.argsort(-scores, axis=1, kind="stable")[:, :top])
         guess = rows_from_positions(asked, best, options.entities)
         found.append(_figures(f"{top} best positions", queries, Extraction.score(guess, rows)))

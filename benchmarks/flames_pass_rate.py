@@ -23,6 +23,7 @@ from secure_kg.data.catalogue import BUNDLED
 from secure_kg.data.graph import ClientGraph
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.progress import tracked
 from secure_kg.foundation.seeds import generator, torch_seed
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def _row_sums(
     initial = torch.Generator().manual_seed(torch_seed(options.seed, "initial rows", "flames"))
     model = build_model("TransE", size, initial)
     gradients = PrivateGradients(model)
-    for number in range(options.batches):
+    for number in tracked(range(options.batches), f"batches, {kind}"):
         draws = generator(options.seed, "batches", kind, number)
         batch = train[torch.from_numpy(draws.random(len(train)) < printed.batch / len(train))]
         if kind == "best case" or len(batch) == 0:

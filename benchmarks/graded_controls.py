@@ -14,7 +14,7 @@ other. Each is a valid test by itself: its views are independent, and so are the
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -36,9 +36,9 @@ from secure_kg.audit.indistinguishability.distinguisher import (
 from secure_kg.audit.indistinguishability.experiments import PROTOCOLS, Experiment
 from secure_kg.audit.indistinguishability.view_features import Features
 from secure_kg.foundation.console import say, table
+from secure_kg.foundation.progress import Lines
 
 Family = Literal["sessions", "entries"]
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -164,8 +164,8 @@ def graded_report(curves: Sequence[Curve], samples: int) -> dict[str, Any]:
 class Gradings:
     """Curves with as many samples each; views that several of them need are made once."""
 
-    def __init__(self, samples: int, seed: int, tell: Tell = lambda text: None) -> None:
-        self._samples, self._seed, self._tell = samples, seed, tell
+    def __init__(self, samples: int, seed: int, tell: Lines | None = None) -> None:
+        self._samples, self._seed, self._tell = samples, seed, tell or Lines(quiet=True)
         self._made: dict[tuple[str, str], list[Features]] = {}
 
     def curve(self, graded: Graded) -> Curve:
@@ -198,7 +198,7 @@ class Gradings:
                 self._made[key] = make(
                     experiment,
                     self._samples,
-                    lambda done: self._tell(f"{experiment.name}, {kind}: {done} of {self._samples}"),
+                    lambda done: self._tell(f"{experiment.name}, {kind}", done, self._samples),
                 )
         return self._made[key]
 

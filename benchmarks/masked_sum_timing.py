@@ -27,25 +27,12 @@ from protocols.sums.secagg.server import Step
 from protocols.sums.secagg.simulation import PURPOSE, ROUND, Inputs, Scenario, SimulationResult, simulate
 from protocols.sums.secagg.terms import BoundTerms
 from protocols.sums.terms import SumTerms, VectorLayout
-from secure_kg.foundation.console import say
+from secure_kg.foundation.progress import Lines
 
 _CHUNK_BYTES: Final = 1 << 19
 """The bare cipher is fastest if what it writes stays in the cache."""
 _ZEROS: Final = bytes(_CHUNK_BYTES)
-_SAY_EVERY_SECONDS: Final = 10.0
 _ENOUGH_SECONDS: Final = 5.0
-
-
-class Teller:
-    """Says how far a long job is, at most every ten seconds."""
-
-    def __init__(self, quiet: bool) -> None:
-        self._quiet, self._last = quiet, time.monotonic()
-
-    def __call__(self, text: str) -> None:
-        if not self._quiet and time.monotonic() - self._last > _SAY_EVERY_SECONDS:
-            self._last = time.monotonic()
-            say(text)
 
 
 def bare_keystream(streams: int, length: int) -> float:
@@ -90,7 +77,7 @@ class MeasuredSum:
         parameters: SumParameters,
         model: ThreatModel,
         group: Group,
-        tell: Teller,
+        tell: Lines,
         number: int,
     ) -> None:
         self._inputs = random_inputs(group, options.dim, options.seed)
@@ -113,7 +100,7 @@ class MeasuredSum:
         return vector
 
     def _progress(self, step: str, done: int, of: int) -> None:
-        self._tell(f"{self._what}: {step} {done:,}/{of:,}")
+        self._tell(f"{self._what}: {step}", done, of)
         if step == Step.UNMASKING.value and done == of:
             self._measure_bare()
 

@@ -22,6 +22,7 @@ from secure_kg.data.catalogue import BUNDLED
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.progress import tracked
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.models.shapes import MODELS
 from secure_kg.privacy.run_config import PrivacyConfig
@@ -132,7 +133,7 @@ def _measured(epsilon: float, name: str, options: argparse.Namespace) -> dict[st
     from benchmarks.private.federation import run
 
     pooled, own = [], []
-    for seed in range(options.first_seed, options.first_seed + options.seeds):
+    for seed in tracked(range(options.first_seed, options.first_seed + options.seeds), f"seeds of {name}"):
         if name in CONTROLS:
             pooled.append(_control(epsilon, name, seed, options))
             continue

@@ -21,6 +21,7 @@ from secure_kg.data.catalogue import BUNDLED
 from secure_kg.data.graph import ClientGraph
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.progress import tracked
 from secure_kg.models.shapes import MODELS
 from secure_kg.privacy.training_config import PrivateTrainingConfig
 
@@ -110,7 +111,7 @@ def measure(graph: ClientGraph, config: PrivateTrainingConfig, options: argparse
     ranking = FilteredRanking(graph, torch.device("cpu"))
     rows = [_trained(graph, config, NoNoise(), ranking, options) | {"epsilon": None, "mechanism": "no noise"}]
     rows.append(_counted(graph, None, ranking, options))
-    for epsilon in options.epsilon:
+    for epsilon in tracked(options.epsilon, "budgets"):
         for name in options.mechanisms:
             mechanism = _mechanism(name, epsilon, graph, config, options)
             found = _trained(graph, config, mechanism, ranking, options)

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.masked_sum_timing import Teller
 from launch.command_line import OneLineParser, require_writable, run_command
 from protocols.alignment.psu.attempts import MAX_BOUND
 from protocols.alignment.psu.simulation import UnionCost, simulate_union
@@ -26,6 +25,7 @@ from protocols.sums.secagg.params import ThreatModel
 from protocols.sums.secagg.server import Step
 from secure_kg.foundation.console import fail, say, table
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.progress import Lines
 from secure_kg.runs.run_folder import write_json
 
 CORRUPT: Final = 0.2
@@ -144,7 +144,7 @@ def names_of(clients: int, elements: int, overlap: float) -> dict[PartyId, list[
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    tell = Teller(quiet=options.json == "-")
+    tell = Lines(quiet=options.json == "-")
     started = time.perf_counter()
     names = names_of(options.clients, options.elements, options.overlap)
     cost = simulate_union(
@@ -152,7 +152,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         options.elements,
         model=ThreatModel(CORRUPT, options.max_dropouts / options.clients),
         dropped={Step.MASKED_INPUT: sorted(names)[options.clients - options.max_dropouts :]},
-        progress=lambda step, done, of: tell(f"{step}: {done} of {of} clients"),
+        progress=lambda step, done, of: tell(f"{step}, clients", done, of),
     )
     seconds = time.perf_counter() - started
     return _report(options, cost, [len(held) for held in names.values()], seconds)

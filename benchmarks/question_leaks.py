@@ -39,6 +39,7 @@ from secure_kg.data.catalogue import BUNDLED
 from secure_kg.data.sources import PooledSource, load_source
 from secure_kg.foundation.console import fail, table
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.progress import tracked
 from secure_kg.queries.retrieval.rules import NamePolicy, Rules
 
 PARTS: Final = ("rows", "triples", "names", "scores")
@@ -91,7 +92,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.recorded is not None:
         plain, secret = options.recorded
         report["updates"] = _updates(plain, secret, options.seed)
-    for part in options.parts:
+    for part in tracked(options.parts, "parts"):
         if part == "triples" and run.encoder != _TRANSLATES:
             fail(f"triples: guessed from translations, and --encoder {run.encoder} has none; not tried")
             continue

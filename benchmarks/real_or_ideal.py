@@ -44,7 +44,6 @@ from benchmarks.insecure_counts import COUNT_VARIANTS, insecure_count
 from benchmarks.insecure_crypten import CRYPTEN_VARIANTS
 from benchmarks.insecure_scores import CLIENT_VARIANTS, SCORE_VARIANTS, insecure_scores
 from benchmarks.insecure_variants import insecure, substituted
-from benchmarks.masked_sum_timing import Teller
 from benchmarks.sensitivity_chart import sensitivity_chart
 from launch.command_line import OneLineParser, require_writable, run_command
 from secure_kg.audit.indistinguishability.cheated_experiments import CHEATED
@@ -70,6 +69,7 @@ from secure_kg.audit.indistinguishability.score_experiments import (
 )
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.progress import Lines
 from secure_kg.runs.run_folder import write_json, write_whole
 
 SAMPLES: Final = 200
@@ -219,7 +219,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     comparisons = [Comparison(protocol) for protocol in EXPERIMENTS if protocol in chosen]
     controls = (*CONTROLS, *CLIENT_CONTROLS, *SCORE_CONTROLS)
     comparisons += [control for control in controls if control.protocol in chosen]
-    tell, results = Teller(quiet=options.json == "-"), []
+    tell, results = Lines(quiet=options.json == "-"), []
     for comparison in comparisons:
         samples = options.samples if comparison.variant is None else CONTROL_SAMPLES
         started = time.perf_counter()
@@ -239,7 +239,7 @@ def measure_graded(options: argparse.Namespace) -> dict[str, Any]:
     chosen = [graded for graded in GRADED if graded.protocol in (options.protocol or EXPERIMENTS)]
     if not chosen:
         raise UserError(f"--graded is for {', '.join(dict.fromkeys(graded.protocol for graded in GRADED))}")
-    gradings = Gradings(options.samples, options.seed, Teller(quiet=options.json == "-"))
+    gradings = Gradings(options.samples, options.seed, Lines(quiet=options.json == "-"))
     curves = [gradings.curve(graded) for graded in chosen]
     if options.figure:
         write_whole(Path(options.figure), sensitivity_chart(curves, options.samples).encode())
@@ -251,7 +251,7 @@ def measure_graded(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def compare(comparison: Comparison, samples: int, seed: int, tell: Teller) -> Distinction:
+def compare(comparison: Comparison, samples: int, seed: int, tell: Lines) -> Distinction:
     """One test."""
     make = {**PLAIN_TWINS, **PLAIN_SCORES} if comparison.variant == "plain-twin" else EXPERIMENTS
     try:
@@ -261,8 +261,8 @@ def compare(comparison: Comparison, samples: int, seed: int, tell: Teller) -> Di
     name = comparison.protocol + (f", {comparison.variant}" if comparison.variant else "")
     # What the server can compute is computed by the rules of the protocol that was run, broken or not.
     with broken(comparison.variant):
-        real = real_features(experiment, samples, lambda done: tell(f"{name}: {done} of {samples} real sessions"))
-    simulated = simulated_features(experiment, samples, lambda done: tell(f"{name}: {done} of {samples} simulated"))
+        real = real_features(experiment, samples, lambda done: tell(f"{name}, real sessions", done, samples))
+    simulated = simulated_features(experiment, samples, lambda done: tell(f"{name}, simulated", done, samples))
     return distinguish(real, simulated, seed)
 
 

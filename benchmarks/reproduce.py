@@ -22,7 +22,7 @@ from benchmarks.reproduction import confidential, membership, private_table
 from benchmarks.reproduction.cells import Job, Request, job_for
 from benchmarks.reproduction.jobs import Outcome, command_for, is_finished, run_all
 from benchmarks.reproduction.provenance import commit
-from benchmarks.reproduction.rendering import markdown, seconds_text, show
+from benchmarks.reproduction.rendering import markdown, show
 from benchmarks.reproduction.report import build
 from benchmarks.reproduction.results import read_result
 from benchmarks.reproduction.settings import TableSettings
@@ -33,6 +33,7 @@ from protocols.registry import AGGREGATIONS
 from secure_kg.federation.plan.settings import flag
 from secure_kg.foundation.console import fail, say
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.words import seconds_text
 from secure_kg.runs.run_folder import write_json, write_whole
 
 _PROGRAM: Final = "python -m benchmarks.reproduce"

@@ -36,7 +36,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from benchmarks.masked_sum_timing import Teller
 from benchmarks.scoring import backends as choosing
 from benchmarks.scoring import peers
 from benchmarks.scoring.carriers import (
@@ -61,6 +60,7 @@ from protocols.registry import SCORES
 from protocols.scores.budget import Helpers, default_limit
 from secure_kg.foundation.console import fail, say
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.progress import Lines
 from secure_kg.runs.run_folder import write_json
 from secure_kg.runs.score_recording import require_unused
 
@@ -146,7 +146,7 @@ def _run(options: argparse.Namespace) -> int:
     options.paillier_bits = choosing.key_bits(chosen, options.paillier_bits)
     bundles = choosing.bundles(choosing.with_variants(chosen, options), options.paillier_bits)
     measured = Measured(
-        work, bundles, options.repeat, Teller(quiet), options.allow_extraction, options.record, options.hide_query
+        work, bundles, options.repeat, Lines(quiet), options.allow_extraction, options.record, options.hide_query
     )
     measured.hidden  # noqa: B018  refuses what cannot be hidden
     for bundle in measured.bundles.values():

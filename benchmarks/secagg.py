@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import flower_peer
-from benchmarks.masked_sum_timing import Masking, MeasuredSum, Sharing, Teller
+from benchmarks.masked_sum_timing import Masking, MeasuredSum, Sharing
 from launch.command_line import OneLineParser, require_writable, run_command
 from protocols.foundation.errors import ProtocolError
 from protocols.primitives.group import Group, PrimeField, Ring
@@ -23,6 +23,7 @@ from protocols.sums.secagg.params import ThreatModel, complete_parameters, spars
 from protocols.sums.secagg.step_costs import Spread, StepCost
 from secure_kg.foundation.console import fail, say, table
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.progress import Lines
 from secure_kg.runs.run_folder import write_json
 
 GROUPS: Final[dict[str, Group]] = {"32": Ring(32), "64": Ring(64), "field": PrimeField()}
@@ -96,15 +97,14 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     graph = options.graph or ("complete" if options.server == "active" else "sparse")
     parameters = (sparse_parameters if graph == "sparse" else complete_parameters)(options.clients, model)
     group = GROUPS[options.group]
-    tell = Teller(quiet=options.json == "-")
+    tell = Lines(quiet=options.json == "-")
     flower = flower_peer.load()
     sums = [MeasuredSum(options, parameters, model, group, tell, number) for number in range(1, options.repeat + 1)]
     masking = Masking(parameters, group, options.dim, flower)
     sharing = Sharing(parameters, flower)
     for number in range(1, options.repeat * _MASKINGS_PER_REPETITION + 1):
-        tell(f"masking {number}/{options.repeat * _MASKINGS_PER_REPETITION}")
+        tell("masking and sharing", number, options.repeat * _MASKINGS_PER_REPETITION)
         masking.measure()
-        tell(f"sharing {number}/{options.repeat * _MASKINGS_PER_REPETITION}")
         sharing.measure(number)
     return _report(options, sums, masking, sharing, flower)
 

@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """0: every question has an answer. 2: one line on standard error says what to mend. 130: interrupted."""
     if environment.rank() is None:
         try:
-            return run_command(lambda: _run(_parser().parse_args(argv)))
+            return run_command(lambda: _run(make_parser().parse_args(argv)))
         except KeyboardInterrupt:
             fail("interrupted; questions above have their answers")
             return _INTERRUPTED
@@ -61,14 +61,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     arguments = list(sys.argv[1:] if argv is None else argv)
     if speaks:
-        return run_command(lambda: _run(_parser().parse_args(arguments)))
+        return run_command(lambda: _run(make_parser().parse_args(arguments)))
     try:
-        return 0 if {"-h", "--help"} & set(arguments) else _run(_parser().parse_args(arguments))
+        return 0 if {"-h", "--help"} & set(arguments) else _run(make_parser().parse_args(arguments))
     except UserError:
         return 0  # a mistake on the command line, which rank 0 finds as well, and says
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """The options of this command."""
     from launch.ask_exact import add_options
     from protocols.registry import SCORES
 

@@ -43,10 +43,11 @@ _MOST_TARGETS: Final = 1000
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: done. 2: one line on standard error says what to mend."""
-    return run_command(lambda: _run(_parser().parse_args(argv)))
+    return run_command(lambda: _run(make_parser().parse_args(argv)))
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """The options of this command."""
     parser = OneLineParser(
         prog=command("launch.attack"),
         description=_DESCRIPTION,

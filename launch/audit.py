@@ -5,13 +5,12 @@ import dataclasses
 import json
 import statistics
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from launch.command_line import OneLineParser, require_writable, run_command
+from launch.command_line import OneLineParser, require_json, require_writable, run_command
 from protocols.foundation.identifiers import PartyId
 from protocols.session.identities import IdentityError, parse_directory
 from secure_kg.attacks.result import AttackResult
@@ -26,6 +25,7 @@ from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.invocation import command
+from secure_kg.foundation.progress import Progress
 from secure_kg.report.audit_page import audit_page
 from secure_kg.report.audit_view import Upload, Words
 from secure_kg.runs.key_files import DIRECTORY
@@ -54,15 +54,15 @@ Exit code 0: no finding of severity high. 3: at least one. 2: a mistake, told in
 
 MODEL = "model.safetensors"
 """What a client has at its end; one that dropped out has none, and is not attacked."""
-_SECONDS_BETWEEN_LINES = 5.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: no high finding. 3: at least one. 2: one line on standard error says what to mend."""
-    return run_command(lambda: _run(_parser().parse_args(argv)))
+    return run_command(lambda: _run(make_parser().parse_args(argv)))
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """The options of this command."""
     parser = OneLineParser(
         prog=command("launch.audit"),
         description=_DESCRIPTION,
@@ -124,11 +124,20 @@ def _run(options: argparse.Namespace) -> int:
     if receipts is None and (options.run / "clients").is_dir():
         receipts = options.run / "clients"
     identities, sums = _identities(options.keys), ReadSums()
-    told = audit(run, receipts, identities, _Progress(quiet=options.json == "-"), sums.take)
+    with Progress("reading the transcript", _messages(run), "messages") as progress:
+        told = audit(run, receipts, identities, progress, sums.take)
     attacked = _attacked(run, told.flow, sums, options)
     told = dataclasses.replace(told, attacks=attacked.results, not_attacked=attacked.not_tried)
     report = told.record()
     return _told(told, run.path, audit_page(report, _upload(told.flow), attacked.clear_side), options)
+
+
+def _messages(run: AuditedRun) -> int | None:
+    """How many messages an audit goes through; None where the summary does not tell."""
+    end = None if run.summary is None else run.summary.transcript
+    if end is None or end.frames is None or len(run.recordings) != 1:
+        return None
+    return 2 * end.frames  # the server's program does it again first
 
 
 def _run_scores(session: ScoredSession, options: argparse.Namespace) -> int:
@@ -137,7 +146,8 @@ def _run_scores(session: ScoredSession, options: argparse.Namespace) -> int:
         if getattr(options, option):
             raise UserError(f"--{option}: {options.run} holds score queries, whose audit has no use for it")
     _require_writable(options)
-    told = audit_scores(session, _identities(options.keys), _Progress(quiet=options.json == "-"))
+    with Progress("reading the transcript", unit="messages") as progress:
+        told = audit_scores(session, _identities(options.keys), progress)
     return _told(told, session.path, audit_page(told.record()), options)
 
 
@@ -151,8 +161,7 @@ def _check_membership(run: AuditedRun, options: argparse.Namespace) -> None:
 
 def _require_writable(options: argparse.Namespace) -> None:
     require_writable(options.out / "audit.json")
-    if options.json not in (None, "-"):
-        require_writable(Path(options.json))
+    require_json(options.json)
 
 
 def _told(told: Audit | ScoreAudit, audited: Path, page: str, options: argparse.Namespace) -> int:
@@ -180,18 +189,6 @@ def _identities(path: Path | None) -> Mapping[PartyId, bytes] | None:
     except IdentityError as problem:
         raise UserError(f"--keys {path}: {problem}") from None
     return {client.number: bytes.fromhex(client.public) for client in clients}
-
-
-class _Progress:
-    """A line now and then: reading a transcript of gigabytes takes minutes."""
-
-    def __init__(self, quiet: bool) -> None:
-        self._quiet, self._next = quiet, time.monotonic() + _SECONDS_BETWEEN_LINES
-
-    def __call__(self, messages: int) -> None:
-        if not self._quiet and time.monotonic() >= self._next:
-            self._next = time.monotonic() + _SECONDS_BETWEEN_LINES
-            say(f"{messages:,} messages read")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from launch.commands import CONSOLE_SCRIPT, script_names
+from launch.argument_errors import in_words
+from launch.commands import script_names
 from secure_kg.foundation.console import fail, say
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.invocation import CONSOLE_SCRIPT
+from secure_kg.foundation.progress import shown, silence
 from secure_kg.runs.run_folder import write_json
 
 
@@ -19,7 +22,8 @@ class OneLineParser(argparse.ArgumentParser):
     """Raises `UserError` where argparse would print its usage and exit."""
 
     def error(self, message: str) -> NoReturn:
-        raise UserError(f"{message.removeprefix('argument ')}; see --help")
+        told = in_words(self, message)
+        raise UserError(told if told.endswith("?") else f"{told}; see --help")
 
     def format_help(self) -> str:
         """Examples name the commands as the user does, who typed either `python -m launch.fede` or `secure-kg fede`."""
@@ -46,9 +50,10 @@ def _as_console_script(text: str) -> str:
 
 
 def run_command(command: Callable[[], int]) -> int:
-    """The exit code of `command`; a `UserError` becomes one line and 2."""
+    """The exit code of `command`; a `UserError` becomes one line and 2. What lasts shows its progress."""
     try:
-        return command()
+        with shown():
+            return command()
     except UserError as problem:
         fail(str(problem))
         return 2
@@ -77,9 +82,11 @@ def require_writable(path: Path) -> None:
 
 
 def require_json(path: str | None) -> None:
-    """The same for the file of `--json FILE`; `-` stands for standard output."""
-    if path not in (None, "-"):
-        require_writable(Path(str(path)))
+    """The same for the file of `--json FILE`; `-` stands for standard output, which then has no progress on it."""
+    if path == "-":
+        silence()
+    elif path is not None:
+        require_writable(Path(path))
 
 
 def deliver(report: dict[str, Any], path: str | None, show: Callable[[dict[str, Any]], None]) -> None:

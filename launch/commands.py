@@ -1,12 +1,10 @@
 """The commands of the console script by name; each is a module of this package with `main(argv)`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from secure_kg.foundation.invocation import is_renamed
-
-CONSOLE_SCRIPT: Final = "secure-kg"
+from secure_kg.foundation.invocation import CONSOLE_SCRIPT, is_renamed
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +16,8 @@ class Command:
 
 
 COMMANDS: Final[dict[str, Command]] = {
+    "demo": Command("launch.demo", "a federation of five clients on this machine, from data to report"),
+    "doctor": Command("launch.doctor", "check this machine, and say what to do about what it lacks"),
     "fedr": Command("launch.fedr_secagg", "train together by sharing relation rows (FedR), with secure aggregation"),
     "fede": Command("launch.fede", "train together by sharing entity rows (FedE), with secure aggregation"),
     "fedcqa": Command("launch.fedcqa", "train encoders of logical queries together (FedCQA), with secret sums"),
@@ -30,12 +30,32 @@ COMMANDS: Final[dict[str, Command]] = {
     ),
     "evaluate": Command("launch.evaluate", "rank any triples with a client's trained model"),
     "export": Command("launch.export", "write a client's trained model for PyKEEN, Neo4j or other programs"),
+    "compare": Command("launch.compare", "put finished runs side by side: results, costs, who learned what"),
     "partition": Command("launch.partition", "divide a data set among clients, one folder for each"),
     "keygen": Command("launch.keygen", "make the identities that --adversary active needs"),
     "audit": Command("launch.audit", "report what the server of a run really observed, and attack it"),
     "dpkge": Command("launch.dpkge", "train on a graph of which some statements are confidential (DPKGE)"),
     "attack": Command("launch.attack", "try to tell which triples a client trains on, as a client and as the server"),
+    "completion": Command("launch.completion", "a script that completes commands in bash, zsh or fish"),
 }
+
+_GROUPS: Final[dict[str, tuple[str, ...]]] = {
+    "try it": ("demo", "doctor", "completion"),
+    "bring your data": ("partition", "keygen"),
+    "train": ("fedr", "fede", "fedcqa"),
+    "ask and use": ("predict", "evaluate", "export", "ask", "fuse"),
+    "check": ("compare", "audit", "attack"),
+    "research": ("local", "entire", "dpkge"),
+}
+
+
+def grouped() -> Iterator[tuple[str, list[str]]]:
+    """The commands by what they are for, each once; those of no group come last."""
+    for title, names in _GROUPS.items():
+        yield title, [name for name in names if name in COMMANDS]
+    listed = {name for names in _GROUPS.values() for name in names}
+    if more := [name for name in COMMANDS if name not in listed]:
+        yield "more", more
 
 
 def script_names() -> dict[str, str]:

@@ -1,8 +1,7 @@
 """Runs that `--resume` names and that have nothing left to do."""
 
 from launch.hosts.job import Plan
-from launch.results import show_results
-from secure_kg.foundation.console import say
+from launch.telling import told_by, told_to
 from secure_kg.runs.records.record import WrongRecord
 from secure_kg.runs.run_folder import RunFolder
 
@@ -22,5 +21,5 @@ def finished_before(plan: Plan) -> bool:
 def show_again(plan: Plan) -> None:
     """The results of a run that is complete."""
     if plan.out is not None and (summary := RunFolder(plan.out).summary()) is not None:
-        say("this run is complete; --rounds or --patience with a larger number continues it")
-        show_results(summary, plan.out)
+        told_to(plan.json)("this run is complete; --rounds or --patience with a larger number continues it")
+        told_by(plan.json)(summary, plan.out)

@@ -5,7 +5,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from launch.command_line import run_command
+from launch.command_line import require_json, run_command
 from launch.hosts import environment
 from launch.main import Launcher
 
@@ -50,10 +50,11 @@ def _run(launcher: Launcher, arguments: list[str], rank: int | None) -> int:
     from secure_kg.foundation.errors import UserError
 
     plan = parse(arguments, launcher.prog, launcher.description, launcher.epilog, launcher.defaults)
+    require_json(plan.json)
     started = environment.size() if rank is not None else None
     ranks = plan.ranks if plan.ranks is not None else started if started != 1 else None
     if started not in (None, 1, ranks):
-        raise UserError(f"-n {ranks}: mpirun started {started} ranks")
+        raise UserError(f"-n {ranks}: mpirun started {started} ranks; say how many to mpirun alone")
     if ranks is not None and ranks < 2:
         raise UserError(f"-n {ranks}: at least 2, for the data of 1 client")
     # After parsing: --help and a misspelt option need not wait for imports.

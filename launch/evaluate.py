@@ -38,10 +38,11 @@ their other types of queries are judged at the end of the run."""
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: ranked. 2: one line on standard error says what to mend."""
-    return run_command(lambda: _run(_parser().parse_args(argv)))
+    return run_command(lambda: _run(make_parser().parse_args(argv)))
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """The options of this command."""
     parser = using_parser("launch.evaluate", _DESCRIPTION, _EXAMPLES)
     parser.add_argument(
         "--test", "--file", type=Path, metavar="FILE", help="a file of triples [the client's own test part]"

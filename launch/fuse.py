@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from launch.command_line import OneLineParser, require_writable, run_command
+from launch.command_line import OneLineParser, require_json, require_writable, run_command
 from secure_kg.data.folders import make_empty_folder, require_new_or_empty
 from secure_kg.evaluation.metric_names import METRICS
 from secure_kg.federation.plan.settings import RunConfig
@@ -16,6 +16,7 @@ from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.invocation import command
+from secure_kg.foundation.progress import tracked
 from secure_kg.runs.checkpoint import load_arrays
 from secure_kg.runs.records.fusion import FusedClient, FusedRun, FusedTotal, FusionOptions, FusionRecord
 from secure_kg.runs.records.summary import TITLES, written
@@ -45,10 +46,11 @@ _SAME = ("dataset", "by", "client_data", "clients", "seed")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: written. 2: one line on standard error says what to mend."""
-    return run_command(lambda: _run(_parser().parse_args(argv)))
+    return run_command(lambda: _run(make_parser().parse_args(argv)))
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """The options of this command."""
     parser = OneLineParser(
         prog=command("launch.fuse"),
         description=_DESCRIPTION,
@@ -80,14 +82,13 @@ def _run(options: argparse.Namespace) -> int:
             raise UserError(f"--{name} must be a positive number")
     require_new_or_empty(options.out)
     require_writable(options.out / "fusion.json")
-    if options.json not in (None, "-"):
-        require_writable(Path(options.json))
+    require_json(options.json)
     federated, single = _finished(options.federated), _finished(options.single)
     if options.client_data is not None:
         federated, single = (dataclasses.replace(one, client_data=options.client_data) for one in (federated, single))
     _check_fit_together(options, federated, single)
     clients = _clients(options, federated)
-    fused = {number: _fuse(options, number, federated, single) for number in clients}
+    fused = {number: _fuse(options, number, federated, single) for number in tracked(clients, "fusing clients")}
 
     make_empty_folder(options.out)
     title = STRATEGIES[federated.strategy].title
@@ -115,8 +116,6 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _finished(path: Path) -> RunConfig:
-    if not (path / "config.toml").is_file():
-        raise UserError(f"{path}: not a run folder (no config.toml)")
     config = read_config(path)
     if config.clients is None:
         raise UserError(f"{path}: its config.toml does not say how many clients there are")
@@ -133,7 +132,8 @@ def _check_fit_together(options: argparse.Namespace, federated: RunConfig, singl
         if run.model == "counts":
             raise UserError(f"{name}: a run of --dp counts has a table of counts, and no model that could be fused")
     if single.strategy != "local":
-        raise UserError(f"{options.single}: a run of strategy {single.strategy}, not local")
+        how = f"{command('launch.local')} with the same options trains one"
+        raise UserError(f"{options.single}: a run of strategy {single.strategy}, not local; {how}")
     for name in _SAME:
         theirs, own = getattr(federated, name), getattr(single, name)
         if theirs != own:

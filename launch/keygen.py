@@ -13,10 +13,11 @@ import argparse
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from launch.command_line import OneLineParser, run_command
+from launch.command_line import OneLineParser, deliver, require_json, run_command
 from protocols.foundation.identifiers import PartyId
 from protocols.session.identities import (
     LARGEST_NUMBER,
@@ -60,13 +61,14 @@ Files that exist are never overwritten."""
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: written. 2: one line on standard error says what to mend."""
-    return run_command(lambda: _run(_parser().parse_args(argv)))
+    return run_command(lambda: _run(make_parser().parse_args(argv)))
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """The options of this command."""
     parser = OneLineParser(
         prog=command("launch.keygen"),
-        usage=f"{command('launch.keygen')} (--client K | --clients N | --collect FILE ...) --out DIR",
+        usage=f"{command('launch.keygen')} (--client K | --clients N | --collect FILE ...) --out DIR [--json FILE]",
         description=_DESCRIPTION,
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -81,40 +83,65 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--out", required=True, type=Path, metavar="DIR", help="folder; with --collect also a file that ends in .toml"
     )
+    parser.add_argument("--json", metavar="FILE", help="write the public halves to FILE; - for standard output")
     return parser
 
 
 def _run(options: argparse.Namespace) -> int:
     out: Path = options.out
+    require_json(options.json)
     if options.collect is not None:
-        _collect(options.collect, out)
+        made = _collect(options.collect, out)
     elif options.client is not None:
-        _make_one(options.client, out)
+        made = _make_one(options.client, out)
     else:
-        _make_all(options.clients, out)
+        made = _make_all(options.clients, out)
+    clients = [{"number": one.number, "name": one.name, "public": one.public, "fingerprint": one.fingerprint}
+               for one in made.clients]  # fmt: skip
+    deliver({"out": str(out), "clients": clients}, options.json, lambda _: made.show())
     return 0
 
 
-def _make_one(number: int, folder: Path) -> None:
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """Public halves that were made or collected, and what is told of them."""
+
+    clients: Sequence[PublicIdentity]
+    lines: Sequence[str]
+    with_table: bool = True
+
+    def show(self) -> None:
+        if self.with_table:
+            _table(self.clients)
+        for line in self.lines:
+            say(line)
+
+
+def _make_one(number: int, folder: Path) -> _Made:
     if not 1 <= number <= LARGEST_NUMBER:
         raise UserError(f"--client {number}: clients are numbered from 1 to {LARGEST_NUMBER}")
     (client,) = _make([number], folder, with_directory=False)
-    say(f"client {number}'s fingerprint, to compare over another channel: {client.fingerprint}")
-    say(f"{shown(private_file(folder, number))} is private: it must not leave client {number}")
-    say(f"{shown(public_file(folder, number))} is public: pass it on to whoever makes the key directory")
+    lines = (
+        f"client {number}'s fingerprint, to compare over another channel: {client.fingerprint}",
+        f"{shown(private_file(folder, number))} is private: it must not leave client {number}",
+        f"{shown(public_file(folder, number))} is public: pass it on to whoever makes the key directory",
+    )
+    return _Made([client], lines, with_table=False)
 
 
-def _make_all(count: int, folder: Path) -> None:
+def _make_all(count: int, folder: Path) -> _Made:
     if count < 2:
         raise UserError(f"--clients {count}: at least 2 are needed")
     if count > _MOST_AT_ONCE:
         raise UserError(f"--clients {count}: at most {_MOST_AT_ONCE} at once, to try it out")
-    _table(_make(range(1, count + 1), folder, with_directory=True))
-    say(f"written to {shown(folder)}, for trying it out: whoever reads this folder can sign for every client")
-    say("In earnest every client makes its own pair with --client K and passes on nothing but client-K.toml.")
+    lines = (
+        f"written to {shown(folder)}, for trying it out: whoever reads this folder can sign for every client",
+        "In earnest every client makes its own pair with --client K and passes on nothing but client-K.toml.",
+    )
+    return _Made(_make(range(1, count + 1), folder, with_directory=True), lines)
 
 
-def _collect(files: Sequence[Path], out: Path) -> None:
+def _collect(files: Sequence[Path], out: Path) -> _Made:
     clients = []
     for path in files:
         text = read_text(path)
@@ -126,9 +153,11 @@ def _collect(files: Sequence[Path], out: Path) -> None:
         raise UserError(f"--collect: {problem}") from None
     where = out if out.suffix == ".toml" and not out.is_dir() else out / DIRECTORY
     _write_new({}, {where: text})
-    _table(parse_directory(text))
-    say(f"written to {shown(where)}: every client needs it as {DIRECTORY} beside its own private key")
-    say("Before that, compare each fingerprint with the one its client was shown, over another channel.")
+    lines = (
+        f"written to {shown(where)}: every client needs it as {DIRECTORY} beside its own private key",
+        "Before that, compare each fingerprint with the one its client was shown, over another channel.",
+    )
+    return _Made(list(parse_directory(text)), lines)
 
 
 def _make(numbers: Iterable[int], folder: Path, with_directory: bool) -> list[PublicIdentity]:

@@ -1,6 +1,7 @@
 """The one `main` behind the launchers of training jobs; each launcher says what it is and what its defaults are."""
 
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ def run(launcher: Launcher, argv: Sequence[str] | None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     host = chosen_host(arguments)
     speaks = host.enter()  # before anything heavy is imported
+    from launch.command_line import require_json
     from launch.options import parse
     from secure_kg.foundation.console import fail
     from secure_kg.foundation.errors import UserError
@@ -43,14 +45,17 @@ def run(launcher: Launcher, argv: Sequence[str] | None) -> int:
         plan = parse(arguments, launcher.prog, launcher.description, launcher.epilog, launcher.defaults)
         from launch.completed import finished_before, show_again
         from launch.hosts.job import Job
-        from launch.results import show_results
+        from launch.telling import told_by, told_to
 
+        if speaks:
+            require_json(plan.json)
         if finished_before(plan):
             if speaks:
                 show_again(plan)
             return 0
-        typed = " ".join([launcher.prog, *arguments])
-        return host.run(Job(plan, typed, restarted(launcher.module, arguments), show_results))
+        typed = shlex.join([*launcher.prog.split(), *arguments])
+        restart = restarted(launcher.module, arguments)
+        return host.run(Job(plan, typed, restart, told_by(plan.json), told_to(plan.json)))
     except UserError as problem:
         if speaks:
             fail(str(problem))

@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -116,15 +115,16 @@ def parse(
     """
     usual = str(defaults.get("strategy", RunConfig().strategy))
     host, of_queries = chosen_host(argv), STRATEGIES[usual].learner.of_queries
-    parser = _parser(prog, description, epilog, defaults, host)
+    parser = make_parser(prog, description, epilog, defaults, host)
     options, unknown = parser.parse_known_args(argv)
     if unknown:
-        raise UserError(_unknown(unknown[0], parser))
+        parser.error(f"unrecognized arguments: {unknown[0]}")
     given = vars(options)
     ranks, out, resume = given.pop("ranks", None), given.pop("out", None), given.pop("resume", None)
     preset = given.pop("preset", "auto")
     given.pop("host", None)  # chosen already
     of_host = {name: given.pop(name) for name in host.options if name in given}
+    json = given.pop("json", None)
     if "model" in given:
         given["model"] = _model_name(given["model"])
     if resume is None:
@@ -134,14 +134,14 @@ def parse(
             raise UserError("--resume continues in its own folder: leave out --out")
         _check_launcher(read_config(Path(resume)).strategy, usual)
         resumed = _resumed(Path(resume), given)
-        return Plan(resumed, Path(resume), True, ranks, of_host)
+        return Plan(resumed, Path(resume), True, ranks, of_host, json)
     _check_launcher(given.get("strategy", usual), usual)
     presets = QUERY_PRESETS if of_queries else PRESETS
     name = preset_for(given.get("dataset", RunConfig().dataset), presets) if preset == "auto" else preset
     if preset == "auto" and "dp" in given:
         name = "private"
     config = _config({**defaults, **presets[name], **fixed_by(given), **given}, of_queries)
-    return Plan(config, Path(out) if out else None, False, ranks, of_host)
+    return Plan(config, Path(out) if out else None, False, ranks, of_host, json)
 
 
 def _check_launcher(strategy: str, usual: str) -> None:
@@ -158,9 +158,10 @@ def _check_launcher(strategy: str, usual: str) -> None:
         raise UserError(f"--strategy {strategy} is a job of several processes: {launcher}")
 
 
-def _parser(
+def make_parser(
     prog: str, description: str, epilog: str, defaults: Mapping[str, Any], host: Host
 ) -> argparse.ArgumentParser:
+    """The options of a training job, for `parse`."""
     usual = STRATEGIES[str(defaults.get("strategy", RunConfig().strategy))]
     pools, of_queries = usual.pools, usual.learner.of_queries
     parser = OneLineParser(
@@ -209,6 +210,7 @@ def _add_preset(group: argparse._ArgumentGroup, of_queries: bool) -> None:
 def _add_run_options(group: argparse._ArgumentGroup, pools: bool) -> None:
     group.add_argument("--out", metavar="DIR", help="new run folder [runs/<time>-<strategy>-...]")
     group.add_argument("--resume", metavar="DIR", help="continue the run in DIR from its last checkpoint")
+    group.add_argument("--json", metavar="FILE", help="write summary.json to FILE as well; - for standard output alone")
     group.add_argument(
         "-n",
         "--ranks",
@@ -307,11 +309,6 @@ def _resumed(folder: Path, given: dict[str, Any]) -> RunConfig:
     for name, value in given.items():
         started_with = saved.least_holders if name == "min_holders" else flat[name]
         if name not in changeable and started_with != value:
-            raise UserError(f"{flag(name)} {value}: the run in {folder} was started with {started_with}")
+            same = "leave it out, or start a new run with another --out"
+            raise UserError(f"{flag(name)} {value}: the run in {folder} was started with {started_with}; {same}")
     return _config({**flat, **given}, saved.queries is not None)
-
-
-def _unknown(argument: str, parser: argparse.ArgumentParser) -> str:
-    known = [option for action in parser._actions for option in action.option_strings]
-    close = difflib.get_close_matches(argument.partition("=")[0], known, n=1, cutoff=0.75)
-    return f"unknown option {argument}" + (f"; did you mean {close[0]}?" if close else "; see --help")

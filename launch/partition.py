@@ -6,13 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from launch.command_line import OneLineParser, run_command
+from launch.command_line import OneLineParser, deliver, require_json, run_command
 from launch.reading_options import add_reading_options, reading_of
-from secure_kg.data.folders import client_folder, make_empty_folder, write_client_folder, write_record
+from secure_kg.data.folders import (
+    client_folder,
+    make_empty_folder,
+    require_new_or_empty,
+    write_client_folder,
+    write_record,
+)
 from secure_kg.data.graph import ClientGraph
 from secure_kg.data.partition import RULES, By, partition
 from secure_kg.data.soundness import Faults, check_split, faults
-from secure_kg.data.sources import FederatedSource, PooledSource, load_source
+from secure_kg.data.sources import FederatedSource, load_source
 from secure_kg.data.triples import shown
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.invocation import command
@@ -38,10 +44,11 @@ train, valid and test files; a published federated split .npz (--by and --seed d
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: written. 2: one line on standard error says what to mend."""
-    return run_command(lambda: _run(_parser().parse_args(argv)))
+    return run_command(lambda: _run(make_parser().parse_args(argv)))
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """The options of this command."""
     parser = OneLineParser(
         prog=command("launch.partition"),
         description=_DESCRIPTION,
@@ -67,12 +74,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="same seed, same folders (default 0)")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="new or empty folder")
+    parser.add_argument("--json", metavar="FILE", help="write the counts to FILE as well; - for standard output")
     return parser
 
 
 def _run(options: argparse.Namespace) -> int:
     out: Path = options.out
     by: By = options.by
+    require_json(options.json)
+    require_new_or_empty(out)  # before data are read, which may take minutes
     source = load_source(options.dataset, reading_of(options), graphs=by == "graph")
     graphs = partition(source, options.clients, by, options.seed)
     # All of them before the first file is written.
@@ -85,8 +95,8 @@ def _run(options: argparse.Namespace) -> int:
             record |= {"by": by, "duplicates_removed": found.dropped_repeats}
         else:
             record |= {"by": by, "seed": options.seed, "duplicates_removed": source.duplicates}
-        if left_out := source.left_out.counts():
-            record |= {"left_out": left_out}
+        if dropped := source.left_out.counts():
+            record |= {"left_out": dropped}
     counts = [{"number": number, **_counts(graph)} for number, graph in enumerate(graphs, start=1)]
     # Of what was divided here there is nothing to tell.
     told = [{"faults": faults(graph).counts()} if found.damage() or found.blemishes() else {} for graph in graphs]
@@ -97,18 +107,28 @@ def _run(options: argparse.Namespace) -> int:
     clients = [count | more for count, more in zip(counts, told, strict=True)]
     write_record(out / "partition.toml", {**record, "client": clients})
 
+    report = {"out": shown(out), **record, "client": clients}
+    left_out = () if isinstance(source, FederatedSource) else source.left_out.phrases()
+    deliver(report, options.json, lambda report: _show(report, counts, found, left_out))
+    return 0
+
+
+def _show(
+    report: dict[str, Any], counts: Sequence[dict[str, int]], found: Faults, left_out: Sequence[str]
+) -> None:
     _say_faults(found)
     table(
-        f"{record['dataset']} by {record['by']}, {counted(options.clients, 'client')}",
+        f"{report['dataset']} by {report['by']}, {counted(report['clients'], 'client')}",
         ("client", *tuple(counts[0])[1:]),
         [tuple(row.values()) for row in counts],
     )
-    if removed := record.get("duplicates_removed"):
+    if removed := report.get("duplicates_removed"):
         say(f"{removed} repeated triples removed")
-    if isinstance(source, PooledSource) and (told := source.left_out.phrases()):
-        say(f"left out: {'; '.join(told)}")
-    say(f"written to {shown(out)}")
-    return 0
+    if left_out:
+        say(f"left out: {'; '.join(left_out)}")
+    say(f"written to {report['out']}")
+    job = "launch.fedr_secagg" if report["clients"] > 1 else "launch.entire"
+    say(f"to train on it: {command(job)} -n {report['clients'] + 1} --client-data {report['out']}")
 
 
 def _say_faults(found: Faults) -> None:

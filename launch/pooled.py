@@ -1,14 +1,13 @@
 """Pooled training as a job of one process. Imported by `launch.entire` once its options are read: it brings torch."""
 
 from launch.hosts.job import DEFAULT_RANKS, Plan, for_clients, new_run_path
-from launch.results import show_results
+from launch.telling import told_by, told_to
 from protocols.foundation.errors import ProtocolError
 from secure_kg.data.client_data import load_graphs
 from secure_kg.data.pooling import pool
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.federation.pooled import run_pooled
 from secure_kg.federation.server.serve import run_in_folder
-from secure_kg.foundation.console import say
 from secure_kg.foundation.errors import InternalError, UserError
 from secure_kg.learning.device import pick_device
 from secure_kg.runs.outcome import ServerOutcome
@@ -21,7 +20,7 @@ def run_job(plan: Plan, clients: int | None) -> int:
         plan = for_clients(plan, clients)
     graphs = load_graphs(plan.config, plan.config.clients, DEFAULT_RANKS - 1)
     plan = for_clients(plan, len(graphs))
-    config, device = plan.config, pick_device(0, plan.config.device)
+    config, device, say = plan.config, pick_device(0, plan.config.device), told_to(plan.json)
     everything = pool(graphs)
     if everything.trained_elsewhere and len(graphs) > 1:
         say(f"{everything.trained_elsewhere} of the clients' test triples stand in the pooled train part")
@@ -40,5 +39,5 @@ def run_job(plan: Plan, clients: int | None) -> int:
         summary = run_in_folder(config, out, resume=plan.resume, work=work)
     except (ProtocolError, InternalError) as problem:
         raise UserError(str(problem)) from None
-    show_results(summary, out)
+    told_by(plan.json)(summary, out)
     return 0

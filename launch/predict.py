@@ -67,10 +67,11 @@ class _Asked:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: every question has an answer. 2: one line on standard error says what to mend."""
-    return run_command(lambda: _run(_parser().parse_args(argv)))
+    return run_command(lambda: _run(make_parser().parse_args(argv)))
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """The options of this command."""
     parser = using_parser("launch.predict", _DESCRIPTION, _EXAMPLES)
     for name in ("head", "relation", "tail"):
         parser.add_argument(f"--{name}", metavar="NAME", help=f"name of the {name}; leave out what you ask for")

@@ -69,7 +69,7 @@ class Judge:
         """All runs of one case, and one of them again."""
         aucs: list[float] = []
         neighbours, first = [], Observed(np.empty(0), np.empty(0, dtype=np.bool_), ())
-        for run in range(self.runs):
+        for run in tracked(range(self.runs), f"runs of {case.name}"):
             seen = path.observe(case, run)
             aucs.append(auc(seen.evidence, seen.inside))
             if len(seen.residuals) > 1:

@@ -5,6 +5,7 @@ from typing import Any
 
 from benchmarks.reproduction.table import TITLES
 from secure_kg.foundation.console import say, table
+from secure_kg.foundation.words import seconds_text
 
 Record = dict[str, Any]
 Rows = list[list[str]]
@@ -53,14 +54,6 @@ def markdown(report: Record) -> str:
     lines += [f"- {note}" for note in report["notes"]]
     lines += ["", "<details><summary>Single runs</summary>", "", *_markdown_table(*_runs(report)), "", "</details>"]
     return "\n".join(lines) + "\n"
-
-
-def seconds_text(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s" if seconds < 10 else f"{rest} s"
 
 
 def _figures(report: Record, *, everything: bool) -> tuple[list[str], Rows]:

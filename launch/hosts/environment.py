@@ -39,12 +39,17 @@ def mpirun_command(ranks: int, restart: Sequence[str]) -> list[str]:
     Ranks look for modules where this process does: one that was started by the console script does not look in the
     current folder, where a file may have the name of a package.
     """
-    beside = Path(sys.executable).with_name("mpirun")
-    found = str(beside) if beside.exists() else shutil.which("mpirun")
+    found = find_mpirun()
     if found is None:
         raise UserError("no mpirun found: install the mpich wheel (pip install mpich) or run `make setup`")
     here = {"", os.getcwd()} & set(sys.path)
     return [found, "-n", str(ranks), sys.executable, *([] if here else ["-P"]), "-m", *restart]
+
+
+def find_mpirun() -> str | None:
+    """The mpirun beside this Python, or else the one on PATH."""
+    beside = Path(sys.executable).with_name("mpirun")
+    return str(beside) if beside.exists() else shutil.which("mpirun")
 
 
 def _number(names: Sequence[str]) -> int | None:

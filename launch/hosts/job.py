@@ -1,13 +1,14 @@
 """A job as a host gets it: what the command line asks for, and how to start the same command again."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.console import say
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.invocation import command
 
@@ -30,6 +31,8 @@ class Plan:
     """As asked for; `parties` is the number to start."""
     host_options: Mapping[str, str] = field(default_factory=dict)
     """What was said of the host's own options, by name."""
+    json: str | None = None
+    """Where the summary goes as well; `-`: to standard output, and nothing else."""
 
     @property
     def parties(self) -> int:
@@ -50,6 +53,8 @@ class Job:
     """What follows `python -m` to start the same job again: a module and its arguments."""
     show: "Show"
     """Tells the user the result of the run; for the process of the server."""
+    report: Callable[[str], None] = say
+    """Tells the user how the run goes on; for the process of the server, and for the one that starts it."""
 
 
 def for_clients(plan: Plan, clients: int) -> Plan:

@@ -24,13 +24,12 @@ from launch.hosts.interface import Host
 from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import Aborted, ProtocolError
 from protocols.foundation.identifiers import SERVER
-from secure_kg.foundation.console import fail, say
+from secure_kg.foundation.console import fail
 from secure_kg.foundation.errors import InternalError, UserError
 
 if TYPE_CHECKING:
     from launch.hosts.job import Job, Plan
     from protocols.transport.base import Transport
-    from secure_kg.federation.server.serve import Show
 
 MIN_RANKS: Final = 3
 _GRACE_SECONDS = 30.0
@@ -61,7 +60,7 @@ def start_under_mpirun(job: "Job") -> int:
     require_divided(job.plan)
     for_clients(job.plan, ranks - 1)
     command = environment.mpirun_command(ranks, job.restart)
-    say(f"starting 1 server and {ranks - 1} clients: mpirun -n {ranks} {job.typed}")
+    job.report(f"starting 1 server and {ranks - 1} clients: mpirun -n {ranks} {job.typed}")
     # A session of its own: Ctrl-C in a terminal would otherwise reach mpirun and every rank as well.
     process = subprocess.Popen(command, start_new_session=True, preexec_fn=supervisor.die_with_parent)
     received: list[int] = []
@@ -98,7 +97,7 @@ def run_rank(job: "Job") -> int:
     # A client's message may wait for a server that is adding up; the server's for a client that is there.
     send_seconds = plan.config.send_seconds if serving else plan.config.deadline
     with MpiTransport(world, send_seconds) as transport:
-        complete = _serve(plan, transport, job.show) if serving else _take_part(plan, transport, world.Get_size() - 1)
+        complete = _serve(plan, transport, job) if serving else _take_part(plan, transport, world.Get_size() - 1)
         transport.flush(Deadline.after(_GRACE_SECONDS if complete else mpi_process.SECONDS_TO_FORWARD))
     if complete:
         mpi_process.finalize(0)
@@ -117,7 +116,7 @@ def _plan_for(plan: "Plan", ranks: int) -> "Plan":
     _check_ranks(ranks)
     require_divided(plan)
     if plan.ranks is not None and plan.ranks != ranks:
-        raise UserError(f"-n {plan.ranks}: mpirun started {ranks} ranks")
+        raise UserError(f"-n {plan.ranks}: mpirun started {ranks} ranks; say how many to mpirun alone")
     return for_clients(plan, ranks - 1)
 
 
@@ -127,7 +126,7 @@ def _check_ranks(ranks: int) -> None:
         raise UserError(f"{started}: a job needs at least {MIN_RANKS}, 1 server and 2 clients")
 
 
-def _serve(plan: "Plan", transport: "Transport", show: "Show") -> bool:
+def _serve(plan: "Plan", transport: "Transport", job: "Job") -> bool:
     """The server's part; whether every client is there at the end."""
     from launch.hosts.job import new_run_path
     from secure_kg.federation.server.serve import serve
@@ -136,7 +135,7 @@ def _serve(plan: "Plan", transport: "Transport", show: "Show") -> bool:
     path = plan.out if plan.out is not None else new_run_path(plan.config)
     new = new_folders(path)
     try:
-        return serve(plan.config, transport, path, resume=plan.resume, report=say, show=show).complete
+        return serve(plan.config, transport, path, resume=plan.resume, report=job.report, show=job.show).complete
     except (UserError, ProtocolError, InternalError) as problem:
         mpi_process.leave(str(problem), lambda: discard_late_files(path, new))
 

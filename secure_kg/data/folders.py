@@ -147,6 +147,6 @@ def require_new_or_empty(path: Path) -> None:
     """Refuse a folder with files in it, before work that may take minutes."""
     try:
         if path.exists() and any(path.iterdir()):
-            raise DataError(f"{shown(path)}: exists and is not empty")
+            raise DataError(f"{shown(path)}: exists and is not empty; choose a new folder")
     except OSError as error:
         raise DataError(f"{shown(path)}: cannot be created ({error.strerror})") from None

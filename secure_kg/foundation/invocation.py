@@ -5,7 +5,9 @@ A line that tells the user what to call next takes the name from here.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Final
 
+CONSOLE_SCRIPT: Final = "secure-kg"
 _names: Mapping[str, str] = {}
 
 

@@ -14,9 +14,40 @@ SERIES_COLOURS: Final = 9
 
 def line_chart(points: Sequence[tuple[float, float]], x_label: str, y_label: str, mark: float | None = None) -> Html:
     """`points` in ascending x; `mark` draws a dashed line at one x."""
-    if not points:
+    placed, parts = _lines([points], mark)
+    if not placed:
         return quiet("no evaluations")
-    xs, ys = [x for x, _ in points], [y for _, y in points]
+    parts.append(tag("polyline", class_="line", points=_joined(placed[0])))
+    parts += [tag("circle", class_="dot", cx=f"{x:.1f}", cy=f"{y:.1f}", r="2.5") for x, y in placed[0]]
+    return svg(_WIDTH, _HEIGHT, f"{y_label} by {x_label}", [*parts, _x_title(x_label)])
+
+
+def lines_chart(lines: Sequence[tuple[str, Sequence[tuple[float, float]]]], x_label: str, y_label: str) -> Html:
+    """Several lines in one chart, each by its name and its points in ascending x; one without points has no line."""
+    placed, parts = _lines([points for _, points in lines])
+    if not any(placed):
+        return quiet("no evaluations")
+    for number, ((name, _), points) in enumerate(zip(lines, placed, strict=True)):
+        colour = f"fill:none;stroke:var(--s{number % SERIES_COLOURS});stroke-width:2"
+        line = tag("polyline", points=_joined(points), style=colour)
+        dots = [tag("circle", class_=f"s{number % SERIES_COLOURS}", cx=f"{x:.1f}", cy=f"{y:.1f}", r="2.5")
+                for x, y in points]  # fmt: skip
+        parts.append(tag("g", tag("title", name), line, *dots))
+    names = [(name, f"s{number % SERIES_COLOURS}") for number, (name, points) in enumerate(lines) if points]
+    chart = svg(_WIDTH, _HEIGHT, f"{y_label} by {x_label}", [*parts, _x_title(x_label)])
+    return tag("div", chart, legend(names))
+
+
+Points = list[tuple[float, float]]
+
+
+def _lines(
+    lines: Sequence[Sequence[tuple[float, float]]], mark: float | None = None
+) -> tuple[list[Points], list[Html]]:
+    """Points as they are placed in a chart that has room for all of them, and its grid. Nothing without points."""
+    xs, ys = [x for line in lines for x, _ in line], [y for line in lines for _, y in line]
+    if not xs:
+        return [], []
     x_ticks, y_ticks = _ticks(min(0.0, *xs), max(xs)), _ticks(min(ys), max(ys))
     low_x, high_x, low_y, high_y = x_ticks[0], max(x_ticks[-1], max(xs)), y_ticks[0], y_ticks[-1]
 
@@ -32,10 +63,11 @@ def line_chart(points: Sequence[tuple[float, float]], x_label: str, y_label: str
     if mark is not None:
         x, _ = place(mark, low_y)
         parts.append(_line("mark", x, x, _TOP, _HEIGHT - _BOTTOM))
-    placed = [place(*point) for point in points]
-    parts.append(tag("polyline", class_="line", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in placed)))
-    parts += [tag("circle", class_="dot", cx=f"{x:.1f}", cy=f"{y:.1f}", r="2.5") for x, y in placed]
-    return svg(_WIDTH, _HEIGHT, f"{y_label} by {x_label}", [*parts, _x_title(x_label)])
+    return [[place(*point) for point in line] for line in lines], parts
+
+
+def _joined(points: Points) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
 
 
 def column_chart(

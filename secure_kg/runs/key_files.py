@@ -20,6 +20,7 @@ from protocols.session.credentials import Credentials
 from protocols.session.identities import IdentityError, credentials, parse_directory
 from secure_kg.data.triples import shown
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.invocation import command
 
 DIRECTORY: Final = "directory.toml"
 
@@ -43,6 +44,8 @@ def load_credentials(folder: Path, client: int) -> Credentials:
     `UserError` for files that are missing, malformed or do not fit together, and for a private key that others on
     this machine can read: they may have it already.
     """
+    if not folder.is_dir():
+        raise UserError(f"--keys {shown(folder)}: no such folder; {command('launch.keygen')} makes it")
     where = folder / DIRECTORY
     text = read_text(where)
     with named(where):

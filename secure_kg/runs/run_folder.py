@@ -34,6 +34,7 @@ from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.parsing import json_of, text_of
 from secure_kg.runs.client_folder import BEFORE_ANYTHING
+from secure_kg.runs.next_step import no_run_there
 from secure_kg.runs.records.client_result import ClientResult, Evaluation, FederationResult
 from secure_kg.runs.records.record import Record
 from secure_kg.runs.records.summary import Summary
@@ -60,7 +61,8 @@ def locked(path: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise UserError(f"{path}: another job is running in this folder") from None
+            text = f"{path}: another job is running in this folder; wait for it, or choose another --out"
+            raise UserError(text) from None
         yield
 
 
@@ -202,7 +204,7 @@ def read_config(path: Path) -> RunConfig:
     try:
         text = text_of(where)
     except OSError:
-        raise UserError(f"{path}: no config.toml there, so it is no run folder") from None
+        raise UserError(no_run_there(path)) from None
     except ValueError:
         raise UserError(f"{where}: not a TOML file") from None
     return RunConfig.from_toml(text, str(where))

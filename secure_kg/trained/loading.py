@@ -16,6 +16,7 @@ from secure_kg.models.queries.model import QueryModel, QueryModelSize
 from secure_kg.models.shapes import model_kind
 from secure_kg.queries.retrieval.files import load_model
 from secure_kg.runs.checkpoint import Arrays, load_numbers
+from secure_kg.runs.next_step import resume_command
 from secure_kg.runs.records.client_result import ClientResult
 from secure_kg.runs.records.fusion import FusionRecord
 from secure_kg.runs.run_folder import RunFolder, read_config, read_record
@@ -93,7 +94,10 @@ def _query_model(run: Path, config: RunConfig, client: int, graph: ClientGraph) 
 def _present(run: Path, client: int) -> Path:
     path = model_path(run, client)
     if not path.is_file():
-        raise UserError(f"{path}: not there (run not complete, client dropped out, or its folder is elsewhere)")
+        if not (run / "summary.json").exists():
+            again = resume_command(run, read_config(run).strategy)
+            raise UserError(f"{path}: not there: the run has not come to its end ({again} continues it)")
+        raise UserError(f"{path}: not there: client {client} dropped out, or its folder is elsewhere")
     return path
 
 

@@ -118,7 +118,7 @@ def test_protocols_whose_packages_are_missing_are_left_out_unless_they_are_asked
         (["--samples", "3"], "--samples must be at least 100"),
         (["--samples", "99"], "--samples must be at least 100"),
         (["--seed", "-1"], "--seed must not be negative"),
-        (["--protocol", "plain"], "invalid choice"),
+        (["--protocol", "plain"], "--protocol plain: choose one of"),
         (["--json", "/dev/null/x.json"], "cannot be written"),
         (["--graded", "--figure", "/dev/null/x.svg"], "cannot be written"),
         (["--figure", "x.svg"], "--graded is missing"),

@@ -7,7 +7,7 @@ from typing import Any
 from benchmarks import reproduce
 from benchmarks.reproduction.cells import Request, job_for
 from benchmarks.reproduction.jobs import Outcome
-from benchmarks.reproduction.rendering import markdown, seconds_text
+from benchmarks.reproduction.rendering import markdown
 from benchmarks.reproduction.report import build
 from benchmarks.reproduction.results import Result, read_result
 
@@ -125,7 +125,3 @@ def test_fusions_and_single_clients_are_read(tmp_path: Path) -> None:
         "yes, on one seed",
     ]
     assert "| fb15k-237-fedlu/3 | RotatE | client 1 | FedE+fusion | 0.5553 | 0.3500 | " in markdown(report)
-
-
-def test_time_is_told_in_two_words() -> None:
-    assert [seconds_text(value) for value in (0.04, 59, 61, 7300)] == ["0.0 s", "59 s", "1 min 1 s", "2 h 1 min"]

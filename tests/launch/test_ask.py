@@ -201,7 +201,7 @@ def test_stored_answers_beside_predicted_ones_and_alone(
         (["--query", '?x : embassy(?x, "usa")', "--exact", "--exact-budget", "0"], "beyond the budget of 0"),
         (["--query", "?x : a(?x"], "line 1, column"),
         (["--file", "nowhere.txt"], "nowhere.txt"),
-        ([], "--query --file --sparql is required"),
+        ([], "missing: one of --query, --file, --sparql"),
         (["--query", QUESTION, "--client", "9"], "clients 1 to 3"),
         (["--query", QUESTION, "--scores", "masked", "--hide-query"], "--hide-query is for --scores topk"),
         (["--query", QUESTION, "--allow-extraction"], "opens no means"),

@@ -8,7 +8,7 @@ import pytest
 import launch
 import secure_kg
 from launch import cli
-from launch.commands import COMMANDS, restarted, script_names
+from launch.commands import COMMANDS, grouped, restarted, script_names
 from secure_kg.foundation.invocation import called_by_script
 from secure_kg.foundation.invocation import command as called
 
@@ -21,8 +21,34 @@ def test_every_launcher_is_a_command() -> None:
     assert {command.module for command in COMMANDS.values()} == launchers - {"launch.cli"}
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"]])
-def test_alone_it_lists_the_commands(arguments: list[str], capsys: Capture) -> None:
+def test_alone_it_says_on_one_screen_what_to_do_first(capsys: Capture) -> None:
+    assert cli.main([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 100
+    first = lines[lines.index("first:") + 1 :][:3]
+    assert [line.split()[:2] for line in first] == [["secure-kg", name] for name in ("demo", "doctor", "fedr")]
+    assert {f"{'  ' + title:<17}  {', '.join(names)}" for title, names in grouped()} < set(lines)
+
+
+def test_every_command_is_in_one_group() -> None:
+    listed = [name for _, names in grouped() for name in names]
+    assert sorted(listed) == sorted(COMMANDS)
+
+
+def test_help_of_a_command(capsys: Capture) -> None:
+    assert cli.main(["help", "partition"]) == 0
+    assert capsys.readouterr().out.startswith("usage: secure-kg partition ")
+    assert cli.main(["help", "partitoin"]) == 2
+    assert capsys.readouterr().err == "error: unknown command partitoin; did you mean partition?\n"
+    assert cli.main(["help", "fedr", "fede"]) == 2
+    assert capsys.readouterr().err == "error: help explains one command: secure-kg help fedr\n"
+    assert cli.main(["--rounds", "5"]) == 2
+    assert "options come after a command" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["help"], ["--help"], ["-h"]])
+def test_help_lists_the_commands(arguments: list[str], capsys: Capture) -> None:
     assert cli.main(arguments) == 0
     text = capsys.readouterr().out
     for name, command in COMMANDS.items():

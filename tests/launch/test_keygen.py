@@ -280,18 +280,18 @@ def test_files_that_are_missing_or_do_not_fit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "one of the arguments --client --clients --collect is required"),
+        ([], "missing: one of --client, --clients, --collect"),
         (["--client", "1", "--clients", "2"], "--clients: not allowed with argument --client"),
         (["--clients", "2", "--collect", "a"], "--collect: not allowed with argument --clients"),
         (["--client", "0"], "--client 0: clients are numbered from 1"),
         (["--client", "-1"], "--client -1: clients are numbered from 1"),
         (["--client", str(2**31)], "clients are numbered from 1 to 2147483647"),
-        (["--client", "one"], "--client: invalid int value"),
+        (["--client", "one"], "--client one: must be a whole number"),
         (["--clients", "1"], "--clients 1: at least 2 are needed"),
         (["--clients", "10001"], "--clients 10001: at most 10000 at once, to try it out"),
         (["--clients", "-4"], "--clients -4: at least 2 are needed"),
-        (["--collect"], "--collect: expected at least one argument"),
-        (["--client", "1", "--colour", "red"], "unrecognized arguments: --colour red"),
+        (["--collect"], "--collect: a value is missing: --collect FILE"),
+        (["--client", "1", "--colour", "red"], "unknown option --colour"),
     ],
 )
 def test_mistakes_are_one_line(tmp_path: Path, capsys: Capture, arguments: list[str], message: str) -> None:
@@ -300,8 +300,8 @@ def test_mistakes_are_one_line(tmp_path: Path, capsys: Capture, arguments: list[
 
 
 def test_out_is_needed(capsys: Capture) -> None:
-    refused(["--client", "1"], "the following arguments are required: --out", capsys)
-    refused([], "required: --out", capsys)
+    refused(["--client", "1"], "missing: --out DIR", capsys)
+    refused([], "missing: --out DIR", capsys)
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path, capsys: Capture) -> None:

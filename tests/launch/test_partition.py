@@ -115,14 +115,14 @@ def test_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["--dataset", "umsl"], "did you mean umls?"),
         (["--clients", "0"], "at least 1 is needed"),
-        (["--clients", "many"], "--clients: invalid int value"),
+        (["--clients", "many"], "--clients many: must be a whole number"),
         (["--clients", "7000"], "client 6530 has no training triples; use fewer clients or another split"),
-        (["--by", "colour"], "--by: invalid choice"),
+        (["--by", "colour"], "--by colour: choose one of triples, "),
         (["--seed", "-1"], "seed -1 is negative"),
         (["--by", "whole"], "it cannot serve 5 clients"),
-        (["--colour", "red"], "unrecognized arguments: --colour red"),
-        (["--data", "umls"], "unrecognized arguments"),
-        (["--out"], "--out: expected one argument"),
+        (["--colour", "red"], "unknown option --colour"),
+        (["--data", "umls"], "unknown option --data; did you mean --dataset?"),
+        (["--out"], "--out: a value is missing: --out DIR"),
     ],
 )
 def test_mistakes_are_one_line(
@@ -140,13 +140,15 @@ def test_mistakes_are_one_line(
 
 def test_missing_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
-    assert "required: --dataset, --clients, --out" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.startswith("error: missing: --dataset DATASET (name, folder or file; see below), --clients N (")
+    assert "--out DIR (new or empty folder)" in said
 
 
 def test_refuses_a_folder_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine.txt").write_text("keep")
     assert main(["--dataset", "umls", "--clients", "5", "--out", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == f"error: {tmp_path}: exists and is not empty\n"
+    assert capsys.readouterr().err == f"error: {tmp_path}: exists and is not empty; choose a new folder\n"
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
     assert main(["--dataset", "umls", "--clients", "5", "--out", str(tmp_path / "mine.txt")]) == 2
 

@@ -101,4 +101,4 @@ def test_a_mistake_stays_a_mistake(tmp_path: Path) -> None:
     """The exit code is that of the job, whoever is lost."""
     done = end(tmp_path, "while finalizing", 2, "SIGKILL", "-n", "5")
     assert done.returncode == 2
-    assert done.stderr == "error: -n 5: mpirun started 3 ranks\n"
+    assert done.stderr == "error: -n 5: mpirun started 3 ranks; say how many to mpirun alone\n"

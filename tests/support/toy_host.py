@@ -25,7 +25,7 @@ class ToyHost(Host):
         path = plan.out if plan.out is not None else new_run_path(plan.config)
 
         def server(transport: Transport) -> Served:
-            return serve(plan.config, transport, path, resume=plan.resume, report=say, show=job.show)
+            return serve(plan.config, transport, path, resume=plan.resume, report=job.report, show=job.show)
 
         def client(number: int) -> Callable[[Transport], Participation]:
             config, resume = plan.config, plan.resume

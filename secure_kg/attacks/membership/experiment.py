@@ -30,6 +30,7 @@ from secure_kg.data.graph import ClientGraph, TripleArray
 from secure_kg.federation.plan.run_plan import AGREEING_ROUND
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.progress import tracked
 from secure_kg.foundation.seeds import generator
 from secure_kg.learning.kge import KgeLearner
 
@@ -233,7 +234,7 @@ def _alone(config: RunConfig, graph: ClientGraph, rounds: Sequence[int]) -> dict
     """
     learner = KgeLearner(graph, config.training, torch.device("cpu"), config.seed, ATTACKER)
     tables: dict[int, Tables] = {}
-    for round in range(AGREEING_ROUND + 1, max(rounds) + 1):
+    for round in tracked(range(AGREEING_ROUND + 1, max(rounds) + 1), "the attacker alone, rounds"):
         if config.privacy is None or round <= _ALONE:
             learner.train(round)
         if round in rounds:

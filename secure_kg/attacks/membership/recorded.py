@@ -24,6 +24,7 @@ from secure_kg.data.graph import TripleArray
 from secure_kg.federation.plan.run_plan import AGREEING_ROUND
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.invocation import command
 
 MOST_TARGETS: Final = 1000
 """Real members, and held-out triples, that are asked for at most."""
@@ -36,7 +37,8 @@ _LARGE: Final = 3.0902323 / 1.959964
 def check_run(config: RunConfig) -> None:
     """`UserError` unless the run shares entity rows of a model that the attacks know."""
     if config.queries is not None or config.strategy != "fede":
-        raise UserError("membership attacks are on entity rows of embeddings: the run must be one of FedE")
+        how = f"{command('launch.fede')} --transcript"
+        raise UserError(f"membership attacks are on entity rows of embeddings: the run must be one of FedE ({how})")
     require_known_model(config.training)
 
 

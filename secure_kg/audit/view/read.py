@@ -26,6 +26,7 @@ from secure_kg.federation.plan import messages as federation_messages
 from secure_kg.federation.plan.messages import Hello, Welcome
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
+from secure_kg.runs.next_step import no_run_there
 from secure_kg.runs.recording import settings_path
 from secure_kg.runs.records.summary import Summary
 from secure_kg.runs.run_folder import RunFolder
@@ -168,11 +169,11 @@ class AuditedRun:
 def open_run(path: Path) -> AuditedRun:
     """`UserError` if there is nothing to audit."""
     if not path.is_dir():
-        raise UserError(f"{path}: no such run folder")
+        raise UserError(no_run_there(path))
     try:
         text = (path / "config.toml").read_text(encoding="utf-8")
     except OSError:
-        raise UserError(f"{path}: no config.toml there, so it is no run folder") from None
+        raise UserError(no_run_there(path)) from None
     except UnicodeDecodeError:
         raise UserError(f"{path / 'config.toml'}: not a text file") from None
     config = RunConfig.from_toml(text, str(path / "config.toml"))

@@ -46,6 +46,7 @@ from secure_kg.federation.plan.settings import SETUP_SECONDS, RunConfig
 from secure_kg.federation.server.gathering import Gathering
 from secure_kg.federation.server.ledger import Ledger
 from secure_kg.federation.server.pacing import Turns
+from secure_kg.federation.server.round_lines import RoundLines
 from secure_kg.federation.server.session_record import SessionRecord
 from secure_kg.federation.server.set_up import check_feasible, rows_kept_local, setting
 from secure_kg.federation.server.shared_table import SharedTable
@@ -110,7 +111,7 @@ class FederationServer:
         self._people.gather(Ready, "start", patience)
         with self._turn("set-up", SETUP):
             self._set_up(last, aligned, patience)
-        done = last.round
+        done, self._lines = last.round, RoundLines(self._report, self._config.rounds, self._ledger, last.round)
         while not self._over(done):
             done += 1
             with self._turn("round", RoundId(done)):
@@ -118,6 +119,7 @@ class FederationServer:
             if self._plan.evaluation_due(done) or self._checkpoint_due(done):
                 with self._turn("evaluation", RoundId(done)):
                     self._look_back(RoundId(done))
+            self._lines.round(done)
         with self._turn("results", RoundId(done)):
             return self._finish(RoundId(done))
 
@@ -267,8 +269,7 @@ class FederationServer:
         if improved:
             self._best_with = set(self._people.present)
         self._folder.append_metrics(self._ledger.evaluation(round_id, figures, clients))
-        mark = "  best so far" if improved else ""
-        self._report(f"round {round_id:4d}/{self._config.rounds}  {told}  {self._ledger.elapsed:6.1f} s{mark}")
+        self._lines.evaluated(round_id, told, best=improved)
 
     def _judged_by_clients(self, round_id: RoundId, result: SumTotal) -> bool:
         """Whether the evaluation is the best so far, from the client that has seen most evaluations."""

@@ -11,6 +11,7 @@ import torch
 from secure_kg.data.graph import ClientGraph, TripleArray
 from secure_kg.evaluation.ranking import FilteredRanking
 from secure_kg.foundation.errors import TrainingDiverged, UserError
+from secure_kg.foundation.progress import tracked
 from secure_kg.foundation.seeds import generator
 from secure_kg.models.base import EmbeddingModel
 from secure_kg.privacy.accounting.accountant import Budget
@@ -45,7 +46,7 @@ class Work:
         plans += [(name, budget) for budget in budgets for name in private]
         if not self.statements.protects:
             plans.append(("DPKGE", None))
-        for name, budget in plans:
+        for name, budget in tracked(plans, "arms trained"):
             arm = self.arm(name)
             try:
                 models: Models | None = {seed: arm.trained(seed, budget) for seed in self.seeds}

@@ -20,6 +20,7 @@ from secure_kg.queries.retrieval.run_terms import query_settings, score_of, shar
 from secure_kg.queries.retrieval.serving import Serving
 from secure_kg.queries.retrieval.terms import PublicTerms
 from secure_kg.runs.alignment_files import load_aligned
+from secure_kg.runs.next_step import no_run_there
 from secure_kg.runs.run_folder import RunFolder, read_config
 from secure_kg.runs.score_budget import USUAL_ATOMS, USUAL_EXACT
 from secure_kg.runs.score_recording import require_unused
@@ -140,7 +141,7 @@ class RunAsked:
 
 def _finished(run: Path) -> RunConfig:
     if not (run / "config.toml").is_file():
-        raise UserError(f"{run}: no run folder (it has no config.toml)")
+        raise UserError(no_run_there(run))
     config = read_config(run)
     query_settings(config)
     if RunFolder(run).summary() is None:

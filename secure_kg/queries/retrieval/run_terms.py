@@ -3,6 +3,7 @@
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.invocation import command
 from secure_kg.learning.query_config import QueryConfig
 from secure_kg.models.queries.shapes import Score, encoder_kind
 
@@ -12,7 +13,8 @@ _ENTITIES = "entity"
 def query_settings(config: RunConfig) -> QueryConfig:
     """`UserError` for a run that has trained on triples."""
     if config.queries is None:
-        raise UserError(f"a run with --strategy {config.strategy} has no model of queries; launch.fedcqa trains one")
+        how = f"{command('launch.fedcqa')} trains one"
+        raise UserError(f"a run with --strategy {config.strategy} has no model of queries; {how}")
     return config.queries
 
 

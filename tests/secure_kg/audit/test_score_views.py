@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from benchmarks.insecure_scores import SCORE_VARIANTS, insecure_scores
-from benchmarks.masked_sum_timing import Teller
 from benchmarks.real_or_ideal import EXPERIMENTS, SCORE_CONTROLS, Comparison, available, compare
 from secure_kg.audit.indistinguishability.crypten_experiments import CRYPTEN_PROTOCOLS
 from secure_kg.audit.indistinguishability.distinguisher import (
@@ -21,6 +20,7 @@ from secure_kg.audit.indistinguishability.distinguisher import (
 from secure_kg.audit.indistinguishability.encrypted_experiments import ENCRYPTED_PROTOCOLS
 from secure_kg.audit.indistinguishability.hidden_experiments import HIDDEN_CLIENT_PROTOCOLS, HIDDEN_PROTOCOLS
 from secure_kg.audit.indistinguishability.score_experiments import SCORE_CLIENT_PROTOCOLS, SCORE_PROTOCOLS
+from secure_kg.foundation.progress import Lines
 
 pytestmark = pytest.mark.long
 
@@ -35,7 +35,7 @@ NAMES = [
     *HIDDEN_CLIENT_PROTOCOLS,
     *CRYPTEN_PROTOCOLS,
 ]
-QUIET = Teller(quiet=True)
+QUIET = Lines(quiet=True)
 
 
 IN_EVERY_RUN = {"scores-masked", "scores-topk-client"}

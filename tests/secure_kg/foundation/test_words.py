@@ -1,6 +1,6 @@
 """Numbers and clients as people write them."""
 
-from secure_kg.foundation.words import counted, in_rounds, named_clients
+from secure_kg.foundation.words import counted, in_rounds, named_clients, seconds_text
 
 
 def test_one_is_not_several() -> None:
@@ -12,3 +12,7 @@ def test_one_is_not_several() -> None:
 def test_rounds() -> None:
     told = [in_rounds(*span) for span in ((0, 0), (3, 3), (2, 6), (0, 4))]
     assert told == ["set-up", "round 3", "rounds 2 to 6", "set-up to round 4"]
+
+
+def test_time_is_told_in_two_words() -> None:
+    assert [seconds_text(value) for value in (0.04, 59, 61, 7300)] == ["0.0 s", "59 s", "1 min 1 s", "2 h 1 min"]
