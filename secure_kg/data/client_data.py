@@ -5,9 +5,10 @@ from typing import Protocol
 
 from secure_kg.data.folders import client_folder, load_client_folder
 from secure_kg.data.graph import ClientGraph
-from secure_kg.data.partition import By, load_client
+from secure_kg.data.partition import By, load_client, partition
+from secure_kg.data.soundness import check_split
 from secure_kg.data.sources import FederatedSource, load_source
-from secure_kg.data.triples import part_file
+from secure_kg.data.triples import part_file, shown
 from secure_kg.foundation.errors import UserError
 
 
@@ -43,14 +44,19 @@ def load_graphs(settings: DataSettings, clients: int | None, usual: int) -> list
 
     `clients`: None for all there are. `usual`: how many parts a data set is divided into that has no number of its own.
     """
-    known = _number_of_clients(settings, usual)
+    known = number_of_clients(settings, usual)
     if settings.client_data is not None and known == 1 and clients not in (None, 1):
         raise UserError(f"--client-data {settings.client_data}: holds the data of one client, not of {clients}")
     number = clients if clients is not None else known
+    if settings.client_data is None:  # one reading serves all of them
+        graphs = partition(load_source(settings.dataset), number, settings.by, settings.seed)
+        check_split(graphs, shown(settings.dataset), allow_leaky=settings.allow_leaky_split)
+        return graphs
     return [load_graph(settings, number, client) for client in range(1, number + 1)]
 
 
-def _number_of_clients(settings: DataSettings, usual: int) -> int:
+def number_of_clients(settings: DataSettings, usual: int) -> int:
+    """How many clients there are data of; `usual` where the data can be divided among any number."""
     if settings.client_data is not None:
         root, found = Path(settings.client_data), 1
         if root.is_dir() and part_file(root, "train") is None:
