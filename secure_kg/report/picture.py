@@ -80,12 +80,12 @@ class Picture:
 
 
 def picture(title: str, panels: Sequence[Panel], note: str = "") -> Picture:
-    """Panels from left to right below a title; `note` stands at the foot, in as many lines as it needs."""
+    """Panels from left to right below a title; `note` stands at the foot, each of its lines broken as need be."""
     width = sum(panel.width for panel in panels) + _EDGE * (len(panels) + 1)
     captions = [textwrap.wrap(panel.caption, int(panel.width / _LETTER)) for panel in panels]
     top = _EDGE + 22 + _LINE * max((len(lines) for lines in captions), default=0) + 8
     bottom = top + max((panel.height + _LINE * bool(panel.names) for panel in panels), default=0.0)
-    foot = textwrap.wrap(note, int((width - 2 * _EDGE) / _LETTER))
+    foot = [line for one in note.splitlines() for line in textwrap.wrap(one, int((width - 2 * _EDGE) / _LETTER))]
     height = bottom + _EDGE + _LINE * len(foot)
     parts = [tag("rect", class_="ground", x="0.5", y="0.5", width=f"{width - 1:g}", height=f"{height - 1:g}", rx="6")]
     parts.append(_text("title", title, _EDGE, _EDGE + 12))

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from secure_kg.federation.plan.by_name import PRIVACY_FIELDS, check_privacy, model_name, resolved
 from secure_kg.federation.plan.presets import PRESETS, QUERY_PRESETS
-from secure_kg.federation.plan.settings import RunConfig, check_types
+from secure_kg.federation.plan.settings import RunConfig, scalar_type
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.errors import UserError
 from secure_kg.learning.config import TrainingConfig
@@ -21,6 +21,7 @@ POOLED_DEFAULTS: Final[Mapping[str, Any]] = {"aggregation": "plain", "min_partic
 """Of strategies that pool all triples, as `launch.entire` has them."""
 _ELSEWHERE: Final = ("training", "queries", "privacy", "format", "dataset", "client_data", "clients")
 """Fields that a caller gives in another way, or not at all."""
+_WORDS: Final = {int: "a whole number", float: "a number", bool: "True or False", str: "text"}
 _OPTION: Final = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
 
 
@@ -36,6 +37,7 @@ def settings_of(keywords: Mapping[str, Any], data: Mapping[str, Any]) -> RunConf
     if preset != "auto" and preset not in presets:
         raise UserError(f"preset must be one of auto, {', '.join(presets)}")
     _check_names(given, of_queries)
+    given = _typed(given, of_queries)
     try:
         if isinstance(given.get("model"), str):
             given["model"] = model_name(given["model"])
@@ -69,10 +71,22 @@ def _check_names(given: Mapping[str, Any], of_queries: bool) -> None:
             why = f"it is for strategies that train on {kind}" if name in other else ""
             hint = why or (f"did you mean {close[0]}?" if close else f"known: {', '.join(sorted(known))}")
             raise UserError(f"unknown setting {name}; {hint}")
+
+
+def _typed(given: Mapping[str, Any], of_queries: bool) -> dict[str, Any]:
+    """The values in the types of their fields: a whole number will do where any number is asked for."""
     owners = (RunConfig, QueryConfig if of_queries else TrainingConfig, PrivacyConfig)
-    for owner in owners:
-        own = {entry.name for entry in dataclasses.fields(owner)}
-        check_types(owner, {name: value for name, value in given.items() if name in own}, "settings")
+    kinds = {entry.name: scalar_type(entry.type) for owner in owners for entry in dataclasses.fields(owner)}
+    typed = {}
+    for name, value in given.items():
+        kind = kinds[name]
+        options = kind if isinstance(kind, tuple) else (kind,)
+        if float in options and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if not isinstance(value, options) or isinstance(value, bool) != (bool in options):
+            raise UserError(f"{name} must be {_WORDS[options[0]]}, not {value!r}")
+        typed[name] = value
+    return typed
 
 
 def _known(of_queries: bool) -> set[str]:

@@ -11,6 +11,7 @@ from secure_kg.data.triples import NamedTriples, part_file
 from secure_kg.data.vocabulary import distinct, encode
 from secure_kg.foundation.errors import DataError
 from secure_kg.foundation.seeds import generator
+from secure_kg.foundation.words import counted
 
 Triple: TypeAlias = tuple[str, str, str]
 Data: TypeAlias = str | Path | Sequence[Iterable[Triple]]
@@ -32,7 +33,8 @@ def place_of(data: Any) -> dict[str, str] | None:
 def write_data(data: Sequence[Iterable[Triple]], folder: Path, seed: int) -> None:
     """Divide each client's triples into train, valid and test, and write them to a folder of its own."""
     if len(data) < 2:
-        raise DataError(f"data: triples of {len(data)} client(s); a federation has at least 2, one list for each")
+        lists = counted(len(data), "list")
+        raise DataError(f"data: {lists} of triples; a federation has at least 2 clients, one list for each")
     for number, triples in enumerate(data, start=1):
         graph = _graph(_columns(triples, number), generator(seed, "held out", "given", len(data), number), number)
         write_client_folder(client_folder(folder, number), graph)

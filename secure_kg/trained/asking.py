@@ -50,10 +50,11 @@ class Answers:
         ]
         answers = tag("svg", *lines, viewBox=f"0 0 300 {_ROW * (len(lines) + 1):g}")
         panels = [
-            Panel("The question: the target is on the right", drawing, width, height),
+            Panel("The question", drawing, width, height),
             Panel("Answers, the best first", answers, 300.0, _ROW * (len(lines) + 1)),
         ]
-        return picture("One question over all graphs", panels, ". ".join(self.learned) + ".")
+        told = "\n".join(f"{line[:1].upper()}{line[1:]}." for line in self.learned)
+        return picture("One question over all graphs", panels, told)
 
     def __repr__(self) -> str:
         return f"{to_text(self.query)}\n{table_text('', ('rank', 'answer'), self._rows())}"
