@@ -12,7 +12,7 @@ from secure_kg.report.charts import series_chart
 from secure_kg.report.picture import Panel, picture
 
 OUT = Path(__file__).resolve().parent / "out"
-MONTHS = np.arange(1, 13)
+MONTHS = range(1, 13)
 
 # What each clinic counted, month by month. Nobody else may see these numbers.
 CASES = {
@@ -32,18 +32,21 @@ print("the sum:    ", done.total.round().astype(int).tolist())
 print("as it is:   ", expected.tolist())
 print(f"a clinic sent {done.bytes_up:,} bytes and received {done.bytes_down:,} at most")
 
-# What the server received of each clinic: numbers modulo 2^64 that look random, and are, one by one.
+# What the server received of each clinic: numbers modulo 2^64, each as random as the next.
 received = {clinic: vector.astype(float) / 2.0**64 for clinic, vector in sorted(done.received.items())}
 
 
 def lines(values: dict[int, list[float]]) -> list[tuple[str, list[tuple[float, float]]]]:
-    return [(f"clinic {clinic}", list(zip(MONTHS.tolist(), row, strict=True))) for clinic, row in values.items()]
+    return [(f"clinic {clinic}", list(zip(MONTHS, row, strict=True))) for clinic, row in values.items()]
 
 
 clear = lines({clinic: [float(cases) for cases in CASES[clinic]] for clinic in received})
 masked = lines({clinic: vector.tolist() for clinic, vector in received.items()})
-total = [("sum", list(zip(MONTHS.tolist(), done.total.tolist(), strict=True)))]
-panels = [Panel("What clinics have: cases by month", series_chart(clear, "month", "cases"), names=tuple(dict(clear))),
-          Panel("What the server receives, over 2^64", series_chart(masked, "month", "share of 2^64")),
-          Panel("What the server learns: the sum", series_chart(total, "month", "cases"))]  # fmt: skip
+total = [("sum", list(zip(MONTHS, done.total.tolist(), strict=True)))]
+ticks = [(float(month), str(month)) for month in MONTHS]
+panels = [
+    Panel("What clinics have: cases by month", series_chart(clear, "month", "cases", ticks), names=tuple(dict(clear))),
+    Panel("What the server receives, over 2^64", series_chart(masked, "month", "share of 2^64", ticks)),
+    Panel("What the server learns: the sum", series_chart(total, "month", "cases", ticks)),
+]
 print("picture:", picture("One secure sum, with a dropout", panels).save(OUT / "first_secure_sum.svg"))

@@ -13,7 +13,7 @@ from secure_kg.report.picture import Panel, picture
 
 OUT = Path(__file__).resolve().parent / "out"
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 101
-EPSILONS = (0.5, 2.0, 8.0, 32.0)
+EPSILONS = (1.0, 2.0, 4.0, 8.0, 16.0)
 
 # Every run may spend (epsilon, delta) in all: whoever sees everything that was released cannot tell well whether one
 # triple was there. The smaller epsilon, the more noise. `public_evaluation` declares the held-out triples public, so

@@ -38,11 +38,12 @@ print("two alone: north subtracts its own and reads", (simulate_sum([north, sout
 # learns no more than the sum of the other two. Rows that fewer hold stay with them. All three must then be there in
 # every sum: max_dropout=0 says so, and sets the threshold of the shares accordingly.
 houses = [triples(text) for text in (NORTH, SOUTH, CLINIC)]
-settings = {"strategy": "fede", "rounds": ROUNDS, "dim": 16, "min_holders": 3, "max_dropout": 0.0}
+settings = {"strategy": "fede", "rounds": ROUNDS, "dim": 16, "lr": 0.01, "min_holders": 3, "max_dropout": 0.0}
 together = simulate(houses, **settings)
 print(together)
 print("rows kept local:", together.summary.rows_kept_local, "of", together.summary.shared_rows)
 
-# The model of the northern hospital answers by name, from its own folder. (So few triples make no good model.)
-print(together.client(1).predict_heads("treats", "embolism", top=3))
+# The model of the northern hospital answers by name, from its own folder. That aspirin is given against embolism is a
+# fact of the south alone. (Twelve test triples make no good measure: this shows the way, and not how good models are.)
+print(together.client(1).predict_tails("aspirin", "treats", top=3))
 print("picture:", together.plot().save(OUT / "two_hospitals.svg"))

@@ -11,8 +11,9 @@ from secure_kg import simulate
 OUT = Path(__file__).resolve().parent / "out"
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 10
 
-# FedE on UMLS: three clients share the rows of their entities. `transcript` records every message at the server's end.
-common = {"clients": 3, "strategy": "fede", "rounds": ROUNDS, "eval_every": 2, "dim": 64, "transcript": True}
+# FedR on UMLS: three clients share the rows of their relations. `transcript` records every message at the server's end.
+# UMLS has 46 relations. With as many numbers in a row, each line of the picture is the row of one relation.
+common = {"clients": 3, "strategy": "fedr", "rounds": ROUNDS, "dim": 46, "transcript": True}
 secure = simulate("umls", aggregation="secagg", alignment="psu", **common)
 plain = simulate("umls", aggregation="plain", alignment="plain", **common)
 

@@ -34,7 +34,7 @@ def series_chart(
     series: Sequence[Series], x_label: str, y_label: str, x_names: Sequence[tuple[float, str]] = ()
 ) -> Html:
     """Several lines in one chart, in the colours of the style sheet. `x_names`: ticks, in place of round numbers."""
-    frame = _Frame.around([points for _, points in series])
+    frame = _Frame.around([points for _, points in series], [at for at, _ in x_names])
     parts = frame.grid(x_names)
     for number, (_, points) in enumerate(series):
         placed = [frame.place(*point) for point in points]
@@ -54,10 +54,11 @@ class _Frame:
     high_x: float
 
     @classmethod
-    def around(cls, lines: Sequence[Sequence[tuple[float, float]]]) -> "_Frame":
+    def around(cls, lines: Sequence[Sequence[tuple[float, float]]], x_ticks: Sequence[float] = ()) -> "_Frame":
+        """The plane with room for all points. `x_ticks`: given ones; else round numbers from 0 on."""
         xs, ys = ([point[axis] for points in lines for point in points] for axis in (0, 1))
-        x_ticks, y_ticks = _ticks(min(0.0, *xs), max(xs)), _ticks(min(ys), max(ys))
-        return cls(x_ticks, y_ticks, max(x_ticks[-1], max(xs)))
+        ticks = sorted(x_ticks) or _ticks(min(0.0, *xs), max(xs))
+        return cls(ticks, _ticks(min(ys), max(ys)), max(ticks[-1], max(xs)))
 
     def place(self, x: float, y: float) -> tuple[float, float]:
         across = (x - self.x_ticks[0]) / ((self.high_x - self.x_ticks[0]) or 1)

@@ -19,7 +19,7 @@ from secure_kg.runs.run_folder import write_whole
 
 _EDGE: Final = 20.0
 _LINE: Final = 18.0
-_LETTER: Final = 6.7
+_LETTER: Final = 7.3
 """Width of an average letter of 13 points, by which lines are broken."""
 _OWN: Final = """\
 .ground { fill: var(--paper); stroke: var(--edge); } .note { fill: var(--quiet); font-size: 13px; }
@@ -84,7 +84,7 @@ def picture(title: str, panels: Sequence[Panel], note: str = "") -> Picture:
     width = sum(panel.width for panel in panels) + _EDGE * (len(panels) + 1)
     captions = [textwrap.wrap(panel.caption, int(panel.width / _LETTER)) for panel in panels]
     top = _EDGE + 22 + _LINE * max((len(lines) for lines in captions), default=0) + 8
-    bottom = top + max((panel.height + _LINE * bool(panel.names) for panel in panels), default=0.0)
+    bottom = top + max((panel.height + _LINE * bool(panel.names) for panel in panels), default=0.0) + 4
     foot = [line for one in note.splitlines() for line in textwrap.wrap(one, int((width - 2 * _EDGE) / _LETTER))]
     height = bottom + _EDGE + _LINE * len(foot)
     parts = [tag("rect", class_="ground", x="0.5", y="0.5", width=f"{width - 1:g}", height=f"{height - 1:g}", rx="6")]
