@@ -107,7 +107,10 @@ class AuditOutcome:
             clear = self.clear_side
             before = [] if clear is None else [grey_panel("The client's rows, before masks", grey(clear))]
             panels = [*before, grey_panel("What the server received", grey(words))]
-        note = "One point for each number; black is the smallest in a picture, white the largest."
+        note = (
+            "One point for each number; black is the smallest in a picture, white the largest.\n"
+            "In clear, a band of one grey is a row that the client does not hold."
+        )
         return picture(f"Rows of one client ({whose})", panels, note)
 
     def __repr__(self) -> str:
