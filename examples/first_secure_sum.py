@@ -3,17 +3,17 @@
 python examples/first_secure_sum.py
 """
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from protocols import simulate_sum
 from secure_kg.report.charts import series_chart
+from secure_kg.report.html import Html
 from secure_kg.report.picture import Panel, picture
 
-OUT = Path(__file__).resolve().parent / "out"
-MONTHS = range(1, 13)
-
+OUT, MONTHS = Path(__file__).resolve().parent / "out", range(1, 13)
 # What each clinic counted, month by month. Nobody else may see these numbers.
 CASES = {
     1: [12, 9, 11, 14, 20, 26, 31, 30, 22, 15, 10, 9],
@@ -23,8 +23,8 @@ CASES = {
     5: [40, 35, 33, 30, 24, 20, 18, 19, 25, 31, 37, 41],
 }
 
-# The real protocol, with all its keys and masks; every party is a thread. Clinic 3 drops out on the way: once keys are
-# agreed on, and before it has sent anything. The others go on, and the masks that they share with it are removed.
+# The real protocol, with all its keys and masks; every party is a thread. Clinic 3 drops out once keys are agreed on,
+# before it has sent anything. The others go on, and the masks that they share with it are removed.
 done = simulate_sum(CASES, dropouts=[3])
 expected = np.sum([cases for clinic, cases in CASES.items() if clinic != 3], axis=0)
 print("contributed:", ", ".join(f"clinic {number}" for number in done.contributors))
@@ -34,19 +34,17 @@ print(f"a clinic sent {done.bytes_up:,} bytes and received {done.bytes_down:,} a
 
 # What the server received of each clinic: numbers modulo 2^64, each as random as the next.
 received = {clinic: vector.astype(float) / 2.0**64 for clinic, vector in sorted(done.received.items())}
+names = tuple(f"clinic {clinic}" for clinic in received)
 
 
-def lines(values: dict[int, list[float]]) -> list[tuple[str, list[tuple[float, float]]]]:
-    return [(f"clinic {clinic}", list(zip(MONTHS, row, strict=True))) for clinic, row in values.items()]
+def by_month(rows: Sequence[Iterable[float]]) -> Html:
+    series = [(name, list(zip(MONTHS, row, strict=True))) for name, row in zip(names, rows, strict=False)]
+    return series_chart(series, "month", "cases", [(month, str(month)) for month in MONTHS])
 
 
-clear = lines({clinic: [float(cases) for cases in CASES[clinic]] for clinic in received})
-masked = lines({clinic: vector.tolist() for clinic, vector in received.items()})
-total = [("sum", list(zip(MONTHS, done.total.tolist(), strict=True)))]
-ticks = [(float(month), str(month)) for month in MONTHS]
 panels = [
-    Panel("What clinics have: cases by month", series_chart(clear, "month", "cases", ticks), names=tuple(dict(clear))),
-    Panel("What the server receives, over 2^64", series_chart(masked, "month", "share of 2^64", ticks)),
-    Panel("What the server learns: the sum", series_chart(total, "month", "cases", ticks)),
+    Panel("What clinics have: cases by month", by_month([CASES[clinic] for clinic in received]), names=names),
+    Panel("What the server receives, over 2^64", by_month(list(received.values()))),
+    Panel("What the server learns: the sum", by_month([done.total])),
 ]
 print("picture:", picture("One secure sum, with a dropout", panels).save(OUT / "first_secure_sum.svg"))

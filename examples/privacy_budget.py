@@ -6,6 +6,7 @@ python examples/privacy_budget.py [ROUNDS]
 import math
 import sys
 from pathlib import Path
+from typing import Any
 
 from secure_kg import simulate
 from secure_kg.report.charts import series_chart
@@ -18,14 +19,14 @@ EPSILONS = (1.0, 2.0, 4.0, 8.0, 16.0)
 # Every run may spend (epsilon, delta) in all: whoever sees everything that was released cannot tell well whether one
 # triple was there. The smaller epsilon, the more noise. `public_evaluation` declares the held-out triples public, so
 # that results on them may be told; they are no part of the promise.
-common = {"clients": 3, "delta": 1e-6, "public_evaluation": True}
+common: dict[str, Any] = {"clients": 3, "delta": 1e-6, "public_evaluation": True}
 
 # Training: one noised step of gradient descent in every round. All rows are shared, or the noise would be in vain.
-training = {"strategy": "all-rows", "dp": "sgd", "rounds": ROUNDS, "eval_every": ROUNDS, "patience": ROUNDS}
+training: dict[str, Any] = {"strategy": "all-rows", "dp": "sgd", "rounds": ROUNDS, "eval_every": ROUNDS}
 
 # Counting: one noised table, how often each entity is the tail of each relation. No model, no training, one round.
 # A private model that does not beat it has learned nothing that counting does not give for less.
-counting = {"strategy": "fede", "dp": "counts"}
+counting: dict[str, Any] = {"strategy": "fede", "dp": "counts"}
 
 curves = []
 for name, settings in (("training with noise", training), ("counting with noise", counting)):

@@ -38,8 +38,7 @@ print("two alone: north subtracts its own and reads", (simulate_sum([north, sout
 # learns no more than the sum of the other two. Rows that fewer hold stay with them. All three must then be there in
 # every sum: max_dropout=0 says so, and sets the threshold of the shares accordingly.
 houses = [triples(text) for text in (NORTH, SOUTH, CLINIC)]
-settings = {"strategy": "fede", "rounds": ROUNDS, "dim": 16, "lr": 0.01, "min_holders": 3, "max_dropout": 0.0}
-together = simulate(houses, **settings)
+together = simulate(houses, strategy="fede", rounds=ROUNDS, dim=16, lr=0.01, min_holders=3, max_dropout=0.0)
 print(together)
 print("rows kept local:", together.summary.rows_kept_local, "of", together.summary.shared_rows)
 

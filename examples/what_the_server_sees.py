@@ -5,6 +5,7 @@ python examples/what_the_server_sees.py [ROUNDS]
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from secure_kg import simulate
 
@@ -13,7 +14,7 @@ ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 10
 
 # FedR on UMLS: three clients share the rows of their relations. `transcript` records every message at the server's end.
 # UMLS has 46 relations. With as many numbers in a row, each line of the picture is the row of one relation.
-common = {"clients": 3, "strategy": "fedr", "rounds": ROUNDS, "dim": 46, "transcript": True}
+common: dict[str, Any] = {"clients": 3, "strategy": "fedr", "rounds": ROUNDS, "dim": 46, "transcript": True}
 secure = simulate("umls", aggregation="secagg", alignment="psu", **common)
 plain = simulate("umls", aggregation="plain", alignment="plain", **common)
 

@@ -34,7 +34,8 @@ def cells_of(script: str) -> list[Cell]:
     for part in ("\n" + script).split(f"\n{_MARK}")[1:]:
         head, _, body = part.partition("\n")
         if "[markdown]" in head:
-            found.append(Cell("markdown", "\n".join(line.removeprefix("#").strip() for line in body.strip().split("\n"))))
+            lines = [line.removeprefix("#").strip() for line in body.strip().split("\n")]
+            found.append(Cell("markdown", "\n".join(lines)))
         else:
             found.append(Cell("code", body.strip(), varies="varies" in head))
     return found

@@ -3,9 +3,11 @@
 # The same training in clear and under masks, and what an audit of the server's messages finds in each.
 
 # %%
+from typing import Any
+
 from secure_kg import simulate
 
-common = {"clients": 3, "strategy": "fedr", "rounds": 4, "eval_every": 2, "dim": 55, "transcript": True}
+common: dict[str, Any] = {"clients": 3, "strategy": "fedr", "rounds": 4, "dim": 55, "transcript": True}
 plain = simulate("nations", aggregation="plain", alignment="plain", **common)
 secure = simulate("nations", aggregation="secagg", alignment="psu", **common)
 plain.metrics["mrr"] == secure.metrics["mrr"]
@@ -37,7 +39,7 @@ found.high, sum(bool(attack.succeeded) for attack in found.attacks)
 found.picture()
 
 # %% [markdown]
-# What is declared stays declared: sums over different clients, how many hold a row, who took part. `disclosures` has it.
+# What is declared remains: sums, how many hold a row, who took part. `disclosures` has all of it.
 
 # %%
 [(row.heading, row.server) for row in secure.disclosures]
