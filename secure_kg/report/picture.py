@@ -19,6 +19,7 @@ from secure_kg.runs.run_folder import write_whole
 
 _EDGE: Final = 20.0
 _LINE: Final = 18.0
+_IN_A_ROW: Final = 2
 _LETTER: Final = 7.3
 """Width of an average letter of 13 points, by which lines are broken."""
 _OWN: Final = """\
@@ -80,27 +81,34 @@ class Picture:
 
 
 def picture(title: str, panels: Sequence[Panel], note: str = "") -> Picture:
-    """Panels from left to right below a title; `note` stands at the foot, each of its lines broken as need be."""
-    width = sum(panel.width for panel in panels) + _EDGE * (len(panels) + 1)
-    captions = [textwrap.wrap(panel.caption, int(panel.width / _LETTER)) for panel in panels]
-    top = _EDGE + 22 + _LINE * max((len(lines) for lines in captions), default=0) + 8
-    bottom = top + max((panel.height + _LINE * bool(panel.names) for panel in panels), default=0.0) + 4
+    """Panels below a title, two in a row; `note` stands at the foot, each of its lines broken as need be."""
+    rows = [panels[start : start + _IN_A_ROW] for start in range(0, len(panels), _IN_A_ROW)]
+    width = max(sum(panel.width + _EDGE for panel in row) for row in rows) + _EDGE
+    parts, top = [_text("title", title, _EDGE, _EDGE + 12)], _EDGE + 22
+    for row in rows:
+        placed, top = _row(row, top)
+        parts += placed
     foot = [line for one in note.splitlines() for line in textwrap.wrap(one, int((width - 2 * _EDGE) / _LETTER))]
-    height = bottom + _EDGE + _LINE * len(foot)
-    parts = [tag("rect", class_="ground", x="0.5", y="0.5", width=f"{width - 1:g}", height=f"{height - 1:g}", rx="6")]
-    parts.append(_text("title", title, _EDGE, _EDGE + 12))
-    left = _EDGE
-    for panel, lines in zip(panels, captions, strict=True):
-        parts += [_text("caption", line, left, _EDGE + 38 + _LINE * row) for row, line in enumerate(lines)]
-        inside = {"x": f"{left:g}", "y": f"{top:g}", "width": f"{panel.width:g}", "height": f"{panel.height:g}"}
-        parts.append(tag("svg", panel.content, **inside))
-        parts += _names(panel.names, left, top + panel.height + 12)
-        left += panel.width + _EDGE
-    parts += [_text("note", line, _EDGE, bottom + _EDGE + _LINE * row) for row, line in enumerate(foot)]
+    parts += [_text("note", line, _EDGE, top + _EDGE + _LINE * number) for number, line in enumerate(foot)]
+    height = top + _EDGE + _LINE * len(foot)
+    ground = tag("rect", class_="ground", x="0.5", y="0.5", width=f"{width - 1:g}", height=f"{height - 1:g}", rx="6")
     size = {"width": f"{width:g}", "height": f"{height:g}", "viewBox": f"0 0 {width:g} {height:g}"}
     style, space = tag("style", Html(_STYLE)), "http://www.w3.org/2000/svg"
-    whole = tag("svg", style, *parts, xmlns=space, class_=_CLASS, role="img", aria_label=title, **size)
+    whole = tag("svg", style, ground, *parts, xmlns=space, class_=_CLASS, role="img", aria_label=title, **size)
     return Picture(title, width, height, whole + "\n")
+
+
+def _row(panels: Sequence[Panel], top: float) -> tuple[list[Html], float]:
+    """Panels from left to right, below `top`; and where they end."""
+    captions = [textwrap.wrap(panel.caption, int(panel.width / _LETTER)) for panel in panels]
+    parts, left, below = list[Html](), _EDGE, top + _LINE * max(map(len, captions)) + 8
+    for panel, lines in zip(panels, captions, strict=True):
+        parts += [_text("caption", line, left, top + 16 + _LINE * number) for number, line in enumerate(lines)]
+        inside = {"x": f"{left:g}", "y": f"{below:g}", "width": f"{panel.width:g}", "height": f"{panel.height:g}"}
+        parts.append(tag("svg", panel.content, **inside))
+        parts += _names(panel.names, left, below + panel.height + 12)
+        left += panel.width + _EDGE
+    return parts, below + max(panel.height + _LINE * bool(panel.names) for panel in panels) + 4
 
 
 def grey_panel(caption: str, grey: Grey, side: float = 300.0) -> Panel:

@@ -87,10 +87,10 @@ def simulate(data: Data = "umls", *, clients: int | None = None, **settings: Any
     try:
         place = place_of(data)
         config = settings_of(settings, place or {"client_data": str(scratch / _DATA)})
-        if place is None:
+        if place is None and not isinstance(data, str | Path):
             if clients not in (None, len(data)):
                 raise UserError(f"clients: {clients}, but data has the triples of {len(data)}")
-            write_data(data, scratch / _DATA, config.seed)  # type: ignore[arg-type]
+            write_data(data, scratch / _DATA, config.seed)
         number = clients if clients is not None else number_of_clients(config, USUAL_CLIENTS)
         return _run_in(scratch, _for_clients(config, number))
     except BaseException as problem:
