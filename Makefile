@@ -68,6 +68,7 @@ test-all: setup
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy --strict protocols secure_kg launch benchmarks
+	$(BIN)/mypy --strict examples
 
 bench: setup
 	$(BIN)/python -m benchmarks.overhead $(BENCH)

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from launch.privacy_options import PRIVACY_OPTIONS, check_privacy
+from launch.privacy_options import PRIVACY_OPTIONS
 from protocols.registry import AGGREGATIONS, ALIGNMENTS
 from secure_kg.audit.records.membership import MembershipReport
 from secure_kg.data.client_data import load_graphs
 from secure_kg.data.partition import DIVIDING_RULES
+from secure_kg.federation.plan.by_name import check_privacy
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.learning.config import TrainingConfig

@@ -1,38 +1,29 @@
 """Audit of what the server of a run really observed: `python -m launch.audit RUN --out DIR`."""
 
 import argparse
-import dataclasses
 import json
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from launch.command_line import OneLineParser, require_json, require_writable, run_command
 from protocols.foundation.identifiers import PartyId
 from protocols.session.identities import IdentityError, parse_directory
 from secure_kg.attacks.result import AttackResult
-from secure_kg.audit.attacking import ReadSums, attack_run, clear_upload
-from secure_kg.audit.audit import Audit, audit
+from secure_kg.audit.audit import Audit
 from secure_kg.audit.scores.audit import ScoreAudit, audit_scores
 from secure_kg.audit.scores.session import ScoredSession, open_session
 from secure_kg.audit.view.findings import SEVERITIES
-from secure_kg.audit.view.flow import Flow
 from secure_kg.audit.view.read import AuditedRun, open_run
-from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.invocation import command
 from secure_kg.foundation.progress import Progress
 from secure_kg.report.audit_page import audit_page
-from secure_kg.report.audit_view import Upload, Words
 from secure_kg.runs.key_files import DIRECTORY
 from secure_kg.runs.run_folder import write_json, write_whole
-
-if TYPE_CHECKING:
-    from secure_kg.attacks.truth import Truth
+from secure_kg.trained.auditing import LEAKS, AuditSettings, audit_run
 
 _DESCRIPTION = """\
 Read the transcript of a run's server, class everything it observed, check it, attack it, and report.
@@ -52,8 +43,6 @@ DIR gets audit.html, for people, and audit.json: findings (id, severity, title, 
 Exit code 0: no finding of severity high. 3: at least one. 2: a mistake, told in one line."""
 
 
-MODEL = "model.safetensors"
-"""What a client has at its end; one that dropped out has none, and is not attacked."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -91,7 +80,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--leak",
         type=float,
         nargs="+",
-        default=[0.3, 0.5, 1.0],
+        default=list(LEAKS),
         metavar="SHARE",
         help="how much of that it tells, one attack for each [0.3 0.5 1.0]",
     )
@@ -123,13 +112,18 @@ def _run(options: argparse.Namespace) -> int:
     receipts = options.receipts
     if receipts is None and (options.run / "clients").is_dir():
         receipts = options.run / "clients"
-    identities, sums = _identities(options.keys), ReadSums()
+    settings = AuditSettings(
+        truth=options.truth,
+        receipts=receipts,
+        identities=_identities(options.keys),
+        colluder=options.colluder,
+        leaks=options.leak,
+        membership=options.membership,
+    )
+    note = (lambda _: None) if options.json == "-" else say
     with Progress("reading the transcript", _messages(run), "messages") as progress:
-        told = audit(run, receipts, identities, progress, sums.take)
-    attacked = _attacked(run, told.flow, sums, options)
-    told = dataclasses.replace(told, attacks=attacked.results, not_attacked=attacked.not_tried)
-    report = told.record()
-    return _told(told, run.path, audit_page(report, _upload(told.flow), attacked.clear_side), options)
+        found = audit_run(run, settings, progress, note)
+    return _told(found.audit, run.path, found.page(), options)
 
 
 def _messages(run: AuditedRun) -> int | None:
@@ -191,54 +185,6 @@ def _identities(path: Path | None) -> Mapping[PartyId, bytes] | None:
     return {client.number: bytes.fromhex(client.public) for client in clients}
 
 
-@dataclass(frozen=True, slots=True)
-class _Attacked:
-    """What attacks have shown, and what the pictured upload was before masks were added, where that is known."""
-
-    results: tuple[AttackResult, ...] = ()
-    not_tried: str = ""
-    clear_side: Words | None = None
-
-
-def _attacked(run: AuditedRun, flow: Flow, sums: ReadSums, options: argparse.Namespace) -> _Attacked:
-    shared = STRATEGIES[run.config.strategy].shared
-    if options.truth is None:
-        return _Attacked(not_tried="Without --truth there is nothing to score attacks by.")
-    if shared is None:
-        return _Attacked(not_tried="Nothing is shared in this run, so there are no rows to attack.")
-    if run.config.queries is not None:
-        return _Attacked(not_tried="The attacks on rows know embeddings of triples, and this run trained on queries.")
-    if shared == "entity and relation":
-        return _Attacked(not_tried="The attacks on rows know one table of a model, and this run shared both.")
-    from secure_kg.attacks.truth import Truth
-    from secure_kg.data.client_data import load_graph
-
-    def truth_of(client: int) -> Truth:
-        graph = load_graph(run.config, run.clients, client)
-        return Truth.read(run.path, client, graph, shared, options.truth)
-
-    there = [number for number in range(1, run.clients + 1) if (options.truth / str(number) / MODEL).is_file()]
-    if options.colluder not in there:  # so it is with one that has dropped out
-        raise UserError(f"{options.truth / str(options.colluder) / MODEL}: the colluding client's model is not there")
-    truth = {number: truth_of(number) for number in there}
-    quiet = options.json == "-"
-    results = attack_run(run, truth, options.colluder, options.leak, sums, (lambda _: None) if quiet else say)
-    if options.membership:
-        results += _members(run, truth, options.colluder)
-    pictured = truth.get(flow.upload_of[0])
-    clear = clear_upload(run, pictured, len(flow.upload)) if pictured is not None and flow.upload is not None else None
-    return _Attacked(tuple(results), "" if results else "No client but the colluding one has left a model.", clear)
-
-
-def _members(run: AuditedRun, truth: "Mapping[int, Truth]", colluder: int) -> list[AttackResult]:
-    from secure_kg.attacks.membership.recorded import MOST_TARGETS, attack_recorded, audit_results
-
-    return audit_results(attack_recorded(run, truth, colluder, None, MOST_TARGETS))
-
-
-def _upload(flow: Flow) -> Upload | None:
-    """For the picture of what the server sees."""
-    return Upload(flow.upload, *flow.upload_of) if flow.upload is not None else None
 
 
 def _show(told: Audit | ScoreAudit, audited: Path, out: Path) -> None:

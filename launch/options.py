@@ -11,13 +11,13 @@ from launch.commands import script_names
 from launch.hosts.interface import Host
 from launch.hosts.job import DEFAULT_RANKS, Plan
 from launch.hosts.registry import DEFAULT_HOST, HOSTS, chosen_host
-from launch.privacy_options import FIELDS as PRIVACY_FIELDS
-from launch.privacy_options import PRIVACY_OPTIONS, check_privacy, fixed_by, privacy_of
+from launch.privacy_options import PRIVACY_OPTIONS
 from launch.privacy_options import TITLE as PRIVACY_TITLE
 from launch.query_options import QUERY_OPTIONS, TITLE
 from protocols.registry import AGGREGATIONS, ALIGNMENTS
 from secure_kg.data.partition import RULES
-from secure_kg.federation.plan.presets import PRESETS, QUERY_PRESETS, preset_for
+from secure_kg.federation.plan.by_name import PRIVACY_FIELDS, check_privacy, config_of, model_name, resolved
+from secure_kg.federation.plan.presets import PRESETS, QUERY_PRESETS
 from secure_kg.federation.plan.settings import RunConfig, flag, scalar_type
 from secure_kg.federation.plan.strategies import STRATEGIES, Strategy
 from secure_kg.foundation.errors import UserError
@@ -126,7 +126,7 @@ def parse(
     of_host = {name: given.pop(name) for name in host.options if name in given}
     json = given.pop("json", None)
     if "model" in given:
-        given["model"] = _model_name(given["model"])
+        given["model"] = model_name(given["model"])
     if resume is None:
         check_privacy(given if preset == "auto" else {**given, "preset": preset})
     else:
@@ -136,11 +136,7 @@ def parse(
         resumed = _resumed(Path(resume), given)
         return Plan(resumed, Path(resume), True, ranks, of_host, json)
     _check_launcher(given.get("strategy", usual), usual)
-    presets = QUERY_PRESETS if of_queries else PRESETS
-    name = preset_for(given.get("dataset", RunConfig().dataset), presets) if preset == "auto" else preset
-    if preset == "auto" and "dp" in given:
-        name = "private"
-    config = _config({**defaults, **presets[name], **fixed_by(given), **given}, of_queries)
+    config = resolved(given, defaults, of_queries=of_queries, preset=preset)
     return Plan(config, Path(out) if out else None, False, ranks, of_host, json)
 
 
@@ -278,22 +274,6 @@ def _preset_text(preset: Mapping[str, Any]) -> str:
     return " ".join(flag(key) if value is True else f"{flag(key)} {value}" for key, value in preset.items())
 
 
-def _model_name(text: str) -> str:
-    for model in MODELS:
-        if model.lower() == text.lower():
-            return model
-    raise UserError(f"--model {text}: not one of {', '.join(MODELS).lower()}")
-
-
-def _config(values: dict[str, Any], of_queries: bool) -> RunConfig:
-    names = {entry.name for entry in dataclasses.fields(QueryConfig if of_queries else TrainingConfig)}
-    inner = {name: value for name, value in values.items() if name in names}
-    outer = {name: value for name, value in values.items() if name not in names and name not in PRIVACY_FIELDS}
-    if of_queries:
-        return RunConfig(**outer, queries=QueryConfig(**inner))
-    return RunConfig(**outer, training=TrainingConfig(**inner), privacy=privacy_of(values))
-
-
 def _resumed(folder: Path, given: dict[str, Any]) -> RunConfig:
     """The settings of the run in `folder`. Only those may change that leave every finished round as it was."""
     saved = read_config(folder)
@@ -311,4 +291,4 @@ def _resumed(folder: Path, given: dict[str, Any]) -> RunConfig:
         if name not in changeable and started_with != value:
             same = "leave it out, or start a new run with another --out"
             raise UserError(f"{flag(name)} {value}: the run in {folder} was started with {started_with}; {same}")
-    return _config({**flat, **given}, saved.queries is not None)
+    return config_of({**flat, **given}, saved.queries is not None)

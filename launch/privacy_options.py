@@ -1,14 +1,6 @@
-"""What `--help` says of the settings of differentially private training, and what must not be combined with them."""
+"""What `--help` says of the settings of differentially private training."""
 
-import dataclasses
-from collections.abc import Mapping
-from typing import Any, Final
-
-from secure_kg.federation.plan.count_plan import COUNT_ROUNDS
-from secure_kg.federation.plan.settings import flag
-from secure_kg.foundation.errors import UserError
-from secure_kg.learning.config import TrainingConfig
-from secure_kg.privacy.run_config import MECHANISMS, OWN_OPTIONS, PrivacyConfig
+from typing import Final
 
 TITLE: Final = "differential privacy (docs/privacy.md)"
 PRIVACY_OPTIONS: Final[dict[str, str]] = {
@@ -35,40 +27,3 @@ PRIVACY_OPTIONS: Final[dict[str, str]] = {
     "the best round; without it the last round is the model",
     "dp_tuned_on": "the data on which these settings were chosen, for the privacy statement",
 }
-FIELDS: Final = frozenset(entry.name for entry in dataclasses.fields(PrivacyConfig))
-_OF_VALIDATION: Final = ("patience", "eval_every")
-_OF_TRAINING: Final = tuple(
-    entry.name for entry in dataclasses.fields(TrainingConfig) if entry.name != "eval_megabytes"
-)
-
-
-def check_privacy(given: Mapping[str, Any]) -> None:
-    """`given`: options as they were typed. `UserError` for those that have no meaning beside the others."""
-    alone = [name for name in PRIVACY_OPTIONS if name in given and name != "dp"]
-    if "dp" not in given:
-        if alone:
-            owners = OWN_OPTIONS.get(alone[0], MECHANISMS)
-            raise UserError(f"{flag(alone[0])} is for private training: give --dp {' or '.join(owners)}")
-        return
-    for name, mechanisms in OWN_OPTIONS.items():
-        if name in given and given["dp"] not in mechanisms:
-            raise UserError(f"{flag(name)} is for --dp {' or '.join(mechanisms)}, not for {given['dp']}")
-    if given["dp"] == "counts":
-        for name in (*_OF_TRAINING, "preset", "clip"):
-            if name in given:
-                raise UserError(f"{flag(name)}: --dp counts trains nothing, and has no such setting")
-    if not given.get("public_evaluation", False):
-        for name in _OF_VALIDATION:
-            if name in given:
-                raise UserError(f"{flag(name)}: under --dp validation needs --public-evaluation")
-
-
-def fixed_by(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that a mechanism leaves no choice of."""
-    return {"rounds": COUNT_ROUNDS} if given.get("dp") == "counts" else {}
-
-
-def privacy_of(values: Mapping[str, Any]) -> PrivacyConfig | None:
-    """The settings among all values by name; None if nothing asks for private training."""
-    own = {name: value for name, value in values.items() if name in FIELDS}
-    return PrivacyConfig(**own) if "dp" in own else None

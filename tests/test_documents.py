@@ -184,7 +184,7 @@ def first_cells(document: str, after: str) -> list[str]:
 
 def test_the_table_of_packages_is_complete_and_in_dependency_order() -> None:
     listed = first_cells("docs/architecture.md", "## Rooms")
-    assert sorted(listed) == sorted(PACKAGE_NAMES - {"secure_kg"})  # which has nothing but its version
+    assert sorted(listed) == sorted(PACKAGE_NAMES - {"secure_kg"})  # which has names of others, and its version
     place = {name: index for index, name in enumerate(listed)}
     graph = package_imports(all_imports())
     wrong = [(ours, used) for ours in listed for used in graph.get(ours, ()) if place[used] >= place[ours]]

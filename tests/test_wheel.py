@@ -36,7 +36,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 def test_the_wheel_has_every_module_of_three_packages_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     own = {name for name in wheel.namelist() if ".dist-info/" not in name}
     expected = {path.relative_to(ROOT).as_posix() for package in PACKAGES for path in (ROOT / package).rglob("*.py")}
-    assert own == expected | {"protocols/py.typed", "protocols/__init__.pyi", "secure_kg/py.typed"}
+    types = {f"{package}/{name}" for package in ("protocols", "secure_kg") for name in ("py.typed", "__init__.pyi")}
+    assert own == expected | types
 
 
 def test_the_wheel_has_the_console_script_and_the_version_of_the_package(wheel: zipfile.ZipFile) -> None:

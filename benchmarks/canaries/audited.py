@@ -12,6 +12,7 @@ from torch import Tensor
 
 from benchmarks.canaries.cases import Case
 from benchmarks.canaries.findings import auc, correlation, excess, power, runs_needed
+from secure_kg.foundation.progress import tracked
 from secure_kg.privacy.accounting.releases import Releases
 
 

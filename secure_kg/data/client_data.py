@@ -40,17 +40,22 @@ class DataSettings(Protocol):
 
 def load_graph(settings: DataSettings, clients: int, client: int) -> ClientGraph:
     """The client's own folder, or its part of a public data set; a damaged split only if the settings allow it."""
-    reading = Reading(settings.literals, settings.columns)
     if settings.client_data is not None:
+        reading = Reading(settings.literals, settings.columns)
         return load_client_folder(
             settings.client_data, client, allow_leaky=settings.allow_leaky_split, seed=settings.seed, reading=reading
         )
     require_client(client, clients)
+    return _divided(settings, clients)[client - 1]
+
+
+def _divided(settings: DataSettings, clients: int) -> list[ClientGraph]:
+    """The parts of a public data set. All of it is checked, so all clients refuse a damaged split in the same words."""
+    reading = Reading(settings.literals, settings.columns)
     source = load_source(settings.dataset, reading, graphs=settings.by == "graph")
     graphs = partition(source, clients, settings.by, settings.seed)
-    # All clients refuse a damaged split in the same words.
     check_split(graphs, shown(settings.dataset), allow_leaky=settings.allow_leaky_split)
-    return graphs[client - 1]
+    return graphs
 
 
 def load_graphs(settings: DataSettings, clients: int | None, usual: int) -> list[ClientGraph]:
@@ -58,14 +63,17 @@ def load_graphs(settings: DataSettings, clients: int | None, usual: int) -> list
 
     `clients`: None for all there are. `usual`: how many parts a data set is divided into that has no number of its own.
     """
-    known = _number_of_clients(settings, usual)
+    known = number_of_clients(settings, usual)
     if settings.client_data is not None and known == 1 and clients not in (None, 1):
         raise UserError(f"--client-data {settings.client_data}: holds the data of one client, not of {clients}")
     number = clients if clients is not None else known
+    if settings.client_data is None:  # one reading serves all of them
+        return _divided(settings, number)
     return [load_graph(settings, number, client) for client in range(1, number + 1)]
 
 
-def _number_of_clients(settings: DataSettings, usual: int) -> int:
+def number_of_clients(settings: DataSettings, usual: int) -> int:
+    """How many clients there are data of; `usual` where the data can be divided among any number."""
     if settings.client_data is not None:
         root, found = Path(settings.client_data), 1
         if root.is_dir() and part_file(root, "train") is None:

@@ -2,8 +2,10 @@
 
 import io
 import os
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from secure_kg.foundation.visible import visible, visible_line
@@ -33,6 +35,24 @@ def fail(text: str) -> None:
     """One line "error: ..." on standard error; line breaks in `text` become blanks."""
     line = visible_line(" ".join(text.splitlines()))
     print(f"error: {line}", file=sys.stderr, flush=True)  # one piece: several ranks may write at once
+
+
+@contextmanager
+def progress_line() -> Iterator[Callable[[str], None]]:
+    """Shows the last message on one line of a terminal's standard error, and takes it away at the end. Elsewhere, as
+    in a file or a notebook, it shows nothing."""
+    if not sys.stderr.isatty():
+        yield lambda text: None
+        return
+
+    def show(text: str) -> None:
+        width = shutil.get_terminal_size().columns - 1
+        print(f"\r\x1b[2K{visible_line(text)[:width]}", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield show
+    finally:
+        print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str | int]]) -> None:

@@ -2,80 +2,104 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from secure_kg.report.html import Html, join, quiet, tag
 
 _WIDTH, _HEIGHT = 480, 230
+CHART_SIZE: Final = (_WIDTH, _HEIGHT)
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 14, 46
 SERIES_COLOURS: Final = 9
 """How many series the style sheet can tell apart."""
 
 
+Series = tuple[str, Sequence[tuple[float, float]]]
+"""A name, and its points in ascending x."""
+
+
 def line_chart(points: Sequence[tuple[float, float]], x_label: str, y_label: str, mark: float | None = None) -> Html:
     """`points` in ascending x; `mark` draws a dashed line at one x."""
-    placed, parts = _lines([points], mark)
-    if not placed:
+    if not points:
         return quiet("no evaluations")
-    parts.append(tag("polyline", class_="line", points=_joined(placed[0])))
-    parts += [tag("circle", class_="dot", cx=f"{x:.1f}", cy=f"{y:.1f}", r="2.5") for x, y in placed[0]]
+    frame = _Frame.around([points])
+    parts = [*frame.grid(), *([frame.mark(mark)] if mark is not None else [])]
+    placed = [frame.place(*point) for point in points]
+    parts.append(tag("polyline", class_="line", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in placed)))
+    parts += [tag("circle", class_="dot", cx=f"{x:.1f}", cy=f"{y:.1f}", r="2.5") for x, y in placed]
     return svg(_WIDTH, _HEIGHT, f"{y_label} by {x_label}", [*parts, _x_title(x_label)])
 
 
-def lines_chart(lines: Sequence[tuple[str, Sequence[tuple[float, float]]]], x_label: str, y_label: str) -> Html:
-    """Several lines in one chart, each by its name and its points in ascending x; one without points has no line."""
-    placed, parts = _lines([points for _, points in lines])
-    if not any(placed):
-        return quiet("no evaluations")
-    for number, ((name, _), points) in enumerate(zip(lines, placed, strict=True)):
+def series_chart(
+    series: Sequence[Series], x_label: str, y_label: str, x_names: Sequence[tuple[float, str]] = ()
+) -> Html:
+    """Several lines in one chart, in the colours of the style sheet. `x_names`: ticks, in place of round numbers."""
+    frame = _Frame.around([points for _, points in series], [at for at, _ in x_names])
+    parts = frame.grid(x_names)
+    for number, (_, points) in enumerate(series):
+        placed = [frame.place(*point) for point in points]
         colour = f"fill:none;stroke:var(--s{number % SERIES_COLOURS});stroke-width:2"
-        line = tag("polyline", points=_joined(points), style=colour)
-        dots = [tag("circle", class_=f"s{number % SERIES_COLOURS}", cx=f"{x:.1f}", cy=f"{y:.1f}", r="2.5")
-                for x, y in points]  # fmt: skip
-        parts.append(tag("g", tag("title", name), line, *dots))
-    names = [(name, f"s{number % SERIES_COLOURS}") for number, (name, points) in enumerate(lines) if points]
-    chart = svg(_WIDTH, _HEIGHT, f"{y_label} by {x_label}", [*parts, _x_title(x_label)])
-    return tag("div", chart, legend(names))
+        parts.append(tag("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in placed), style=colour))
+        style = f"s{number % SERIES_COLOURS}"
+        parts += [tag("circle", class_=style, cx=f"{x:.1f}", cy=f"{y:.1f}", r="3.5") for x, y in placed]
+    return svg(_WIDTH, _HEIGHT, f"{y_label} by {x_label}", [*parts, _x_title(x_label)])
 
 
-Points = list[tuple[float, float]]
+def lines_chart(series: Sequence[Series], x_label: str, y_label: str) -> Html:
+    """The same with a legend; a series without points has no line."""
+    drawn = [(name, points) for name, points in series if points]
+    if not drawn:
+        return quiet("no evaluations")
+    names = [(name, f"s{number % SERIES_COLOURS}") for number, (name, _) in enumerate(drawn)]
+    return tag("div", series_chart(drawn, x_label, y_label), legend(names))
 
 
-def _lines(
-    lines: Sequence[Sequence[tuple[float, float]]], mark: float | None = None
-) -> tuple[list[Points], list[Html]]:
-    """Points as they are placed in a chart that has room for all of them, and its grid. Nothing without points."""
-    xs, ys = [x for line in lines for x, _ in line], [y for line in lines for _, y in line]
-    if not xs:
-        return [], []
-    x_ticks, y_ticks = _ticks(min(0.0, *xs), max(xs)), _ticks(min(ys), max(ys))
-    low_x, high_x, low_y, high_y = x_ticks[0], max(x_ticks[-1], max(xs)), y_ticks[0], y_ticks[-1]
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """The plane of a line chart."""
 
-    def place(x: float, y: float) -> tuple[float, float]:
-        across = (x - low_x) / ((high_x - low_x) or 1)
-        return _LEFT + across * (_WIDTH - _LEFT - _RIGHT), _height_of(y, low_y, high_y)
+    x_ticks: list[float]
+    y_ticks: list[float]
+    high_x: float
 
-    parts = _grid(y_ticks)
-    for tick in x_ticks:
-        x, _ = place(tick, low_y)
-        if x <= _WIDTH - _RIGHT + 1:
-            parts.append(_text(f"{tick:g}", x, _HEIGHT - 26, "middle"))
-    if mark is not None:
-        x, _ = place(mark, low_y)
-        parts.append(_line("mark", x, x, _TOP, _HEIGHT - _BOTTOM))
-    return [[place(*point) for point in line] for line in lines], parts
+    @classmethod
+    def around(cls, lines: Sequence[Sequence[tuple[float, float]]], x_ticks: Sequence[float] = ()) -> "_Frame":
+        """The plane with room for all points. `x_ticks`: given ones; else round numbers from 0 on."""
+        xs, ys = ([point[axis] for points in lines for point in points] for axis in (0, 1))
+        ticks = sorted(x_ticks) or _ticks(min(0.0, *xs), max(xs))
+        return cls(ticks, _ticks(min(ys), max(ys)), max(ticks[-1], max(xs)))
 
+    def place(self, x: float, y: float) -> tuple[float, float]:
+        across = (x - self.x_ticks[0]) / ((self.high_x - self.x_ticks[0]) or 1)
+        return _LEFT + across * (_WIDTH - _LEFT - _RIGHT), _height_of(y, self.y_ticks[0], self.y_ticks[-1])
 
-def _joined(points: Points) -> str:
-    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    def grid(self, x_names: Sequence[tuple[float, str]] = ()) -> list[Html]:
+        parts = _grid(self.y_ticks)
+        for tick, name in x_names or [(tick, f"{tick:g}") for tick in self.x_ticks]:
+            x, _ = self.place(tick, self.y_ticks[0])
+            if x <= _WIDTH - _RIGHT + 1:
+                parts.append(_text(name, x, _HEIGHT - 26, "middle"))
+        return parts
+
+    def mark(self, at: float) -> Html:
+        x, _ = self.place(at, self.y_ticks[0])
+        return _line("mark", x, x, _TOP, _HEIGHT - _BOTTOM)
 
 
 def column_chart(
     columns: Sequence[tuple[str, Sequence[float]]], series: Sequence[str], unit: str, x_label: str
 ) -> Html:
-    """One column per name, the values of the series on top of each other in their order."""
+    """One column per name, the values of the series on top of each other in their order; below it their names."""
     if not columns:
         return quiet("nothing to show")
+    names = legend([(name, f"s{number}") for number, name in enumerate(series)])
+    return tag("div", bare_columns(columns, series, unit, x_label), names)
+
+
+def bare_columns(
+    columns: Sequence[tuple[str, Sequence[float]]], series: Sequence[str], unit: str, x_label: str
+) -> Html:
+    """The same without the names of the series. At least one column."""
     y_ticks = _ticks(0.0, max(sum(values) for _, values in columns))
     step = (_WIDTH - _LEFT - _RIGHT) / len(columns)
     longest = max(len(name) for name, _ in columns)
@@ -102,8 +126,7 @@ def column_chart(
         parts.append(tag("g", tag("title", f"{x_label} {name}: {told}"), *shapes))
         if index % every == 0:
             parts.append(_text(name, left + step / 2, _HEIGHT - 26, "middle"))
-    chart = svg(_WIDTH, _HEIGHT, f"{unit} by {x_label}: {', '.join(series)}", [*parts, _x_title(x_label)])
-    return tag("div", chart, legend([(name, f"s{number}") for number, name in enumerate(series)]))
+    return svg(_WIDTH, _HEIGHT, f"{unit} by {x_label}: {', '.join(series)}", [*parts, _x_title(x_label)])
 
 
 def bar_chart(bars: Sequence[tuple[str, float]], unit: str) -> Html:

@@ -49,14 +49,20 @@ def query_picture(query: NamedQuery) -> Html:
     atoms = len(relations(query))
     if atoms > MOST_DRAWN:
         return quiet(f"A question of {atoms:,} atoms is too large to be drawn.")
+    picture, (width, _) = bare_query_picture(query)
+    sized = tag("div", picture, style=f"max-width:{width:.0f}px;min-width:{0.7 * width:.0f}px")
+    return tag("div", sized, class_="scroll query")
+
+
+def bare_query_picture(query: NamedQuery) -> tuple[Html, tuple[float, float]]:
+    """The SVG by itself, whatever its size, and its width and height."""
+    atoms = len(relations(query))
     root = query_graph(query)
     columns = _columns(root)
     width, height = columns[0] + _half_width(root) + _MARGIN, _rows(root) * _ROW + 2 * _MARGIN
     placed = _place(root, columns, 0, _MARGIN)
     label = f"the question as a graph of {atoms} atom{'s' if atoms != 1 else ''}"
-    picture = svg(width, height, label, [*_links(placed), *_spots(placed)])
-    sized = tag("div", picture, style=f"max-width:{width:.0f}px;min-width:{0.7 * width:.0f}px")
-    return tag("div", sized, class_="scroll query")
+    return svg(width, height, label, [*_links(placed), *_spots(placed)]), (width, height)
 
 
 def _shown(name: str) -> str:

@@ -2,12 +2,39 @@
 
 from typing import Final
 
-STYLE: Final = """
-:root { color-scheme: light dark; --ink: #1d2433; --quiet: #596273; --paper: #fff; --edge: #d8dde6; --soft: #f3f5f9;
+PALETTE: Final = """--ink: #1d2433; --quiet: #596273; --paper: #fff; --edge: #d8dde6; --soft: #f3f5f9;
   --main: #2563a8; --second: #d98a1f; --good: #1c7a3f; --bad: #b3261e;
   --s0: #2563a8; --s1: #d98a1f; --s2: #2a9d8f; --s3: #8e5bbf; --s4: #aab2bf; --s5: #c0453b; --s6: #5a8f29;
   --s7: #c2569b; --s8: #6b7280;
-  --public: #8a94a6; --ciphertext: #2563a8; --masked: #2a9d8f; --aggregate: #d98a1f; --clear: #c0332b; }
+  --public: #8a94a6; --ciphertext: #2563a8; --masked: #2a9d8f; --aggregate: #d98a1f; --clear: #c0332b;"""
+"""Colours on a light ground."""
+CHARTS: Final = """\
+.grid { stroke: var(--edge); } .mark { stroke: var(--quiet); stroke-dasharray: 4 4; }
+.line { fill: none; stroke: var(--main); stroke-width: 2; } .dot { fill: var(--main); }
+.tick { fill: var(--quiet); font-size: 13px; }
+.s0 { fill: var(--s0); background: var(--s0); } .s1 { fill: var(--s1); background: var(--s1); }
+.s2 { fill: var(--s2); background: var(--s2); } .s3 { fill: var(--s3); background: var(--s3); }
+.s4 { fill: var(--s4); background: var(--s4); } .s5 { fill: var(--s5); background: var(--s5); }
+.s6 { fill: var(--s6); background: var(--s6); } .s7 { fill: var(--s7); background: var(--s7); }
+.s8 { fill: var(--s8); background: var(--s8); }
+"""
+"""Of lines, dots, ticks and series."""
+QUERIES: Final = """\
+.query text { fill: var(--ink); font: 13px ui-monospace, monospace; }
+.query path { fill: none; stroke: var(--quiet); stroke-width: 1.5; } .query polygon { fill: var(--quiet); }
+.query .negated path { stroke: var(--bad); stroke-dasharray: 6 4; } .query .negated polygon { fill: var(--bad); }
+.query .join path { stroke-dasharray: 1 4; stroke-linecap: round; stroke-width: 2; }
+.query .spot rect { fill: var(--paper); stroke: var(--quiet); stroke-width: 1.5; }
+.query .entity rect { fill: var(--soft); stroke: var(--edge); } .query .target rect { stroke: var(--main); }
+.query .not rect { stroke: var(--bad); } .query .not text { fill: var(--bad); }
+.query .target text, .query .and text, .query .or text, .query .not text { font-weight: 700; }
+"""
+"""Of the picture of a question."""
+STYLE: Final = (
+    """
+:root { color-scheme: light dark; """
+    + PALETTE
+    + """ }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e6e9ef; --quiet: #a5aebd; --paper: #14181f; --edge: #333b48; --soft: #1c222c; --main: #6aa9ee;
     --second: #e6a54a; --good: #5cc486; --bad: #ff8a80;
@@ -40,14 +67,9 @@ nav a:hover, nav a:focus { text-decoration: underline; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(19rem, 100%), 1fr)); gap: 1.25rem; }
 figure { margin: 0 0 .75rem; min-width: 0; } figcaption { color: var(--quiet); font-size: .9rem; }
 svg { width: 100%; height: auto; display: block; }
-.grid { stroke: var(--edge); } .mark { stroke: var(--quiet); stroke-dasharray: 4 4; }
-.line { fill: none; stroke: var(--main); stroke-width: 2; } .dot { fill: var(--main); }
-.tick { fill: var(--quiet); font-size: 13px; }
-.s0 { fill: var(--s0); background: var(--s0); } .s1 { fill: var(--s1); background: var(--s1); }
-.s2 { fill: var(--s2); background: var(--s2); } .s3 { fill: var(--s3); background: var(--s3); }
-.s4 { fill: var(--s4); background: var(--s4); } .s5 { fill: var(--s5); background: var(--s5); }
-.s6 { fill: var(--s6); background: var(--s6); } .s7 { fill: var(--s7); background: var(--s7); }
-.s8 { fill: var(--s8); background: var(--s8); }
+"""
+    + CHARTS
+    + """\
 .public { background: var(--public); } .ciphertext { background: var(--ciphertext); }
 .masked { background: var(--masked); } .aggregate { background: var(--aggregate); } .clear { background: var(--clear); }
 .bars { max-width: 42rem; } .narrow { max-width: 32rem; }
@@ -110,14 +132,10 @@ th:first-child, td:first-child { text-align: left; }
 .answers { width: auto; } .answers th:nth-child(2), .answers td:nth-child(2) { text-align: left; }
 .answers td:nth-child(2) { white-space: normal; overflow-wrap: anywhere; min-width: 9rem; }
 .answers .score { min-width: 8rem; } .question code { font-size: .95rem; }
-.query { margin: .6rem 0; } .query text { fill: var(--ink); font: 13px ui-monospace, monospace; }
-.query path { fill: none; stroke: var(--quiet); stroke-width: 1.5; } .query polygon { fill: var(--quiet); }
-.query .negated path { stroke: var(--bad); stroke-dasharray: 6 4; } .query .negated polygon { fill: var(--bad); }
-.query .join path { stroke-dasharray: 1 4; stroke-linecap: round; stroke-width: 2; }
-.query .spot rect { fill: var(--paper); stroke: var(--quiet); stroke-width: 1.5; }
-.query .entity rect { fill: var(--soft); stroke: var(--edge); } .query .target rect { stroke: var(--main); }
-.query .not rect { stroke: var(--bad); } .query .not text { fill: var(--bad); }
-.query .target text, .query .and text, .query .or text, .query .not text { font-weight: 700; }
+.query { margin: .6rem 0; }
+"""
+    + QUERIES
+    + """\
 .steps { list-style: none; margin: .6rem 0; padding: 0; counter-reset: step; }
 .steps > li { counter-increment: step; position: relative; padding: 0 0 1rem 2.4rem; }
 .steps > li::before { content: counter(step); position: absolute; left: 0; top: 0; width: 1.6rem; height: 1.6rem;
@@ -157,3 +175,4 @@ pre { overflow-x: auto; font-size: .85rem; }
   details::details-content { content-visibility: visible; display: block; height: auto; }
 }
 """
+)

@@ -13,7 +13,10 @@ from secure_kg.runs.records.summary import Summary
 from secure_kg.runs.run_folder import RunFolder, read_config, read_record
 
 if TYPE_CHECKING:
+    from secure_kg.trained.asking import Answers
+    from secure_kg.trained.auditing import AuditOutcome
     from secure_kg.trained.client_model import ClientModel
+    from secure_kg.trained.result import RunResult
 
 _FUSION = "fusion.json"
 
@@ -54,6 +57,37 @@ class TrainedRun:
         graph = loading.own_graph(self.path, self.settings, number)
         scorer = loading.load_scorer(self.path, self.settings, number, graph)
         return ClientModel(number, graph, scorer, loading.recorded_result(self.path, number))
+
+    def result(self) -> "RunResult":
+        """What the run has come to: figures, curve, bytes, who learned what, and a picture of them."""
+        from secure_kg.trained.result import RunResult
+
+        return RunResult(self)
+
+    def audit(self, *, attacks: bool = True) -> "AuditOutcome":
+        """What the server of this run really observed: the checks and attacks of `launch.audit`.
+
+        The run must have been recorded (`--transcript`, `transcript=True`). `attacks`: try them too, scored against
+        what the clients' folders here hold.
+        """
+        if self.fusion is not None:
+            raise UserError(f"{self.path}: a fusion had no server; audit the run that it names")
+        from secure_kg.audit.view.read import open_run
+        from secure_kg.trained.auditing import AuditSettings, audit_run
+
+        clients = self.path / "clients"
+        folders = clients if clients.is_dir() else None
+        return audit_run(open_run(self.path), AuditSettings(truth=folders if attacks else None, receipts=folders))
+
+    def ask(self, question: str, *, client: int = 1, top: int = 10, hide_query: bool = False) -> "Answers":
+        """A question over the graphs of all clients, asked by one of them; every party is a thread of this process.
+
+        For runs that were trained on queries (`strategy="fedcqa"`). `question`: in the toolkit's own language, such as
+        `?x : treats(?x, "disease_or_syndrome")`. `hide_query`: the others do not see what they score.
+        """
+        from secure_kg.trained.asking import ask
+
+        return ask(self.path, question, client=client, top=top, hide_query=hide_query)
 
     def _whose(self) -> str:
         return named_clients(self.clients) if self.clients else "no client"

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from protocols.session.credentials import Credentials
 from secure_kg.data.client_data import load_graph
+from secure_kg.data.graph import ClientGraph
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
@@ -80,11 +81,15 @@ class OwnSite:
 
     def equip(self, folder: Path) -> Equipment:
         credentials = self._credentials()
-        graph = load_graph(self.config, self.clients, self.number)
+        graph = self.graph()
         device = pick_device(self.local_rank, self.config.device)
         learner = RunPlan(self.config, self.clients).learner.make(self.config, graph, self.number, device)
         open_folder(folder, os.getpid(), resume=self.resume)  # the last step: a mistake leaves no folder behind
         return Equipment(learner, credentials, self._record())
+
+    def graph(self) -> ClientGraph:
+        """The client's own data."""
+        return load_graph(self.config, self.clients, self.number)
 
     def _keys(self) -> Path | None:
         """Of use against an active server only."""

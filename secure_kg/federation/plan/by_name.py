@@ -1,0 +1,85 @@
+"""Settings of a run by their names in one flat table, as a command line or a caller gives them, and presets with them.
+
+Free of torch: the server reads its command line, too.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Final
+
+from secure_kg.federation.plan.count_plan import COUNT_ROUNDS
+from secure_kg.federation.plan.presets import PRESETS, QUERY_PRESETS, preset_for
+from secure_kg.federation.plan.settings import RunConfig, flag
+from secure_kg.foundation.errors import UserError
+from secure_kg.learning.config import TrainingConfig
+from secure_kg.learning.query_config import QueryConfig
+from secure_kg.models.shapes import MODELS
+from secure_kg.privacy.run_config import MECHANISMS, OWN_OPTIONS, PrivacyConfig
+
+PRIVACY_FIELDS: Final = frozenset(entry.name for entry in dataclasses.fields(PrivacyConfig))
+_OF_VALIDATION: Final = ("patience", "eval_every")
+_OF_TRAINING: Final = tuple(
+    entry.name for entry in dataclasses.fields(TrainingConfig) if entry.name != "eval_megabytes"
+)
+
+
+def resolved(
+    given: Mapping[str, Any], defaults: Mapping[str, Any], *, of_queries: bool, preset: str = "auto"
+) -> RunConfig:
+    """The settings that are `given`, over those that a mechanism fixes, over the preset's, over `defaults`."""
+    presets = QUERY_PRESETS if of_queries else PRESETS
+    name = preset_for(given.get("dataset", RunConfig().dataset), presets) if preset == "auto" else preset
+    if preset == "auto" and "dp" in given:
+        name = "private"
+    return config_of({**defaults, **presets[name], **_fixed_by(given), **given}, of_queries)
+
+
+def config_of(values: Mapping[str, Any], of_queries: bool) -> RunConfig:
+    """The typed settings. `of_queries`: whether the run trains on logical queries."""
+    names = {entry.name for entry in dataclasses.fields(QueryConfig if of_queries else TrainingConfig)}
+    inner = {name: value for name, value in values.items() if name in names}
+    outer = {name: value for name, value in values.items() if name not in names and name not in PRIVACY_FIELDS}
+    if of_queries:
+        return RunConfig(**outer, queries=QueryConfig(**inner))
+    return RunConfig(**outer, training=TrainingConfig(**inner), privacy=_privacy_of(values))
+
+
+def model_name(text: str) -> str:
+    """A model's own spelling, whatever the case of the letters; `UserError` for one that there is not."""
+    for model in MODELS:
+        if model.lower() == text.lower():
+            return model
+    raise UserError(f"--model {text}: not one of {', '.join(MODELS).lower()}")
+
+
+def check_privacy(given: Mapping[str, Any]) -> None:
+    """`given`: settings as they were given, a preset among them. `UserError` for those that have no meaning beside the
+    others."""
+    alone = [entry.name for entry in dataclasses.fields(PrivacyConfig) if entry.name in given and entry.name != "dp"]
+    if "dp" not in given:
+        if alone:
+            owners = OWN_OPTIONS.get(alone[0], MECHANISMS)
+            raise UserError(f"{flag(alone[0])} is for private training: give --dp {' or '.join(owners)}")
+        return
+    for name, mechanisms in OWN_OPTIONS.items():
+        if name in given and given["dp"] not in mechanisms:
+            raise UserError(f"{flag(name)} is for --dp {' or '.join(mechanisms)}, not for {given['dp']}")
+    if given["dp"] == "counts":
+        for name in (*_OF_TRAINING, "preset", "clip"):
+            if name in given:
+                raise UserError(f"{flag(name)}: --dp counts trains nothing, and has no such setting")
+    if not given.get("public_evaluation", False):
+        for name in _OF_VALIDATION:
+            if name in given:
+                raise UserError(f"{flag(name)}: under --dp validation needs --public-evaluation")
+
+
+def _fixed_by(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings that a mechanism leaves no choice of."""
+    return {"rounds": COUNT_ROUNDS} if given.get("dp") == "counts" else {}
+
+
+def _privacy_of(values: Mapping[str, Any]) -> PrivacyConfig | None:
+    """The settings among all values by name; None if nothing asks for private training."""
+    own = {name: value for name, value in values.items() if name in PRIVACY_FIELDS}
+    return PrivacyConfig(**own) if "dp" in own else None
