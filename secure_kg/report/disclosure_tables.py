@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final
 
 from protocols.exact.disclosure import EXACT_ANSWERS
-from protocols.foundation.disclosure import NOTHING, SLOTS, Disclosure, Subject, learned
+from protocols.foundation.disclosure import SLOTS, Disclosure, Subject, learned
 from protocols.holders.disclosure import SECRET_COUNT
 from protocols.lookup_registry import LOOKUPS
 from protocols.lookups.disclosure import NAME_LOOKUPS, STEPS, VECTOR_LOOKUPS
@@ -40,15 +40,15 @@ def who_learns_what() -> str:
 
 
 def default_run() -> str:
-    """For the top of README.md: what the server learns in a run of default settings, in one sentence."""
+    """For README.md: what the server learns in a run of default settings."""
     config = RunConfig()
     sums, alignment = AGGREGATIONS[config.aggregation], ALIGNMENTS[config.alignment]
     both = *alignment.disclosures(reveal_names=config.reveal_names), sums.disclosure, sums.count.disclosure
-    told = [f"*{subject}*: {server}" for _, subject, server, _ in _subjects("", both) if server != NOTHING]
-    text = f"**What the server learns in a default run.** {'; '.join(told)}."
+    told = [[subject, server] for _, subject, server, _ in _subjects("", both)]
+    text = markdown_table(("about", "in a default run the server learns"), told)
     if more := sums.disclosure.changing_clients.format_map(IN_GENERAL):
-        text += f" When clients drop out, {more}."
-    return "\n".join(textwrap.wrap(text, width=_WIDTH, break_long_words=False, break_on_hyphens=False))
+        text += "\n\n" + textwrap.fill(f"When clients drop out, {more}.", width=_WIDTH, break_on_hyphens=False)
+    return text
 
 
 def protocols_reveal() -> str:
