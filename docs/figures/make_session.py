@@ -90,7 +90,7 @@ def drawing(lines: list[str]) -> str:
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height}" width="{width:g}"'
-            ' font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, \'DejaVu Sans Mono\', monospace"'
+            " font-family=\"ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace\""
             ' font-size="13">',
             "<title>secure-kg: the same federation audited under masks and in clear</title>",
             '<rect width="100%" height="100%" rx="8" fill="#0d1117"/>',
@@ -102,9 +102,7 @@ def drawing(lines: list[str]) -> str:
 
 def main(path: Path) -> None:
     with tempfile.TemporaryDirectory() as name:
-        lines = [
-            line for command, patterns in SESSION for line in shown(command, said(command, Path(name)), patterns)
-        ]
+        lines = [line for command, patterns in SESSION for line in shown(command, said(command, Path(name)), patterns)]
     path.write_text(drawing(lines[:-1]), encoding="utf-8")
 
 
