@@ -12,7 +12,12 @@ GUIDES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs/guid
 PAGES = ["README.md", *GUIDES, "docs/api/simulation.md"]
 NEEDS_JOBS = {"docs/guides/read-an-audit.md", "docs/guides/deploy.md"}
 """Documents whose Python looks at what jobs have left, or that have none."""
-BY_ITSELF = [page for page in PAGES if page not in {*NEEDS_JOBS, "README.md"}]
+TRAINS = {"docs/guides/journey.md"}
+BY_ITSELF = [
+    pytest.param(page, marks=pytest.mark.long if page in TRAINS else ())
+    for page in PAGES
+    if page not in {*NEEDS_JOBS, "README.md"}
+]
 
 
 @pytest.fixture
@@ -35,7 +40,6 @@ def test_every_block_is_read_and_few_are_left_out(page: str) -> None:
     assert sum(one.reason is not None for one in found) <= 1
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("page", BY_ITSELF)
 def test_the_python_of_a_page_says_what_the_page_shows(page: str, folder: Path) -> None:
     names: dict[str, Any] = {}
