@@ -30,14 +30,17 @@ ELSEWHERE: Final = {
 """Documents outside of docs/, and the pages that they are."""
 _FENCED = re.compile(r"^(```|~~~).*?^\1[ ]*$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]*)(#[^)\s]*)?\)")
+_OPTION = re.compile(r"<code>(--[\w-]{1,24}(?: [\w-]{1,12})?)</code>")
 _ROW = re.compile(r"^\|.*\|$", re.MULTILINE)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Pages about protocols follow the page that lists them."""
-    for entry in config.nav or []:
-        if isinstance(entry, dict) and "Protocols" in entry:
-            entry["Protocols"] += [{page_title(kind): _page_of(kind)} for kind in protocol_pages(ROOT)]
+    """Pages about protocols follow the page that lists them; a document that no section names is a concept."""
+    sections: dict[str, list[Any]] = {title: pages for section in config.nav or [] for title, pages in section.items()}
+    named = {page for pages in sections.values() for entry in pages for page in entry.values()}
+    written = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    sections["Concepts"] += sorted(written - named)
+    sections["Protocols"] += [{page_title(kind): _page_of(kind)} for kind in protocol_pages(ROOT)]
     return config
 
 
@@ -51,6 +54,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     return outside_fences(markdown, lambda text: _ROW.sub(_pipes, _LINK.sub(_Links(page.file.src_uri), text)))
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Options are not broken after their two hyphens."""
+    return _OPTION.sub(r'<code class="option">\1</code>', html)
 
 
 def outside_fences(markdown: str, change: Any) -> str:
