@@ -31,6 +31,8 @@ ELSEWHERE: Final = {
 _FENCED = re.compile(r"^(```|~~~).*?^\1[ ]*$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]*)(#[^)\s]*)?\)")
 _OPTION = re.compile(r"<code>(--[\w-]{1,24}(?: [\w-]{1,12})?)</code>")
+_CELL = re.compile(r"<td>(.{40,}?)</td>")
+_FIGURE = re.compile(r"<td>([-\d.,+−±%() ]{1,20})</td>")
 _ROW = re.compile(r"^\|.*\|$", re.MULTILINE)
 
 
@@ -57,8 +59,10 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Options are not broken after their two hyphens."""
-    return _OPTION.sub(r'<code class="option">\1</code>', html)
+    """Options are not broken after their two hyphens, nor figures; cells with sentences are marked as such."""
+    marked = _CELL.sub(lambda cell: f'<td class="words">{cell[1]}</td>' if _words(cell[1]) else cell[0], html)
+    marked = _FIGURE.sub(r'<td class="figure">\1</td>', marked)
+    return _OPTION.sub(r'<code class="option">\1</code>', marked)
 
 
 def outside_fences(markdown: str, change: Any) -> str:
@@ -87,6 +91,10 @@ class _Links:
             return text if text.startswith("`") else f"`{text}`"
         to = posixpath.relpath(to or path, posixpath.dirname(self._page) or ".")
         return f"{mark}[{text}]({to}{anchor})"
+
+
+def _words(cell: str) -> bool:
+    return len(re.sub(r"<[^>]+>", "", cell)) > 40
 
 
 def _pipes(row: re.Match[str]) -> str:

@@ -67,8 +67,9 @@ def _learned(one: Disclosure) -> str:
 def _messages(heading: str, fields: Fields) -> list[str]:
     body = []
     for message, named in fields.items():
-        for number, (name, seen) in enumerate(named.items()):
-            body.append(["" if number else f"`{message.__name__}`", f"`{name}`", seen.field_class, seen.meaning])
+        rows = [[f"`{name}`", seen.field_class, seen.meaning] for name, seen in named.items()]
+        for number, row in enumerate(rows or [["", "", "that it was sent: it has no fields"]]):
+            body.append(["" if number else f"`{message.__name__}`", *row])
     return [f"{heading}:", markdown_table(("message", "field", "class", "the server saw"), body)] if body else []
 
 
