@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock tables demo test test-fast test-all lint bench clean
+.PHONY: help setup lock tables docs demo test test-fast test-all lint bench clean
 
 help:
 	@echo "make demo       set up .venv once, then train FedR on UMLS, 1 server and 5 clients: private union, secure sums"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench      what secure and secret aggregation cost next to their plain twin (BENCH='--dataset ...' for options)"
 	@echo "make lock       write the lock files again from pyproject.toml and constraints.txt"
 	@echo "make tables     write the tables of the documents again that are rendered from the protocols' disclosures"
+	@echo "make docs       build the documentation site in build/site; a warning fails it"
 	@echo "make clean      remove .venv, caches, builds, runs and audits"
 
 setup: $(STAMP)
@@ -47,6 +48,11 @@ lock:
 
 tables: setup
 	$(BIN)/python .ci/tables.py
+
+# Without the theme's note on its successor.
+docs: setup
+	env NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "build/site/index.html"
 
 demo: setup
 	$(BIN)/python -m launch.fedr_secagg

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("protocols", "secure_kg", "launch", "benchmarks", "tests")
 DOCUMENTS = sorted(
     path.relative_to(ROOT).as_posix()
-    for pattern in ("*.md", "docs/*.md", "protocols/*.md")
+    for pattern in ("*.md", "docs/**/*.md", "protocols/*.md")
     for path in ROOT.glob(pattern)
 )
 BASES = {"SECURITY.md": ("", "tests"), "protocols/README.md": ("", "protocols")}

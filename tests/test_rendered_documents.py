@@ -33,7 +33,8 @@ def test_a_new_aggregation_is_in_all_tables() -> None:
         assert row in tables["who learns what"]
         assert "| `tests/support/toy_aggregation` |" in tables["what protocols reveal"]
         assert "| sums by megaphone | the deaf |" in tables["what protocols assume"]
-        assert rendered((ROOT / "README.md").read_text(encoding="utf-8"), "who learns what").count("shouted") > 2
+        document = (ROOT / "docs/who-learns-what.md").read_text(encoding="utf-8")
+        assert rendered(document, "who learns what").count("shouted") > 2
     assert "shouted" not in TABLES["who learns what"]()
 
 

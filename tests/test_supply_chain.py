@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCK, CUDA_LOCK, UV = ROOT / "requirements.lock", ROOT / "requirements-cuda.lock", ROOT / ".ci" / "uv.txt"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 NAMED_ONLY = {"torch"}  # pinned by version, not by hash
-EXTRAS = ("dev", "mpc", "paillier", "bfv", "sparql", "dp")  # those that `make setup` installs
+EXTRAS = ("dev", "mpc", "paillier", "bfv", "sparql", "dp", "parquet", "docs")  # those that `make setup` installs
 
 
 def entries(path: Path) -> dict[str, tuple[str, list[str]]]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final
 
 from protocols.exact.disclosure import EXACT_ANSWERS
-from protocols.foundation.disclosure import NOTHING, SLOTS, Disclosure, Subject, learned
+from protocols.foundation.disclosure import SLOTS, Disclosure, Subject, learned
 from protocols.holders.disclosure import SECRET_COUNT
 from protocols.lookup_registry import LOOKUPS
 from protocols.lookups.disclosure import NAME_LOOKUPS, STEPS, VECTOR_LOOKUPS
@@ -21,13 +21,14 @@ from protocols.session.disclosure import GROUP_KEY
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 
-_IN_GENERAL: Final = dict.fromkeys(SLOTS, "") | {"shared": "shared", "least": "N", "others": "N - 1"}
+IN_GENERAL: Final = dict.fromkeys(SLOTS, "") | {"shared": "shared", "least": "N", "others": "N - 1"}
+"""Slots of words about a protocol, where no run fills them in."""
 _WIDTH: Final = 120
 _LEARNED: Final = ("about", "the server learns", "another client learns")
 
 
 def who_learns_what() -> str:
-    """For README.md: by option."""
+    """For docs/who-learns-what.md: by option."""
     body: list[list[str]] = []
     for option, disclosures, subjects in _choices():
         body += _subjects(f"`{option}`" + _default(option), disclosures, subjects)
@@ -35,36 +36,37 @@ def who_learns_what() -> str:
     body += _subjects(for_rare, (SECRET_COUNT,), [Subject.RARE_ROWS])
     body.append(["`--strategy local`", "validation and test metrics, participation in sums", "as above", "as above"])
     body.append(["`python -m launch.entire`", "everything", "everything: whoever runs it reads all triples", ""])
-    return _table(("choice", *_LEARNED), body)
+    return markdown_table(("choice", *_LEARNED), body)
 
 
 def default_run() -> str:
-    """For the top of README.md: what the server learns in a run of default settings, in one sentence."""
+    """For README.md: what the server learns in a run of default settings."""
     config = RunConfig()
     sums, alignment = AGGREGATIONS[config.aggregation], ALIGNMENTS[config.alignment]
     both = *alignment.disclosures(reveal_names=config.reveal_names), sums.disclosure, sums.count.disclosure
-    told = [f"*{subject}*: {server}" for _, subject, server, _ in _subjects("", both) if server != NOTHING]
-    text = f"**What the server learns in a default run.** {'; '.join(told)}."
-    if more := sums.disclosure.changing_clients.format_map(_IN_GENERAL):
-        text += f" When clients drop out, {more}."
-    return "\n".join(textwrap.wrap(text, width=_WIDTH, break_long_words=False, break_on_hyphens=False))
+    told = [[subject, server] for _, subject, server, _ in _subjects("", both)]
+    text = markdown_table(("about", "in a default run the server learns"), told)
+    if more := sums.disclosure.changing_clients.format_map(IN_GENERAL):
+        text += "\n\n" + textwrap.fill(f"When clients drop out, {more}.", width=_WIDTH, break_on_hyphens=False)
+    return text
 
 
 def protocols_reveal() -> str:
     """For protocols/README.md: by protocol."""
     body: list[list[str]] = []
-    for disclosure in _protocols():  # scores have an asker: docs/scores.md
+    for disclosure in run_protocols():  # scores have an asker: docs/scores.md
         first, *more = _subjects(f"`{disclosure.place}`", (disclosure,))
         body += [[*first, disclosure.against], *([*row, ""] for row in more)]
-    return _table(("protocol", "about", "the server learns", "a client learns", "adversary it stands against"), body)
+    head = ("protocol", "about", "the server learns", "a client learns", "adversary it stands against")
+    return markdown_table(head, body)
 
 
 def protocols_assume() -> str:
     """For SECURITY.md: by protocol."""
     head = ("protocol", "stands against", "what a client on the server's side opens to it", "assumes", "not covered")
-    protocols = (*_protocols(), *_scores())
-    body = [[one.title, one.against, one.with_a_client, one.assumes, one.not_covered] for one in protocols]
-    return _table(head, body)
+    every = (*run_protocols(), *score_protocols())
+    body = [[one.title, one.against, one.with_a_client, one.assumes, one.not_covered] for one in every]
+    return markdown_table(head, body)
 
 
 _SCORE_NAMES: Final = {
@@ -80,16 +82,16 @@ _SCORE_NAMES: Final = {
 def scores_reveal() -> str:
     """For docs/scores.md: by score backend, the asker's column beside the others."""
     body: list[list[str]] = []
-    for disclosure in _scores():
+    for disclosure in score_protocols():
         rows = [
             [subject.value, told.server, told.client, told.asker]
             for subject in Subject
             if (told := disclosure.learned.get(subject)) is not None
         ]
-        words = [[cell.format_map(_IN_GENERAL) for cell in row] for row in rows]
+        words = [[cell.format_map(IN_GENERAL) for cell in row] for row in rows]
         name = _SCORE_NAMES.get(disclosure.title, f"`{disclosure.place.rpartition('/')[2]}`")
         body += [["" if number else name, *row] for number, row in enumerate(words)]
-    return _table(("backend", "about", "the server learns", "another client learns", "the asker learns"), body)
+    return markdown_table(("backend", "about", "the server learns", "another client learns", "the asker learns"), body)
 
 
 TABLES: Final[dict[str, Callable[[], str]]] = {
@@ -100,7 +102,8 @@ TABLES: Final[dict[str, Callable[[], str]]] = {
     "who learns what of scores": scores_reveal,
 }
 DOCUMENTS: Final = {
-    "README.md": ("default run", "who learns what"),
+    "README.md": ("default run",),
+    "docs/who-learns-what.md": ("who learns what",),
     "protocols/README.md": ("what protocols reveal",),
     "SECURITY.md": ("what protocols assume",),
     "docs/scores.md": ("who learns what of scores",),
@@ -141,7 +144,7 @@ def _default(option: str) -> str:
     return " (default)" if option in usual else ""
 
 
-def _protocols() -> Iterator[Disclosure]:
+def run_protocols() -> Iterator[Disclosure]:
     """Each once: sums, counts of holders, alignments, keys."""
     sums = [one.disclosure for one in AGGREGATIONS.values()]
     counts = [one.count.disclosure for one in AGGREGATIONS.values()]
@@ -149,7 +152,7 @@ def _protocols() -> Iterator[Disclosure]:
     yield from {one.place: one for one in (*sums, *counts, *alignments, GROUP_KEY)}.values()
 
 
-def _scores() -> Iterator[Disclosure]:
+def score_protocols() -> Iterator[Disclosure]:
     """Each once: score backends, hidden queries, what opening means without a limit adds, and lookups."""
     every = list(SCORES.values())
     unlimited = [bundle.unlimited for bundle in every if bundle.unlimited is not None]
@@ -165,12 +168,13 @@ def _subjects(
     rows: list[list[str]] = []
     for subject in Subject:
         if subject in subjects and (told := learned(disclosures, subject)) is not None:
-            words = (one.format_map(_IN_GENERAL) for one in (subject.value, told.server, told.client))
+            words = (one.format_map(IN_GENERAL) for one in (subject.value, told.server, told.client))
             rows.append(["" if rows else name, *words])
     return rows
 
 
-def _table(head: Iterable[str], body: Iterable[Iterable[str]]) -> str:
+def markdown_table(head: Iterable[str], body: Iterable[Iterable[str]]) -> str:
+    """A table of a document, line by line."""
     names = tuple(head)
     return "\n".join([_line(names), "|" + "---|" * len(names), *map(_line, body)])
 
