@@ -36,12 +36,13 @@ def series_chart(
     """Several lines in one chart, in the colours of the style sheet. `x_names`: ticks, in place of round numbers."""
     frame = _Frame.around([points for _, points in series], [at for at, _ in x_names])
     parts = frame.grid(x_names)
-    for number, (_, points) in enumerate(series):
+    for number, (name, points) in enumerate(series):
         placed = [frame.place(*point) for point in points]
         colour = f"fill:none;stroke:var(--s{number % SERIES_COLOURS});stroke-width:2"
-        parts.append(tag("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in placed), style=colour))
+        line = tag("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in placed), style=colour)
         style = f"s{number % SERIES_COLOURS}"
-        parts += [tag("circle", class_=style, cx=f"{x:.1f}", cy=f"{y:.1f}", r="3.5") for x, y in placed]
+        dots = [tag("circle", class_=style, cx=f"{x:.1f}", cy=f"{y:.1f}", r="3.5") for x, y in placed]
+        parts.append(tag("g", tag("title", name), line, *dots))
     return svg(_WIDTH, _HEIGHT, f"{y_label} by {x_label}", [*parts, _x_title(x_label)])
 
 
