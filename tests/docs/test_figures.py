@@ -52,6 +52,7 @@ def test_the_picture_in_the_readme_is_one_of_this_session(session: ModuleType) -
 
 @pytest.mark.mpi
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_the_session_can_be_drawn_again(session: ModuleType, tmp_path: Path) -> None:
     session.main(tmp_path / "again.svg")
     lines = texts((tmp_path / "again.svg").read_text(encoding="utf-8"))

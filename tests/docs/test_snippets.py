@@ -58,6 +58,7 @@ def test_a_run_on_ones_own_file_is_one_command(folder: Path) -> None:
 
 @pytest.mark.mpi
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # several jobs one after the other
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_from_its_first_block_to_its_last(page: str, folder: Path) -> None:
     names: dict[str, Any] = {}
