@@ -75,7 +75,7 @@ def test_the_table_and_the_file(capsys: pytest.CaptureFixture[str], tmp_path: Pa
         (["--share", "0"], "--share above 0"),
         (["--repeat", "0"], "--repeat"),
         (["--json", "/proc/nowhere/x.json"], "cannot be written"),
-        (["--bakends"], "see --help"),
+        (["--bakends"], "did you mean --backends?"),
         (["--hide-query", "l1"], "--hide-query: a hidden query cannot be scored by 'l1': there are inner, squared"),
     ],
 )

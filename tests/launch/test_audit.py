@@ -56,7 +56,7 @@ def test_json_for_standard_output_is_all_there_is(
         (["{secagg}", "--out", "x", "--keys", "nowhere"], "cannot be read"),
         (["{secagg}", "--out", "x", "--colluder", "9"], "clients 1 to 3"),
         (["{secagg}", "--out", "x", "--leak", "1.5"], "--leak"),
-        (["{secagg}", "--out", "x", "--unknown"], "unrecognized"),
+        (["{secagg}", "--out", "x", "--unknown"], "unknown option --unknown"),
         (["{secagg}", "--out", "/dev/null/x"], "cannot be written"),
     ],
 )

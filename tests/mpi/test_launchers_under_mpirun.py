@@ -138,7 +138,7 @@ def test_fusion_refuses_what_does_not_fit_together(
     for arguments, problem in (
         ([alone, alone], "a run of strategy local, which shares nothing"),
         ([shared, shared], "a run of strategy fede, not local"),
-        ([shared, str(tmp_path)], "not a run folder"),
+        ([shared, str(tmp_path)], "no run folder"),
         ([shared, str(other)], "not there (run not complete"),
         ([shared, alone, "--client", "3"], "clients 1 to 2"),
         ([shared, alone, "--epochs", "0"], "--epochs must be a positive number"),
