@@ -19,7 +19,7 @@ from secure_kg.privacy.mechanisms.counts import NoisedCounts, counted
 from secure_kg.privacy.training_config import PrivateTrainingConfig
 
 Capture = pytest.CaptureFixture[str]
-CONFIG = PrivateTrainingConfig(dim=8, steps=15, step=0.1, negatives=8)
+CONFIG = PrivateTrainingConfig(dim=8, steps=15, step=0.1, negatives=8, clip=0.3, temperature=1.0)
 
 
 @pytest.fixture(scope="module")
