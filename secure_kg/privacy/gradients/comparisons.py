@@ -20,9 +20,17 @@ from torch import Tensor
 from secure_kg.models.geometry import L1, L2, ComplexL1, Dot, Geometry
 from secure_kg.privacy.gradients import coordinates
 from secure_kg.privacy.gradients.exact_sums import ExactSum
-from secure_kg.privacy.gradients.strict import row_dots, scaled
+from secure_kg.privacy.gradients.strict import column_sums, row_dots, scaled
 from secure_kg.privacy.gradients.units import ROW_BITS, Scales, power_above
-from secure_kg.privacy.gradients.weighing import Loss, by_positive, weigh, weigh_distances
+from secure_kg.privacy.gradients.weighing import (
+    Loss,
+    by_distances,
+    by_positive,
+    by_products,
+    squared_distances,
+    weigh,
+    weigh_distances,
+)
 
 _WEIGHT_BITS: Final = 22
 _VECTOR_BITS: Final = 21  # 1024 · 2²² · 2²¹ = 2⁵³
@@ -81,8 +89,9 @@ class DotComparison(Comparison):
         by_positive(positive.numpy(), loss)
         weigh(weights.numpy(), loss, self._weight, squares.numpy())
         self._points, self._weights = points, weights
-        by_point = (weights @ self.candidates).add_(answers * positive[:, None])
-        return by_point, points * positive[:, None], squares * squared_norms(points)
+        by_point, by_answer = weights @ self.candidates, torch.empty_like(points)
+        by_products(by_point.numpy(), points.numpy(), answers.numpy(), positive.numpy(), by_answer.numpy())
+        return by_point, by_answer, squares * squared_norms(points)
 
     def add(self, scale: Tensor) -> None:
         vectors = self._points.clone()
@@ -106,23 +115,25 @@ class EuclideanComparison(Comparison):
         return self._scaled * self.point_unit
 
     def pull(self, points: Tensor, answers: Tensor, loss: Loss) -> tuple[Tensor, Tensor, Tensor]:
-        difference = points - answers
-        distance = squared_norms(difference).sqrt_()
-        positive = -distance
+        distance, found = torch.empty(len(points), dtype=torch.float64), torch.empty(2, len(points), dtype=torch.float64)
+        squared_distances(points.numpy(), answers.numpy(), distance.numpy())
+        positive = -distance.sqrt_()
         by_positive(positive.numpy(), loss)
-        by_answer = difference.mul_((positive / torch.where(distance > 0, distance, torch.inf))[:, None])
         weights = points @ self.candidates.t()
         sides, grid = (squared_norms(points).numpy(), self._squares.numpy()), (self._weight, self._room)
-        squares = torch.from_numpy(weigh_distances(weights.numpy(), sides, loss, grid))
+        weigh_distances(weights.numpy(), sides, loss, grid, found.numpy())
         self._points, self._weights = points, weights
-        by_point = (weights @ self.candidates).sub_(points * weights.sum(1)[:, None]).sub_(by_answer)
+        squares = found[1].clone()
+        found[1] = positive / torch.where(distance > 0, distance, torch.inf)
+        by_point, by_answer = weights @ self.candidates, torch.empty_like(points)
+        by_distances(by_point.numpy(), points.numpy(), answers.numpy(), found.numpy(), by_answer.numpy())
         return by_point, by_answer, squares
 
     def add(self, scale: Tensor) -> None:
-        weights = self._weights
+        weights, totals = self._weights, torch.zeros(len(self.candidates), dtype=torch.float64)
         scaled(weights.numpy(), scale.numpy(), self._scaled, 2.0**_BY_DISTANCE_BITS)
-        part = weights.t() @ self._points
-        self.sums.add(part.sub_(self.candidates * weights.sum(0)[:, None]))
+        column_sums(weights.numpy(), totals.numpy())
+        self.sums.add((weights.t() @ self._points).sub_(self.candidates * totals[:, None]))
 
 
 class CoordinateComparison(Comparison):

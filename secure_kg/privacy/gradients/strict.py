@@ -107,8 +107,9 @@ def gather(table: npt.NDArray[Any], ids: Ids, unit: float, out: Doubles) -> None
     """out[i] = row ids[i] of a table, each value rounded to a multiple of unit, a power of two."""
     inverse = 1.0 / unit
     for i in range(len(ids)):
-        for k in range(table.shape[1]):
-            out[i, k] = np.rint(table[ids[i], k] * inverse) * unit
+        row, found = table[ids[i]], out[i]
+        for k in range(len(row)):
+            found[k] = np.rint(row[k] * inverse) * unit
 
 
 @strict
@@ -132,9 +133,18 @@ def scaled(x: Doubles, scale: Doubles, unit: float, most: float) -> None:
     """x [b, width] times scale [b], cut to at most `most` units, a power of two. No value gets longer by the cut."""
     inverse = 1.0 / unit
     for i in range(x.shape[0]):
-        factor = scale[i] * inverse
-        for k in range(x.shape[1]):
-            x[i, k] = cut(x[i, k] * factor, most) * unit
+        row, factor = x[i], scale[i] * inverse
+        for k in range(len(row)):
+            row[k] = cut(row[k] * factor, most) * unit
+
+
+@strict
+def column_sums(x: Doubles, out: Doubles) -> None:
+    """Add the sums of the columns of x [b, m] to out [m]."""
+    for i in range(x.shape[0]):
+        row = x[i]
+        for j in range(len(row)):
+            out[j] += row[j]
 
 
 @strict
@@ -143,6 +153,6 @@ def add_rows(table: Doubles, ids: Ids, rows: Doubles, scale: Doubles, grid: tupl
     unit, most = grid
     inverse = 1.0 / unit
     for i in range(len(ids)):
-        factor = scale[i] * inverse
-        for k in range(rows.shape[1]):
-            table[ids[i], k] += cut(rows[i, k] * factor, most) * unit
+        row, target, factor = rows[i], table[ids[i]], scale[i] * inverse
+        for k in range(len(row)):
+            target[k] += cut(row[k] * factor, most) * unit

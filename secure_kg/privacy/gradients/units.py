@@ -20,12 +20,13 @@ WIDEST: Final = 2**13
 """Coordinates of a row: squared distances of rows stay below 2⁵³ units."""
 _LARGEST_VALUE: Final = 1e4
 """Of a row, and of the weight of a relation. A training that has larger ones has diverged."""
+_SMALLEST: Final = 2.0**-149
 _CLIPS: Final = (2.0**-100, 2.0**100)
 
 
 def power_above(value: float) -> float:
-    """A power of two that is no less than a value; 1 for nothing."""
-    return 2.0 ** math.frexp(value)[1] if value > 0 else 1.0
+    """A power of two that is no less than a value; the smallest float's for nothing."""
+    return 2.0 ** math.frexp(value)[1] if value > 0 else _SMALLEST
 
 
 def power_below(value: float) -> float:
@@ -48,10 +49,10 @@ class Scales:
 
 def largest(table: Tensor) -> float:
     """The largest absolute value; refused if the proof of the clip does not cover it."""
-    found = float(table.abs().max()) if table.numel() else 0.0
-    if not found <= _LARGEST_VALUE:
+    least, most = (float(value) for value in torch.aminmax(table.detach())) if table.numel() else (0.0, 0.0)
+    if not (least >= -_LARGEST_VALUE and most <= _LARGEST_VALUE):
         raise TrainingDiverged("private training diverged; a smaller step may help")
-    return found
+    return max(-least, most)
 
 
 def scales_of(tables: tuple[Tensor, Tensor], candidates: Tensor, weight: float, clip: float) -> Scales:

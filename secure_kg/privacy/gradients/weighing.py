@@ -48,8 +48,8 @@ def _leave_out(row: Doubles, own: Ids, value: float) -> None:
 
 
 @step
-def _unscaled(row: Doubles, loss: Loss, i: int, share: Doubles) -> float:
-    """share[j] = e^(α (f_j − max f)) σ(f_j), nothing for own columns; returns by how much to multiply it: w / Σ."""
+def _unscaled(row: Doubles, loss: Loss, i: int, share: Doubles, far: Doubles) -> float:
+    """share[j] = e^(α (f_j − max f)) σ(f_j) / far[j], nothing for own columns; returns what to multiply it by: w / Σ."""
     weight, temperature, offset = loss.weights[i], loss.temperature, loss.offset
     own = loss.own[i]
     _leave_out(row, own, _OUT)
@@ -59,17 +59,19 @@ def _unscaled(row: Doubles, loss: Loss, i: int, share: Doubles) -> float:
     _leave_out(share, own, 0.0)
     total = summed(share)
     for j in range(len(row)):
-        share[j] = share[j] * sigmoid(offset + weight * row[j])
+        score = offset + weight * row[j]
+        small = exponential(-abs(score))
+        share[j] = share[j] * (1.0 if score >= 0.0 else small) / ((1.0 + small) * far[j])
     return weight / total if total > 0.0 else 0.0
 
 
 @strict
 def weigh(similarities: Doubles, loss: Loss, unit: float, squares: Doubles) -> None:
     """Similarities [b, m] with candidates, to the gradients by them in multiples of unit; squares [b]: their sums."""
-    share = np.empty(similarities.shape[1])
+    share, ones = np.empty(similarities.shape[1]), np.ones(similarities.shape[1])
     for i in range(similarities.shape[0]):
         row = similarities[i]
-        factor = _unscaled(row, loss, i, share) * (1.0 / unit)
+        factor = _unscaled(row, loss, i, share, ones) * (1.0 / unit)
         for j in range(len(row)):
             row[j] = np.trunc(share[j] * factor) * unit
             share[j] = row[j] * row[j]
@@ -77,25 +79,60 @@ def weigh(similarities: Doubles, loss: Loss, unit: float, squares: Doubles) -> N
 
 
 @strict
-def weigh_distances(products: Doubles, sides: tuple[Doubles, Doubles], loss: Loss, grid: tuple[float, float]) -> Doubles:
+def weigh_distances(
+    products: Doubles, sides: tuple[Doubles, Doubles], loss: Loss, grid: tuple[float, float], found: Doubles
+) -> None:
     """Products [b, m] of points with candidates, to w p_j σ(f_j) / distance in at most grid[1] units of grid[0].
 
     `sides` are the squared norms of points [b] and of candidates [m]: all on a grid, so squared distances are exact.
-    Returns Σ_j weight² distance² [b]. At distance zero the gradient is zero.
+    found [2, b]: sums of the weights, and of weight² distance². At distance zero the gradient is zero.
     """
     unit, most = grid
-    squares, share, distance = np.empty(products.shape[0]), np.empty(products.shape[1]), np.empty(products.shape[1])
+    share, far, y2 = np.empty(products.shape[1]), np.empty(products.shape[1]), sides[1]
     for i in range(products.shape[0]):
         row, x2 = products[i], sides[0][i]
         for j in range(len(row)):
-            distance[j] = np.sqrt(x2 + sides[1][j] - 2.0 * row[j])
-            row[j] = -distance[j]
-        factor = _unscaled(row, loss, i, share) * (1.0 / unit)
+            distance = np.sqrt(x2 + y2[j] - 2.0 * row[j])
+            row[j] = -distance
+            far[j] = distance if distance > 0.0 else np.inf
+        factor = _unscaled(row, loss, i, share, far) * (1.0 / unit)
         for j in range(len(row)):
-            far = distance[j] if distance[j] > 0.0 else np.inf
-            units = np.trunc(share[j] * factor / far)
+            units = np.trunc(share[j] * factor)
             row[j] = (most if units > most else units) * unit
-            length = row[j] * distance[j]
+            length = row[j] * far[j] if row[j] > 0.0 else 0.0
             share[j] = length * length
-        squares[i] = summed(share)
-    return squares
+        found[0, i], found[1, i] = summed(row), summed(share)
+
+
+@strict
+def by_distances(by_point: Doubles, x: Doubles, answers: Doubles, factors: Doubles, by_answer: Doubles) -> None:
+    """by_answer = b (x − answer), and what is to be subtracted from by_point: that and a x, of factors (a, b) [2, b]."""
+    for i in range(x.shape[0]):
+        pulled, point, answer, found = by_point[i], x[i], answers[i], by_answer[i]
+        total, factor = factors[0, i], factors[1, i]
+        for k in range(len(point)):
+            found[k] = (point[k] - answer[k]) * factor
+            pulled[k] = pulled[k] - point[k] * total - found[k]
+
+
+@strict
+def by_products(by_point: Doubles, x: Doubles, answers: Doubles, factors: Doubles, by_answer: Doubles) -> None:
+    """by_answer = b x, and b answer is added to by_point, of factors b [b]."""
+    for i in range(x.shape[0]):
+        pulled, point, answer, found = by_point[i], x[i], answers[i], by_answer[i]
+        factor = factors[i]
+        for k in range(len(point)):
+            found[k] = point[k] * factor
+            pulled[k] += answer[k] * factor
+
+
+@strict
+def squared_distances(x: Doubles, y: Doubles, out: Doubles) -> None:
+    """out[i] = |x_i − y_i|² of x, y [b, width]."""
+    squares = np.empty(x.shape[1])
+    for i in range(x.shape[0]):
+        a, b = x[i], y[i]
+        for k in range(len(a)):
+            difference = a[k] - b[k]
+            squares[k] = difference * difference
+        out[i] = summed(squares)
