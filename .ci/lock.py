@@ -17,9 +17,9 @@ ROOT = Path(__file__).resolve().parent.parent
 # Beside what pyproject.toml names. setuptools builds the project; pip installs everything after itself.
 MORE = ["crypten", "pip", "setuptools"]
 
-# Extras of pyproject.toml that `make setup` installs, so that the tests run every score backend, read SPARQL
-# and account for noise.
-EXTRAS = ["dev", "mpc", "paillier", "bfv", "sparql", "dp"]
+# Extras of pyproject.toml that `make setup` installs, so that the tests run every score backend, read SPARQL and
+# Parquet, account for noise and build the documentation.
+EXTRAS = ["dev", "mpc", "paillier", "bfv", "sparql", "dp", "parquet", "docs"]
 
 # Dependencies that packages declare and nothing here imports. tests/test_supply_chain.py tells if this changes.
 NOT_INSTALLED = {
