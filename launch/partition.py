@@ -105,8 +105,8 @@ def _run(options: argparse.Namespace) -> int:
     )
     if removed := record.get("duplicates_removed"):
         say(f"{removed} repeated triples removed")
-    if isinstance(source, PooledSource) and (told := source.left_out.phrases()):
-        say(f"left out: {'; '.join(told)}")
+    if isinstance(source, PooledSource) and (phrases := source.left_out.phrases()):
+        say(f"left out: {'; '.join(phrases)}")
     say(f"written to {shown(out)}")
     return 0
 
