@@ -81,6 +81,7 @@ def number_of_clients(settings: DataSettings, usual: int) -> int:
                 found += 1
         return found
     if Path(settings.dataset).suffix.lower() == ".npz" or settings.by == "graph":
-        source = load_source(settings.dataset, graphs=settings.by == "graph")
+        reading = Reading(settings.literals, settings.columns)
+        source = load_source(settings.dataset, reading, graphs=settings.by == "graph")
         return len(source.clients) if isinstance(source, FederatedSource) else len(source.named_graphs or [()])
     return 1 if settings.by == "whole" else usual  # whole: one graph, nothing to pool
