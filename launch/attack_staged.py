@@ -31,7 +31,7 @@ _USUAL: Final = {
 }
 _USUAL_TRAINING: Final = {"model": "TransE", "dim": 64, "negatives": 64, "lr": 0.003, "local_epochs": 3}
 _USUAL_PRIVATE: Final = {"rounds": 200, "groups": 1, "dim": 32}
-"""Of a private federation, one step in a round: the preset's."""
+"""Of a private federation, one step in a round."""
 _PRIVACY: Final[dict[str, type]] = {
     "delta": float,
     "dp_clip": float,
