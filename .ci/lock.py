@@ -24,7 +24,6 @@ EXTRAS = ["dev", "mpc", "paillier", "bfv", "sparql", "dp", "parquet", "docs"]
 # Dependencies that packages declare and nothing here imports. tests/test_supply_chain.py tells if this changes.
 NOT_INSTALLED = {
     "click-default-group": "the command line of PyKEEN",
-    "colorama": "Windows only",
     "dataclasses-json": "asked for by PyKEEN's helpers and by CrypTen",
     "future": "CrypTen on Python 2",
     "onnx": "CrypTen's model converters, which do not work with a current torch",
