@@ -44,9 +44,12 @@ _ROUNDING: Final = 2.0**-10
 _BOTH_TABLES: Final = 1 + 2.0**-9
 _EXACT: Final = "exact composition of Gaussians"
 _SAMPLED: Final = "Poisson samples, by the smaller of two bounds of dp_accounting"
-_SLACK: Final = 1 + 2.0**-9
-"""Gradients are computed in single precision, batch by batch: with one triple more or less, those of others may be
-rounded otherwise. So much makes up for some ten thousand triples of a client whose last bits all turn the same way."""
+_SLACK: Final = 1 + 2.0**-20
+"""Clipped sums keep the clip to the last bit (`secure_kg.privacy.gradients.clipped_sums`). A client multiplies them by
+s n and adds them to E, in double precision: of two neighbours with up to 2³¹ triples, each of these roundings moves the
+result by at most 2 · 2⁻⁵³ · 2³¹ s n C."""
+_LAST_PLACE: Final = 2.0**-52
+"""And by this of the bound of shared values, at each coordinate that a triple moves: E itself is rounded with the sum."""
 _ATTEMPTS: Final = 16
 """The last attempt at a private set union has room for so many times as many names as the first."""
 _TABLES_DRAWN: Final = 3
@@ -193,7 +196,8 @@ class PrivatePlan:
         return self.privacy.dp_clip * _SLACK
 
     def _sensitivity(self, round_id: int) -> float:
-        return self.step_at(round_id) * self.clients * self.sensitivity
+        in_rows = _LAST_PLACE * self.bound * math.sqrt(self.coordinates)
+        return self.step_at(round_id) * self.clients * self.sensitivity + in_rows
 
     def _sums(self, shares: NoiseShares, round_id: int, unit: float) -> SharedSums:
         moved = self.coordinates

@@ -46,6 +46,7 @@ from torch import Tensor
 from secure_kg.data.graph import Side
 from secure_kg.foundation.errors import UserError
 from secure_kg.models.base import EmbeddingModel
+from secure_kg.models.geometry import Dot
 from secure_kg.privacy.gradients.comparisons import COMPARISONS, Comparison, squared_norms
 from secure_kg.privacy.gradients.exact_sums import CHUNK, MOST_TRIPLES
 from secure_kg.privacy.gradients.pulls import PULLS, Anchored, ByRelation, Pull, RelationSums
@@ -164,6 +165,8 @@ class _Step:
         every = torch.arange(len(model.relation), device=model.relation.device)
         weights = model.weights(model.relation_rows(every, model.relation))
         self._weights = torch.ones(len(every), dtype=torch.float64) if weights is None else weights.cpu().double()
+        if bool((self._weights < 0).any()):
+            raise ValueError("weights of relations must not be negative")
         ids = negatives.cpu()
         scales = scales_of((self._entity, model.relation), self._entity[ids], largest(self._weights), clip)
         self._relation = self._pull.relation_table(model)
@@ -184,7 +187,8 @@ class _Step:
             self._entity_unit, self._point_unit = fine * scales.entity, fine * farthest
             self._relation_unit = _TURN_UNIT if turns else fine * scales.relation
         # About the largest coordinate of a gradient, if it is below the clip. A larger one would be cut.
-        reach = 4 * scales.weight * max(1.0, scales.entity, farthest) * max(1.0, steepest)
+        steep, answer = (scales.entity, farthest) if isinstance(self._model.geometry, Dot) else (1.0, 1.0)
+        reach = scales.weight * (2 * steep * steepest + answer)
         self.ends = min(2 * scales.clip, power_above(reach)) * 2.0**-END_BITS, 2.0**END_BITS
 
     def _gathered(self, table: Tensor, ids: Tensor, unit: float) -> Tensor:

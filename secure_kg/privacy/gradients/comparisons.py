@@ -103,7 +103,7 @@ class EuclideanComparison(Comparison):
     """Negative Euclidean distances: every gradient by a candidate is a weight times point − candidate.
 
     The weight is at most 2²³ units, which is 16 over the length of a usual row: at smaller distances a gradient is
-    shorter than it should be, and at distance zero it is zero.
+    shorter than it should be, and at distance zero it is zero. Answers are treated alike.
     """
 
     def _unit(self) -> float:
@@ -124,7 +124,8 @@ class EuclideanComparison(Comparison):
         weigh_distances(weights.numpy(), sides, loss, grid, found.numpy())
         self._points, self._weights = points, weights
         squares = found[1].clone()
-        found[1] = positive / torch.where(distance > 0, distance, torch.inf)
+        steepest = -self._weight * 2.0**_BY_DISTANCE_BITS
+        found[1] = (positive / torch.where(distance > 0, distance, torch.inf)).clamp_(min=steepest)
         by_point, by_answer = weights @ self.candidates, torch.empty_like(points)
         by_distances(by_point.numpy(), points.numpy(), answers.numpy(), found.numpy(), by_answer.numpy())
         return by_point, by_answer, squares

@@ -1,4 +1,4 @@
-"""Clipped sums against autograd, one triple at a time, in double precision; the joint clip; what a triple can touch."""
+"""Clipped sums against autograd, one triple at a time, up to what grids cut off; the joint clip; what a triple touches."""
 
 from typing import Any
 
@@ -14,7 +14,12 @@ from secure_kg.learning.loss import self_adversarial_loss
 from secure_kg.models.base import EmbeddingModel, ModelSize
 from secure_kg.models.registry import build_model
 from secure_kg.models.shapes import MODELS
-from secure_kg.privacy.gradients.clipped_sums import PrivateGradients, models_with_gradients, touched_coordinates
+from secure_kg.privacy.gradients.clipped_sums import (
+    ClippedSums,
+    PrivateGradients,
+    models_with_gradients,
+    touched_coordinates,
+)
 
 ENTITIES, RELATIONS, DIM = 7, 3, 3
 
@@ -55,6 +60,13 @@ def expected(
     return entity.detach(), relation.detach(), norms
 
 
+def require_close(found: ClippedSums, entity: Tensor, relation: Tensor) -> None:
+    """To 2⁻¹⁰ of both tables together: rows are rounded to 2⁻¹⁸ of the largest value, gradients to 2⁻²¹ of the clip."""
+    wanted = float(entity.square().sum() + relation.square().sum()) ** 0.5
+    off = float((found.entity - entity).square().sum() + (found.relation - relation).square().sum()) ** 0.5
+    assert off <= 2.0**-10 * wanted + 1e-12
+
+
 entity_ids = st.integers(0, ENTITIES - 1)
 TRIPLES = st.lists(st.tuples(entity_ids, st.integers(0, RELATIONS - 1), entity_ids), max_size=8)
 CANDIDATES = st.lists(entity_ids, unique=True, max_size=ENTITIES)
@@ -73,8 +85,7 @@ def test_sums_are_those_of_autograd(
     negatives, temperature = torch.tensor(candidates, dtype=torch.int64), 0.7
     found = PrivateGradients(model, temperature).sums(batch, negatives, clip, side)
     entity, relation, norms = expected(model, batch, negatives, clip, {"temperature": temperature, "side": side})
-    torch.testing.assert_close(found.entity, entity, rtol=1e-9, atol=1e-11)
-    torch.testing.assert_close(found.relation, relation, rtol=1e-9, atol=1e-11)
+    require_close(found, entity, relation)
     assert (found.clipped, found.count) == (sum(norm > clip for norm in norms), len(triples))
 
 
@@ -83,22 +94,20 @@ def test_both_norms_of_translations(norm: int) -> None:
     model, batch, negatives = model_of("TransM", 3, norm), torch.tensor([[0, 0, 1], [2, 1, 2]]), torch.tensor([3, 2, 4])
     found = PrivateGradients(model).sums(batch, negatives, 0.2)
     entity, relation, _ = expected(model, batch, negatives, 0.2, {"temperature": 1.0, "side": "tail"})
-    torch.testing.assert_close(found.entity, entity, rtol=1e-9, atol=1e-11)
-    torch.testing.assert_close(found.relation, relation, rtol=1e-9, atol=1e-11)
+    require_close(found, entity, relation)
 
 
-@pytest.mark.parametrize("gap", [0.0, 1e-13, 1e-9, 1e-4, 1e-1])
+@pytest.mark.parametrize("gap", [0.0, 1e-13, 1e-9, 1e-1])
 def test_candidates_close_to_the_point(gap: float) -> None:
-    """Where a distance by matrix products would cancel; at distance zero the gradient is zero."""
-    model = model_of("TransE")
+    """At distance zero the gradient is zero, and below the grid of rows a distance is as good as zero."""
+    model, exact = model_of("TransE"), model_of("TransE")
     with torch.no_grad():
-        model.entity[3] = model.entity[0] + model.relation[1]
-        model.entity[3, 0] += gap
+        for one, off in ((model, gap), (exact, gap if gap > 1e-6 else 0.0)):
+            one.entity[3] = one.entity[0] + one.relation[1]
+            one.entity[3, 0] += off
     batch, negatives = torch.tensor([[0, 1, 2], [0, 1, 3], [4, 1, 2]]), torch.tensor([3, 5, 6])
     found = PrivateGradients(model).sums(batch, negatives, 10.0)
-    entity, relation, _ = expected(model, batch, negatives, 10.0, {"temperature": 1.0, "side": "tail"})
-    torch.testing.assert_close(found.entity, entity, rtol=1e-7, atol=1e-9)
-    torch.testing.assert_close(found.relation, relation, rtol=1e-7, atol=1e-9)
+    require_close(found, *expected(exact, batch, negatives, 10.0, {"temperature": 1.0, "side": "tail"})[:2])
 
 
 @pytest.mark.parametrize("name", models_with_gradients())
@@ -132,18 +141,18 @@ def test_rows_of_the_ends_are_what_sums_add_up() -> None:
     for side in ("tail", "head"):
         rows = PrivateGradients(model).end_rows(batch, none, side)
         found = PrivateGradients(model).sums(batch, none, 1e3, side)
-        torch.testing.assert_close(found.entity[[0, 2]], rows.head, rtol=1e-9, atol=1e-12)
-        torch.testing.assert_close(found.entity[[1, 3]], rows.tail, rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(found.entity[[0, 2]], rows.head, rtol=1e-3, atol=1e-3)
+        torch.testing.assert_close(found.entity[[1, 3]], rows.tail, rtol=1e-3, atol=1e-3)
 
 
 def test_sums_do_not_depend_on_how_triples_are_cut_into_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     model, generator = model_of("RESCAL"), torch.Generator().manual_seed(1)
     batch = torch.randint(0, RELATIONS, (11, 3), generator=generator)
     whole = PrivateGradients(model).sums(batch, torch.tensor([4, 5]), 0.1)
-    monkeypatch.setattr("secure_kg.privacy.gradients.clipped_sums._CHUNK", 3)
+    monkeypatch.setattr("secure_kg.privacy.gradients.clipped_sums.CHUNK", 3)
     parts = PrivateGradients(model).sums(batch, torch.tensor([4, 5]), 0.1)
-    torch.testing.assert_close(whole.entity, parts.entity)
-    torch.testing.assert_close(whole.relation, parts.relation)
+    assert torch.equal(whole.entity, parts.entity)
+    assert torch.equal(whole.relation, parts.relation)
     assert whole.clipped == parts.clipped
 
 
