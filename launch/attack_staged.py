@@ -147,6 +147,7 @@ def _config(
         rounds=rounds,
         eval_every=rounds,
         checkpoint_every=0,
+        ring_bits=32 if privacy is None else 64,  # room for any noise; bytes do not matter here
         device="cpu",
         training=TrainingConfig(**fields),
         privacy=privacy,

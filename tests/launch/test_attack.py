@@ -102,3 +102,16 @@ def test_a_run_of_relations_and_an_audit_without_truth_are_refused(tmp_path: Pat
     assert "must be one of FedE" in capsys.readouterr().err
     assert launch.audit.main([str(tmp_path / "run"), "--membership", "--out", str(tmp_path / "out")]) == 2
     assert "--membership needs --truth" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_sweep_has_room_for_the_noise_of_a_small_epsilon_and_bounds_every_attack_on_canaries(tmp_path: Path) -> None:
+    words = ["--dataset", "kinships", "--model", "distmult", "--dp", "sgd", "--epsilon", "0.1", "none"]
+    words += ["--delta", "1e-5", "--rounds", "4", "--canaries", "20", "--targets", "20", "--groups", "1", "--dim", "8"]
+    assert main([*words, "--out", str(tmp_path)]) == 0
+    private, open_ = json.loads((tmp_path / "sweep.json").read_text())["reports"]
+    assert private["bound"]["epsilon"] == pytest.approx(0.1, rel=0.01)
+    assert 0.5 < private["bound"]["auc"] < 0.6
+    assert open_["bound"] is None
+    assert (tmp_path / "epsilon-0.1" / "attack.html").is_file()
+    assert "epsilon none" in (tmp_path / "sweep.html").read_text()
