@@ -18,7 +18,7 @@ help:
 	@echo "make lock       write the lock files again from pyproject.toml and constraints.txt"
 	@echo "make tables     write the tables of the documents again that are rendered from the protocols' disclosures"
 	@echo "make docs       build the documentation site in build/site; a warning fails it"
-	@echo "make clean      remove .venv, caches, builds, runs and audits"
+	@echo "make clean      remove .venv, caches, builds, runs, audits and what examples wrote"
 
 setup: $(STAMP)
 
@@ -80,5 +80,5 @@ bench: setup
 	$(BIN)/python -m benchmarks.overhead $(BENCH)
 
 clean:
-	rm -rf $(VENV) runs audits build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) runs audits examples/out build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
