@@ -71,7 +71,8 @@ def exists(dotted: str) -> bool:
     for length in range(len(parts), 0, -1):
         module, rest = ".".join(parts[:length]), ".".join(parts[length:])
         if module in SOURCES:
-            return not rest or rest in names_in(module) or (module in FRONT_DOORS and rest in dir(import_module(module)))
+            lent = dir(import_module(module)) if module in FRONT_DOORS else []
+            return not rest or rest in names_in(module) or rest in lent
     path = ROOT.joinpath(*parts)
     return parts[0] == "tests" and (path.is_dir() or path.with_suffix(".py").is_file())
 
