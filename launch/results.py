@@ -28,7 +28,7 @@ def show_results(summary: Summary, folder: Path) -> None:
         f"{summary.tested if summary.told else summary.number_of_clients} clients, {settings.aggregation}: test{tested}"
     )
     rows = [
-        [f"client {one.client}", one.examples, *_row(one.figures, names, one.bytes_up, one.bytes_down)]
+        [f"client {one.client}", one.examples or "", *_row(one.figures, names, one.bytes_up, one.bytes_down)]
         for one in summary.clients
     ]
     if summary.told:
@@ -96,7 +96,9 @@ def _say_privacy(summary: Summary) -> None:
         return
     active = settings.adversary == "active"
     trust = "even if it breaks the protocol" if active else "if it follows the protocol"
-    lost = f"fixed-point error at most {summary.max_fixed_point_error:.1e}, {summary.clipped_values} values clipped"
+    lost = "noise on every entry"
+    if summary.max_fixed_point_error is not None:
+        lost = f"fixed-point error at most {summary.max_fixed_point_error:.1e}, {summary.clipped_values} values clipped"
     say(disclosed.fill(disclosed.sums.disclosure.in_brief, trust=trust, lost=lost))
     for sums in disclosed.other_sums:
         told = disclosed.fill(sums.disclosure.in_brief, trust=trust, lost=lost)

@@ -3,6 +3,8 @@
 import gc
 import os
 import re
+import shutil
+import sys
 from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -11,14 +13,22 @@ import hypothesis
 import pytest
 
 gc.disable()  # until the tests are collected: modules and tests stay, and to look through them again and again is slow
-hypothesis.settings.register_profile("secure-kg", deadline=None)  # no test fails because the machine is busy
+# No test fails because the machine is busy. Everything (`-m ""`) tries the usual hundred examples of each property.
+_EXAMPLES = 100 if "" in sys.argv or os.environ.get("SECURE_KG_EXAMPLES") == "all" else 40
+if _EXAMPLES == 100:
+    os.environ["SECURE_KG_EXAMPLES"] = "all"  # for the processes of pytest-xdist, which have no arguments
+hypothesis.settings.register_profile("secure-kg", deadline=None, max_examples=_EXAMPLES)
 hypothesis.settings.load_profile("secure-kg")
+# Folders of tests lie in memory where there is room: what a run writes is flushed to the disk, and tests wait for that.
+_MEMORY, _ROOM = "/dev/shm", 4 << 30
+if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _MEMORY)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Jobs that tests start in folders of their own run this project, and not another copy that happens to be installed.
 _PLACES = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, _PLACES))
 _MOST_PROCESSES = 8
-_CASES = 2
+_CASES = 1
 """So many cases of a test that holds whole sessions are in `make test`, and of all further ones every third."""
 _ONE_OF_EACH = re.compile(r"test_comes_out_as_promised")
 """Whose cases are chosen already: one for each claim of SECURITY.md."""
@@ -90,6 +100,14 @@ _WHOLE_SESSIONS = re.compile(
     r")\.py"
 )
 """Modules that hold whole sessions or train: each test takes a while, and `make test-fast` leaves them out."""
+_NOT_IN_THE_INNER_LOOP = re.compile(
+    "/test_("
+    "dependency_direction|sizes|documents|new_aggregation|attack|dp_audit|staged_federations|accountant|scores_command|"
+    "private_commands|private_table|dpkge|confidential|confidential_figures|spending|announced_openings|trees|"
+    "holder_totals|group|optional_packages|supply_chain|wheel|partition"
+    r")\.py"
+)
+"""Modules that take a second or more and run in `make test` with all their cases."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -117,6 +135,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, N
             cases[test] += 1
             if cases[test] > _CASES and cases[test] % 3:
                 item.add_marker(pytest.mark.slow)
+        if _NOT_IN_THE_INNER_LOOP.search(item.nodeid):
+            item.add_marker(pytest.mark.long)
     yield
     items[:] = _long_ones_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 

@@ -4,11 +4,19 @@ Parties:     one client, for itself.
 Adversary:   whoever makes the client repeat a round, by a crash or on purpose, to see one input with noise twice.
 Guarantee:   the same input in the same round has the same noise: it is sent again as it was, and tells nothing new. Any
              other input has noise of its own, and is a further release: it is written down before it leaves, and is
-             refused once the budget has no room for it.
-Assumes:     the secret (`client_folder.state_key`) stays with the client. Whoever has it can take the noise off.
-Not covered: a record that its owner deletes. Other runs on the same triples, each of which spends a budget of its own.
+             refused once the budget has no room for it. No two runs share noise, also if they share the secret. A run
+             that was begun under other privacy settings is not continued.
+Assumes:     the secret (`client_folder.state_key`) stays with the client. Whoever has it can take the noise off. One
+             session at a time uses the folder (`client_folder.alone`).
+Not covered: a record that its owner deletes, or whole lines of it. Other runs on the same triples, each of which spends
+             a budget of its own.
 
-privacy.jsonl   one line per release: round, purpose, and a tag of the input that tells nothing about it
+privacy.jsonl   one line per release: round, purpose, a tag of the input that tells nothing about it, and the terms that
+                the run began under: its own random name, and what its settings make of privacy
+
+A last line that was cut short may be of a crash, in which case its input was never sent. It is charged all the same, as
+a release of round 0 of which no more is known, and the line is replaced by one that says so. Any other damage is
+refused, because a release that was made may be among what is missing.
 
 All releases of a run have the same multiplier, and the budget has room for so many as the run has steps: that is the
 whole account. What one round releases under several purposes is one release, clipped jointly.
@@ -18,6 +26,7 @@ import hashlib
 import hmac
 import json
 import os
+import secrets
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -32,19 +41,24 @@ from secure_kg.privacy.accounting.spending import BudgetSpent
 from secure_kg.privacy.draws.noise import Integers
 
 FILE: Final = "privacy.jsonl"
-_DOMAIN: Final = b"secure-kg/noise/2"
+_DOMAIN: Final = b"secure-kg/noise/3"
 _TAG_BYTES: Final = 16
+_TERMS_BYTES: Final = 16
+_UNKNOWN: Final = "unknown"
+"""Purpose of a release of which no more is known than that its line was cut short."""
+_Release = tuple[int, str, str, str]
+"""Round, purpose, tag and terms."""
 
 
 class ReleaseRecord:
-    """`most`: how many releases the budget has room for."""
+    """`most`: how many releases the budget has room for. `terms`: of the run and its settings (`terms_of`)."""
 
-    __slots__ = ("_folder", "_most", "_secret", "_state", "_tags")
+    __slots__ = ("_folder", "_most", "_secret", "_state", "_tags", "_terms")
 
-    def __init__(self, secret: bytes, folder: Path, most: int) -> None:
-        self._secret, self._folder, self._most, self._state = secret, folder, most, b""
+    def __init__(self, secret: bytes, folder: Path, most: int, terms: bytes) -> None:
+        self._secret, self._folder, self._most, self._terms, self._state = secret, folder, most, terms, b""
         self._tags: dict[int, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-        for round_id, purpose, tag in _read(folder / FILE):
+        for round_id, purpose, tag in _read(folder / FILE, terms.hex()):
             self._tags[round_id][purpose].add(tag)
         if self.releases > most:
             raise BudgetSpent(self._refusal("another step"))
@@ -78,7 +92,8 @@ class ReleaseRecord:
         return lambda size: hashlib.shake_256(key).digest(size)
 
     def _derived(self, use: str, round_id: int, purpose: str, content: bytes) -> bytes:
-        bound = digest(_DOMAIN, use.encode(), b"%d" % round_id, purpose.encode(), self._state, content)
+        round_and_purpose = (b"%d" % round_id, purpose.encode())
+        bound = digest(_DOMAIN, self._terms, use.encode(), *round_and_purpose, self._state, content)
         return hmac.digest(self._secret, bound, "sha256")
 
     def _charge(self, round_id: int, purpose: str, tag: str) -> None:
@@ -87,13 +102,23 @@ class ReleaseRecord:
         if self.releases > self._most:
             tags.remove(tag)
             raise BudgetSpent(self._refusal(f"round {round_id}"))
-        _append(self._folder / FILE, {"round": round_id, "purpose": purpose, "tag": tag})
+        _append(self._folder / FILE, _line(round_id, purpose, tag, self._terms.hex()))
 
     def _refusal(self, what: str) -> str:
         return (
             f"{self._folder / FILE}: the privacy budget is spent, with {self._most} releases; there is no room for "
             f"{what}, because rounds were trained again from another state"
         )
+
+
+def terms_of(run: str, plan: object) -> bytes:
+    """The terms of a run by its own random name, and by what its settings make of privacy (`PrivatePlan`, as text).
+
+    Without the name, two runs that share a secret would add the same noise to the same sums, and a difference between
+    them would tell for certain that a triple has come or gone. Without the settings, releases with little noise would
+    be counted as if they had much.
+    """
+    return digest(_DOMAIN, run.encode(), repr(plan).encode())[:_TERMS_BYTES]
 
 
 class KeyedNoise:
@@ -125,13 +150,17 @@ class StepNoise:
         return KeyedNoise(self._keys, self._round, purpose, self._content).integers(sigma, shape)
 
 
+def _line(round_id: int, purpose: str, tag: str, terms: str) -> dict[str, object]:
+    return {"round": round_id, "purpose": purpose, "tag": tag, "terms": terms}
+
+
 def _append(path: Path, record: dict[str, object]) -> None:
     """On the disk before the input leaves, so that it outlives this machine."""
     try:
         with path.open("ab+") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - 1))
-            stub = b"" if file.read(1) in (b"", b"\n") else b"\n"  # a line that a crash cut short stays by itself
+            stub = b"" if file.read(1) in (b"", b"\n") else b"\n"  # a whole line may lack its end
             file.write(stub + json.dumps(record).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
@@ -139,16 +168,61 @@ def _append(path: Path, record: dict[str, object]) -> None:
         raise UserError(f"{path}: cannot be written ({problem.strerror})") from None
 
 
-def _read(path: Path) -> list[tuple[int, str, str]]:
-    """All releases so far. A last line cut short by a crash is of an input that was never sent."""
-    if not path.exists():
+def _read(path: Path, terms: str) -> list[tuple[int, str, str]]:
+    """All releases so far, with one for a last line that was cut short. Any other damage is refused."""
+    if not os.path.lexists(path):
         return []
-    found = []
+    if not path.is_file():
+        raise UserError(f"{path}: not a file, so nobody knows what was released; begin a new run with its own budget")
     try:
-        for line in path.read_text(encoding="utf-8").splitlines():
-            if line.endswith("}"):
-                record = json_of(line)
-                found.append((int(record["round"]), str(record["purpose"]), str(record["tag"])))
-    except (OSError, ValueError, KeyError, TypeError):
-        raise UserError(f"{path}: not a record of releases") from None
-    return found
+        *lines, last = path.read_bytes().split(b"\n")
+    except OSError as problem:
+        raise UserError(f"{path}: cannot be read ({problem.strerror})") from None
+    found = []
+    for number, line in enumerate(lines, start=1):
+        release = _release(line)
+        if release is None:
+            raise UserError(
+                f"{path}: line {number} is not of a record of releases, so one of them may be missing; put back the "
+                "whole file, or begin a new run with a budget of its own"
+            )
+        found.append(release)
+    if last:
+        found.append(_release(last) or _charged_unknown(path, lines, terms))
+    if any(release[3] != terms for release in found):
+        raise UserError(
+            f"{path}: these releases were made under other privacy settings, or in another run; continue with the "
+            "settings that the run began with"
+        )
+    return [release[:3] for release in found]
+
+
+def _release(line: bytes) -> _Release | None:
+    """None if the line is not exactly such a record."""
+    try:
+        record = json_of(line)
+    except ValueError:
+        return None
+    if not isinstance(record, dict) or record.keys() != _line(0, "", "", "").keys():
+        return None
+    round_id, texts = record["round"], [record[name] for name in ("purpose", "tag", "terms")]
+    if type(round_id) is not int or round_id < 0 or not all(isinstance(text, str) for text in texts):
+        return None
+    purpose, tag, terms = texts
+    return (round_id, purpose, tag, terms) if len(tag) == 2 * _TAG_BYTES else None
+
+
+def _charged_unknown(path: Path, lines: list[bytes], terms: str) -> _Release:
+    """A release in place of a last line that was cut short. The file is never without one of the two."""
+    tag = secrets.token_hex(_TAG_BYTES)
+    record = json.dumps(_line(0, _UNKNOWN, tag, terms)).encode()
+    beside = path.with_name(f"{path.name}.mended")
+    try:
+        with beside.open("wb") as file:
+            file.write(b"".join(line + b"\n" for line in (*lines, record)))
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError as problem:
+        raise UserError(f"{path}: cannot be written ({problem.strerror})") from None
+    return 0, _UNKNOWN, tag, terms

@@ -28,6 +28,16 @@ OWN_OPTIONS: Final[dict[str, tuple[str, ...]]] = {
 }
 """Settings that have a meaning for some mechanisms only."""
 
+_RANGES: Final = {
+    "epsilon": (1e-6, 1e6),
+    "dp_clip": (1e-9, 1e9),
+    "dp_step": (1e-9, 1e9),
+    "dp_last_step": (1e-9, 1.0),
+    "dp_sampling": (1e-9, 1.0),
+    "dp_row_share": (1e-6, 1 - 1e-6),
+}
+"""Numbers beyond these are mistakes, and would overflow or round to nothing on the way."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivacyConfig:
@@ -69,14 +79,9 @@ class PrivacyConfig:
             raise UserError(f"--dp must be one of {', '.join(MECHANISMS)}")
         self._settle_noise()
         self._require_own_options()
-        for name in ("dp_clip", "dp_step"):
-            if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
-                raise UserError(f"--{name.replace('_', '-')} must be a positive number")
-        for name in ("dp_last_step", "dp_sampling"):
-            if not 0 < getattr(self, name) <= 1:
-                raise UserError(f"--{name.replace('_', '-')} must lie above 0 and at most at 1")
-        if not 0 < self.dp_row_share < 1:
-            raise UserError("--dp-row-share must lie between 0 and 1")
+        for name, (least, most) in _RANGES.items():
+            if not least <= getattr(self, name) <= most:
+                raise UserError(f"--{name.replace('_', '-')} must lie between {least:g} and {most:g}")
         for name in ("dp_row_threshold", "dp_count_threshold"):
             if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
                 raise UserError(f"--{name.replace('_', '-')} must be a number of at least 0")

@@ -5,7 +5,7 @@ run.id              a random name for the run, by which this client tells its ru
 openings.jsonl      one line per sum: run, round, purpose, survivors, their states, lineage (`secagg.openings`)
 state.key           256 random bits under which this client commits to its states, and from which the noise of a private
                     run is drawn: with it, noise can be taken off again
-session.lock        held while a session uses this record
+session.lock        held while a session uses this folder, or a record elsewhere; the system lets it go with the process
 privacy.jsonl       noised releases of a private run (`secure_kg.privacy.release_record`)
 
 Openings, key and lock may lie elsewhere, for several runs together.
@@ -71,15 +71,28 @@ def _drawn(path: Path, size: int) -> bytes:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(secrets.token_bytes(size))
+        if not path.is_file():  # to read from a pipe would wait for ever
+            raise UserError(f"{path}: not a file")
         return path.read_bytes()
     except OSError as problem:
         raise UserError(f"{path}: cannot be used ({problem.strerror})") from None
 
 
 @contextlib.contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Use the record in `folder` for one session at a time: each reads at its beginning what was opened before, and two
-    at once would each open what the other one has."""
+def alone(*folders: Path) -> Iterator[None]:
+    """Use these folders for one session at a time.
+
+    Each session reads at its beginning what was opened and released before. Two at once would each open what the other
+    one has, and each spend what is left of a privacy budget.
+    """
+    with contextlib.ExitStack() as held:
+        for folder in sorted({folder.resolve() for folder in folders}):
+            held.enter_context(_locked(folder))
+        yield
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)

@@ -2,7 +2,9 @@
 
 The federation's figures come from the sums the server was given. Figures of single clients are private to them: they
 are added only where their folders lie beside the server's, that is, when all parties run on one machine. So are the
-federation's own where only clients can read sums; the server alone then has none to tell (null).
+federation's own where only clients can read sums; the server alone then has none to tell (null). Of a private run a
+summary may be shown to anybody, so a client's numbers of triples and clipped values are left out, and its results too
+unless evaluation triples are public: they stay in its own folder.
 """
 
 import dataclasses
@@ -17,7 +19,7 @@ from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.runs.outcome import ServerOutcome
 from secure_kg.runs.peak_memory import peak_memory_mb
-from secure_kg.runs.records.client_result import ClientLine
+from secure_kg.runs.records.client_result import ClientLine, ClientResult
 from secure_kg.runs.records.record import Figures
 from secure_kg.runs.records.summary import PeakMemory, Summary
 from secure_kg.runs.run_folder import RunFolder
@@ -43,10 +45,11 @@ def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> S
     """The summary of a run that has come to its end, from what its server knows and what lies in its folder."""
     clients = [
         result.with_traffic(outcome.bytes_up[result.client], outcome.bytes_down[result.client])
-        for result in folder.client_results()
+        for result in _told_by_clients(config, folder)
         if result.client in outcome.bytes_up
     ]
     found, over_queries = _federation(config, outcome, folder), _metrics_of(config).over_queries
+    private = config.privacy is not None
     return Summary(
         leaky_split=leaky_split(clients, len(outcome.bytes_up), allowed=config.allow_leaky_split),
         metrics=_metrics_of(config).described(found.figures),
@@ -75,13 +78,22 @@ def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> S
         bytes_down=sum(outcome.bytes_down.values()),
         bytes_up_per_client={str(number): size for number, size in outcome.bytes_up.items()},
         bytes_down_per_client={str(number): size for number, size in outcome.bytes_down.items()},
-        max_fixed_point_error=max((client.max_fixed_point_error for client in clients), default=0.0),
-        clipped_values=sum(client.clipped_values for client in clients),
+        max_fixed_point_error=None if private else max((one.max_fixed_point_error for one in clients), default=0.0),
+        clipped_values=None if private else sum(client.clipped_values for client in clients),
         transcript=outcome.transcript,
         corrupt_clients=config.corrupt_clients,
         privacy=_statement(config),
         config=_settings(config),
     )
+
+
+def _told_by_clients(config: RunConfig, folder: RunFolder) -> list[ClientResult]:
+    """Results of clients whose folders lie beside the server's; of a private run, what epsilon allows to be told."""
+    found = folder.client_results()
+    if config.privacy is None:
+        return found
+    public = config.privacy.public_evaluation
+    return [result.outside_its_folder(evaluation_is_public=public) for result in found]
 
 
 def _settings(config: RunConfig) -> dict[str, Any]:

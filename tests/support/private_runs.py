@@ -54,11 +54,12 @@ def graphs() -> list[ClientGraph]:
 
 
 def give_secrets(path: Path) -> None:
-    """The same secrets of noise in every run that a test compares."""
+    """The same secrets of noise, and names of the run, in every run that a test compares."""
     for number in range(1, CLIENTS + 1):
         folder = RunFolder(path).client(number)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "state.key").write_bytes(bytes([number]) * 32)
+        (folder / "run.id").write_bytes(bytes([number]) * 16)
 
 
 def run_private(config: RunConfig, path: Path, **more: Any) -> Run:

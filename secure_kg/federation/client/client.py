@@ -53,7 +53,7 @@ from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.learning.learner import Learner
-from secure_kg.privacy.release_record import ReleaseRecord
+from secure_kg.privacy.release_record import ReleaseRecord, terms_of
 from secure_kg.runs.client_folder import alone, append_opening, read_openings, run_id, state_key
 from secure_kg.runs.recording import ReceiptKeeper
 
@@ -125,7 +125,7 @@ class FederationClient:
         if self._welcome is None:
             raise RuntimeError("greet() comes first")
         record = record if record is not None else folder
-        with alone(record):
+        with alone(folder, record):
             return self._with_receipt(learner, folder, credentials, record, self._welcome)
 
     def _with_receipt(
@@ -158,7 +158,8 @@ class FederationClient:
         self._conversation.send(SERVER, Ready(), SETUP)
         self._context = self._open_session(learner, folder, states, credentials, openings)
         if (private := self._plan.private) is not None:
-            self._context.releases = ReleaseRecord(state_key(record), folder, private.steps)
+            terms = terms_of(run, private)
+            self._context.releases = ReleaseRecord(state_key(record), folder, private.steps, terms)
             learner.entrust(self._context.releases)
         self._results = ResultExchange(self._context, self._count)
         self._keep_receipt()

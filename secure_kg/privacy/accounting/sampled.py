@@ -10,7 +10,7 @@ The package is imported here and on request only.
 
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -42,15 +42,26 @@ def renyi_epsilon(releases: Releases, delta: float) -> float:
 
 def loss_epsilon(releases: Releases, delta: float, grid: float) -> float:
     """By the distribution of the privacy loss on a grid of this width, rounded up."""
+    with _quiet():
+        return float(_by_loss(releases, grid).get_epsilon(delta))
+
+
+def loss_deltas(releases: Releases, epsilons: Sequence[float], grid: float) -> list[float]:
+    """The same turned round: delta at each of these epsilons."""
+    with _quiet():
+        accountant = _by_loss(releases, grid)
+        return [float(accountant.get_delta(epsilon)) for epsilon in epsilons]
+
+
+def _by_loss(releases: Releases, grid: float) -> Any:
     try:
         from dp_accounting import pld
     except ImportError:
         raise UserError(_MISSING) from None
-    with _quiet():
-        accountant = pld.PLDAccountant(value_discretization_interval=grid)
-        for release, times in releases:
-            accountant.compose(_event(release), times)
-        return float(accountant.get_epsilon(delta))
+    accountant = pld.PLDAccountant(value_discretization_interval=grid)
+    for release, times in releases:
+        accountant.compose(_event(release), times)
+    return accountant
 
 
 def quick_epsilon(releases: Releases, delta: float, fineness: float = FINE) -> float:

@@ -54,6 +54,18 @@ class ClientResult(Record, kw_only=True, frozen=True):
         # Files of earlier versions have no `metrics` between figures and account.
         return self.about.get(name, self.figures.get(name))
 
+    def outside_its_folder(self, *, evaluation_is_public: bool) -> "ClientResult":
+        """What may be told of a client in a private run: nothing that depends on its triples and has no noise."""
+        test = {name: self._told(name) for name in ("test_triples",) if evaluation_is_public}
+        return msgspec.structs.replace(
+            self,
+            figures=self.figures if evaluation_is_public else {},
+            metrics=self.metrics if evaluation_is_public else None,
+            about=test,
+            clipped_values=0,
+            max_fixed_point_error=0.0,
+        )
+
     def with_traffic(self, bytes_up: int, bytes_down: int) -> "ClientLine":
         """The same as a line of a summary."""
         values = {name: getattr(self, name) for name in self.__struct_fields__}

@@ -68,8 +68,9 @@ class Summary(Record, kw_only=True, frozen=True):
     bytes_down: int
     bytes_up_per_client: dict[str, int] = msgspec.field(default_factory=dict)
     bytes_down_per_client: dict[str, int] = msgspec.field(default_factory=dict)
-    max_fixed_point_error: float
-    clipped_values: int
+    max_fixed_point_error: float | None
+    clipped_values: int | None
+    """Both are None in a private run: they depend on triples."""
     transcript: TranscriptEnd | None = None
     corrupt_clients: int = 0
     privacy: dict[str, Any] | None = None

@@ -22,7 +22,7 @@ from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.privacy.accounting.accountant import Release, epsilon_of
 from secure_kg.privacy.accounting.spending import BudgetSpent
 from secure_kg.privacy.mechanisms.interface import Mechanism
-from secure_kg.privacy.release_record import FILE, ReleaseRecord, StepNoise
+from secure_kg.privacy.release_record import FILE, ReleaseRecord, StepNoise, terms_of
 from secure_kg.runs.run_folder import RunFolder
 from tests.support.private_runs import CLIENTS, graphs, private_config, run_private, same
 
@@ -41,7 +41,7 @@ class QuietNoise:
 def learner(config: RunConfig, folder: Path, graph: ClientGraph | None = None, most: int = 1) -> PrivateLearner:
     folder.mkdir(exist_ok=True)
     made = PrivateLearner(config, graphs()[0] if graph is None else graph, 1, torch.device("cpu"))
-    made.entrust(ReleaseRecord(bytes(32), folder, most))
+    made.entrust(ReleaseRecord(bytes(32), folder, most, b"terms"))
     return made
 
 
@@ -84,7 +84,7 @@ def test_a_repeated_round_with_another_input_or_another_choice_is_charged(tmp_pa
 
 
 def test_draws_of_one_shape_in_one_step_have_nothing_in_common(tmp_path: Path) -> None:
-    source = StepNoise(ReleaseRecord(bytes(32), tmp_path, 1), 2, "own", b"content")
+    source = StepNoise(ReleaseRecord(bytes(32), tmp_path, 1, b"terms"), 2, "own", b"content")
     one, two = source.integers(1000.0, (64,)), source.integers(1000.0, (64,))
     assert (one != two).mean() > 0.9
 
@@ -171,4 +171,6 @@ def test_twins_agree_to_the_last_bit(tmp_path: Path, dp: str, strategy: str) -> 
     lines = (RunFolder(tmp_path / "plain").client(1) / FILE).read_text().splitlines()
     first = 1 if strategy == "local" else 2
     assert {json.loads(line)["round"] for line in lines} == set(range(first, 4))
-    assert ReleaseRecord(bytes(32), RunFolder(tmp_path / "plain").client(1), 3).releases == 4 - first
+    private = RunPlan(config, CLIENTS).private
+    terms = terms_of((bytes([1]) * 16).hex(), private)
+    assert ReleaseRecord(bytes(32), RunFolder(tmp_path / "plain").client(1), 3, terms).releases == 4 - first

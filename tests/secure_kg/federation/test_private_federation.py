@@ -176,7 +176,7 @@ def test_every_client_adds_to_every_row_and_noise_to_all_of_it(tmp_path: Path) -
     block, held = plan.blocks[0], len(graph.entities) + len(graph.relations)
     size = held + 5
     learner = PrivateLearner(config, graph, 1, torch.device("cpu"))
-    record = ReleaseRecord(bytes(32), tmp_path, 3)
+    record = ReleaseRecord(bytes(32), tmp_path, 3, b"terms")
     learner.entrust(record)
     positions = Positions(size, np.arange(5, size, dtype=np.int64), b"u")
     own = OwnRows(positions, block, learner, plan.row_layout(block, size), record.key_of)
@@ -212,7 +212,7 @@ def test_a_step_of_the_mean_is_a_step_of_the_whole_sum(tmp_path: Path) -> None:
     firsts: dict[str, Any] = {}
     for number, graph in enumerate(graphs(), start=1):
         learner = private_learner(graph, config, number)
-        record = ReleaseRecord(bytes(32), tmp_path / f"again {number}", 3)
+        record = ReleaseRecord(bytes(32), tmp_path / f"again {number}", 3, b"terms")
         (tmp_path / f"again {number}").mkdir()
         learner.entrust(record)
         start = _started(tmp_path / "run", number, learner)
@@ -323,3 +323,16 @@ def test_told_results_do_not_depend_on_train_triples() -> None:
     assert told(private_learner(graph, config, 1)) == told(private_learner(fewer, config, 1))
     own, other = (private_learner(one, config, 1).evaluate("test") for one in (graph, fewer))
     assert own != other  # a client's own results do
+
+
+@pytest.mark.parametrize("public", [False, True])
+def test_a_summary_tells_nothing_of_a_client_that_has_no_noise(tmp_path: Path, public: bool) -> None:
+    config = private_config(rounds=2, public_evaluation=public)
+    outcome, folder = run_private(config, tmp_path / "run").done(), RunFolder(tmp_path / "run")
+    kept = folder.client_results()
+    assert all(result.about["train_triples"] and result.figures["mrr"] for result in kept)
+    written = summarise(config, outcome, folder).to_json()
+    assert "train_triples" not in json.dumps(written)
+    assert written["clipped_values"] is None
+    assert written["max_fixed_point_error"] is None
+    assert [("mrr" in line) for line in written["clients"]] == [public] * CLIENTS

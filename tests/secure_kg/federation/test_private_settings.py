@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from secure_kg.privacy.accounting.accountant import Release, epsilon_of
 from secure_kg.privacy.accounting.federated import calibrated
 from secure_kg.privacy.accounting.releases import Budget
 from secure_kg.privacy.accounting.spending import BudgetSpent
-from secure_kg.privacy.release_record import FILE, ReleaseRecord
+from secure_kg.privacy.release_record import FILE, ReleaseRecord, terms_of
 from secure_kg.privacy.run_config import PrivacyConfig
 from secure_kg.runs.run_folder import RunFolder
 from tests.support.private_runs import CLIENTS, private_config
@@ -56,7 +57,7 @@ def test_the_command_line_says_all_of_it() -> None:
         ([*ADAFEST, "--dp-count-width", "8"], "--dp-count-width is for --dp counts, not for adafest"),
         ([*ADAFEST, "--dp-noise", "shares"], "--dp-noise shares: under --dp adafest every client chooses rows"),
         ([*BUDGET, "--dp", "flames", "--dp-noise", "shares"], "would need another protocol"),
-        ([*ADAFEST, "--dp-row-share", "1"], "--dp-row-share must lie between 0 and 1"),
+        ([*ADAFEST, "--dp-row-share", "1"], "--dp-row-share must lie between 1e-06 and"),
         ([*ADAFEST, "--dp-row-threshold", "nan"], "--dp-row-threshold must be a number of at least 0"),
         ([*COUNTS, "--dp-count-threshold", "-1"], "--dp-count-threshold must be a number of at least 0"),
         ([*COUNTS, "--dp-count-width", "0"], "--dp-count-width must lie between 1 and 65536"),
@@ -74,9 +75,9 @@ def test_the_command_line_says_all_of_it() -> None:
         ([*BUDGET, "--rounds", "1"], "--rounds must be at least 2 under --dp"),
         ([*BUDGET, "--epsilon", "-1"], "finite epsilon above 0"),
         ([*BUDGET, "--delta", "2"], "delta"),
-        ([*BUDGET, "--dp-sampling", "0"], "--dp-sampling must lie above 0"),
-        ([*BUDGET, "--dp-last-step", "2"], "--dp-last-step must lie above 0"),
-        ([*BUDGET, "--dp-step", "nan"], "--dp-step must be a positive number"),
+        ([*BUDGET, "--dp-sampling", "0"], "--dp-sampling must lie between 1e-09 and 1"),
+        ([*BUDGET, "--dp-last-step", "2"], "--dp-last-step must lie between 1e-09 and 1"),
+        ([*BUDGET, "--dp-step", "nan"], "--dp-step must lie between 1e-09 and 1e+09"),
         ([*BUDGET, "--strategy", "fedcqa"], "invalid choice"),
         (["--strategy", "all-rows", "--model", "rotate"], "rows of RotatE differ in width"),
     ],
@@ -178,44 +179,77 @@ def test_calibration_leaves_room_for_what_draws_cost() -> None:
 
 
 def test_the_same_input_has_the_same_key_and_any_other_has_another(tmp_path: Path) -> None:
-    record = ReleaseRecord(bytes(32), tmp_path, 3)
+    record = ReleaseRecord(bytes(32), tmp_path, 3, b"terms")
     key = record.key_of(2, "rows", b"input")
     assert record.key_of(2, "rows", b"input") == key
     others = [record.key_of(2, "rows", b"other"), record.key_of(3, "rows", b"input")]
-    others.append(ReleaseRecord(bytes([1]) * 32, tmp_path / "x", 3)._derived("key", 2, "rows", b"input"))
+    others.append(ReleaseRecord(bytes([1]) * 32, tmp_path / "x", 3, b"terms")._derived("key", 2, "rows", b"input"))
     assert len({key, *others}) == 4
     assert record.releases == 3
     with pytest.raises(BudgetSpent, match="no room for round 4"):
         record.key_of(4, "rows", b"input")
-    again = ReleaseRecord(bytes(32), tmp_path, 3)
+    again = ReleaseRecord(bytes(32), tmp_path, 3, b"terms")
     assert again.key_of(2, "rows", b"input") == key
     assert again.releases == 3
     with pytest.raises(BudgetSpent, match="the privacy budget is spent"):
-        ReleaseRecord(bytes(32), tmp_path, 2)
+        ReleaseRecord(bytes(32), tmp_path, 2, b"terms")
 
 
 def test_several_tables_of_one_round_are_one_release(tmp_path: Path) -> None:
-    record = ReleaseRecord(bytes(32), tmp_path, 1)
+    record = ReleaseRecord(bytes(32), tmp_path, 1, b"terms")
     record.key_of(2, "rows", b"a")
     record.key_of(2, "own/relation", b"b")
     assert record.releases == 1
 
 
-def test_a_record_that_a_crash_cut_short_is_read_and_a_damaged_one_is_refused(tmp_path: Path) -> None:
-    ReleaseRecord(bytes(32), tmp_path, 3).key_of(2, "rows", b"a")
+def test_a_line_that_a_crash_cut_short_is_charged_once_as_a_release_of_unknown_kind(tmp_path: Path) -> None:
+    ReleaseRecord(bytes(32), tmp_path, 3, b"terms").key_of(2, "rows", b"a")
     path = tmp_path / FILE
-    path.write_text(path.read_text() + '{"round": 3, "pur')
-    record = ReleaseRecord(bytes(32), tmp_path, 3)
+    first = path.read_bytes()
+    path.write_bytes(first + b'{"round": 3, "pur\xff')
+    record = ReleaseRecord(bytes(32), tmp_path, 3, b"terms")
+    assert record.releases == 2
+    assert path.read_bytes().startswith(first)
+    record.key_of(3, "rows", b"a")
+    assert ReleaseRecord(bytes(32), tmp_path, 3, b"terms").releases == 3
+    with pytest.raises(BudgetSpent, match="no room for round 4"):
+        ReleaseRecord(bytes(32), tmp_path, 3, b"terms").key_of(4, "rows", b"a")
+    path.write_bytes(path.read_bytes() + b"{")
+    with pytest.raises(BudgetSpent, match="the privacy budget is spent"):
+        ReleaseRecord(bytes(32), tmp_path, 3, b"terms")
+    assert ReleaseRecord(bytes(32), tmp_path, 4, b"terms").releases == 4
+
+
+def test_a_whole_last_line_that_lacks_its_end_is_what_it_says(tmp_path: Path) -> None:
+    ReleaseRecord(bytes(32), tmp_path, 2, b"terms").key_of(2, "rows", b"a")
+    path = tmp_path / FILE
+    path.write_bytes(path.read_bytes().removesuffix(b"\n"))
+    record = ReleaseRecord(bytes(32), tmp_path, 2, b"terms")
+    record.key_of(2, "rows", b"a")
     assert record.releases == 1
     record.key_of(3, "rows", b"a")
-    assert ReleaseRecord(bytes(32), tmp_path, 3).releases == 2
-    path.write_text('{"round": "two"}\n')
-    with pytest.raises(UserError, match="not a record of releases"):
-        ReleaseRecord(bytes(32), tmp_path, 3)
+    assert ReleaseRecord(bytes(32), tmp_path, 2, b"terms").releases == 2
+
+
+@pytest.mark.parametrize(
+    "damage", [b'{"round": 3, "pur', b"", b"\0" * 40, b'{"round": "2", "purpose": "rows", "tag": "00"}', b"[" * 9999]
+)
+def test_any_other_damage_is_refused_in_one_line_and_changes_nothing(tmp_path: Path, damage: bytes) -> None:
+    record = ReleaseRecord(bytes(32), tmp_path, 3, b"terms")
+    record.key_of(2, "rows", b"a")
+    record.key_of(3, "rows", b"a")
+    path = tmp_path / FILE
+    one, other = path.read_bytes().splitlines()
+    for lines in ((one, damage, other, b""), (one, other, damage, b""), (damage, other)):
+        path.write_bytes(b"\n".join(lines))
+        with pytest.raises(UserError, match=r"line \d is not of a record of releases.*begin a new run") as refused:
+            ReleaseRecord(bytes(32), tmp_path, 3, b"terms")
+        assert "\n" not in str(refused.value)
+        assert path.read_bytes() == b"\n".join(lines)
 
 
 def test_secrets_are_no_part_of_a_repr() -> None:
-    assert repr(ReleaseRecord(b"secret" * 6, Path("nowhere"), 1)) == "ReleaseRecord()"
+    assert repr(ReleaseRecord(b"secret" * 6, Path("nowhere"), 1, b"terms")) == "ReleaseRecord()"
     assert "key" not in repr(NoiseShares(1.0, 2, key_of=lambda number, purpose, content: b"key"))
 
 
@@ -227,7 +261,7 @@ def test_widths_of_models_decide_whether_all_rows_fit_one_block() -> None:
 
 def test_the_same_input_at_another_state_has_another_key_and_is_charged(tmp_path: Path) -> None:
     """Else a repeated round with one row changed would tell, by equal noise, that no triple touches that row."""
-    record = ReleaseRecord(b"s" * 32, tmp_path, 2)
+    record = ReleaseRecord(b"s" * 32, tmp_path, 2, b"terms")
     record.begin(b"one state")
     first = record.key_of(1, "rows", b"sums")
     assert record.key_of(1, "rows", b"sums") == first
@@ -240,3 +274,31 @@ def test_the_same_input_at_another_state_has_another_key_and_is_charged(tmp_path
         record.key_of(1, "rows", b"sums")
     record.begin(b"one state")
     assert record.key_of(1, "rows", b"sums") == first
+
+
+def test_runs_that_share_a_secret_share_no_noise(tmp_path: Path) -> None:
+    """Else sums that differ in every entry would tell for certain that a triple has come or gone between two runs."""
+    records = [ReleaseRecord(bytes(32), tmp_path / name, 3, terms_of(name, "settings")) for name in ("one", "two")]
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    assert records[0].key_of(2, "rows", b"sums") != records[1].key_of(2, "rows", b"sums")
+
+
+@pytest.mark.parametrize("change", [{"epsilon": 16.0}, {"rounds": 9}, {"dp_clip": 0.4}, {"max_dropout": 0.0}])
+def test_releases_under_other_settings_are_not_continued(tmp_path: Path, change: dict[str, Any]) -> None:
+    begun, edited = (RunPlan(private_config(**one), 3).private for one in ({}, change))
+    ReleaseRecord(bytes(32), tmp_path, 3, terms_of("run", begun)).key_of(2, "rows", b"sums")
+    assert ReleaseRecord(bytes(32), tmp_path, 3, terms_of("run", begun)).releases == 1
+    with pytest.raises(UserError, match="made under other privacy settings") as refused:
+        ReleaseRecord(bytes(32), tmp_path, 3, terms_of("run", edited))
+    assert "\n" not in str(refused.value)
+
+
+def test_a_record_that_is_no_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / FILE).symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UserError, match="not a file"):
+        ReleaseRecord(bytes(32), tmp_path, 3, b"terms")
+    (tmp_path / FILE).unlink()
+    os.mkfifo(tmp_path / FILE)
+    with pytest.raises(UserError, match="not a file"):
+        ReleaseRecord(bytes(32), tmp_path, 3, b"terms")
