@@ -26,8 +26,10 @@ ELSEWHERE: Final = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "protocols/README.md": "protocols/index.md",
+    "examples/README.md": "examples/index.md",
+    **{f"examples/pictures/{one.name}": f"examples/pictures/{one.name}" for one in ROOT.glob("examples/pictures/*")},
 }
-"""Documents outside of docs/, and the pages that they are."""
+"""Documents outside of docs/ with their pictures, and where they are in the site."""
 _FENCED = re.compile(r"^(```|~~~).*?^\1[ ]*$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]*)(#[^)\s]*)?\)")
 _OPTION = re.compile(r"<code>(--[\w-]{1,24}(?: [\w-]{1,12})?)</code>")

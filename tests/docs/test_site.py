@@ -20,6 +20,7 @@ PAGE_OF = {
     "CHANGELOG.md": "changelog.html",
     "protocols/README.md": "protocols/index.html",
     "README.md": "index.html",
+    "examples/README.md": "examples/index.html",
 }
 ASSETS = {"script": ("src",), "img": ("src", "srcset"), "link": ("href",), "iframe": ("src",), "source": ("src",)}
 FIGURES = {"object": ("data",), "video": ("src",), "audio": ("src",), "embed": ("src",)}
