@@ -124,7 +124,12 @@ def sweep_page(sweep: MembershipSweep) -> str:
         title,
         tag("h1", title),
         quiet(sweep.about),
-        section("canaries", TITLES["canaries"], figure(drawn, "AUC by epsilon; dashed: guessing"), table(head, rows)),
+        section(
+            "canaries",
+            TITLES["canaries"],
+            table(head, rows, "wide"),
+            figure(drawn, "AUC by epsilon; dashed: guessing", "narrow"),
+        ),
         section("notes", "How to read this", bullets(sweep.notes)),
     )
 
