@@ -28,7 +28,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "runs/begun/config.toml").write_text(config)
     (folder / "foreign/notes.txt").write_text("hello\n")
     (folder / "blanks.tsv").write_text("head relation tail\n")
-    (folder / "one.tsv").write_text("head\trelation\ttail\n")
+    (folder / "one.tsv").write_text("usa\tembassy\tchina\n")
     (folder / "blanks.txt").write_text("usa embassy china\n")
     return folder
 
@@ -59,7 +59,7 @@ MISTAKES: tuple[tuple[str, str], ...] = (
     # data
     ("fedr --dataset nation", "unknown data set nation; did you mean nations?"),
     ("fedr --dataset graph.tsv", "graph.tsv: no such file or folder"),
-    ("fedr --dataset empty", "empty: no train file (train.tsv, train.txt"),
+    ("fedr --dataset empty", "empty: no train file (such as train.tsv"),
     ("fedr --dataset blanks.tsv", "blanks.tsv, line 1: 1 field(s); expected head<TAB>relation<TAB>tail"),
     ("fedr --dataset one.tsv", "use fewer clients or another split"),
     ("fedr --client-data parts", "parts: no such folder"),
