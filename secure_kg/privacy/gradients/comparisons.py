@@ -56,7 +56,7 @@ class Comparison(ABC):
     def __init__(self, candidates: Tensor, scales: Scales, point_unit: float) -> None:
         """`point_unit`: of the grid of points. Where distances are taken, it is that of candidates."""
         self.candidates, self.scales, self.point_unit = candidates, scales, point_unit
-        self.sums = ExactSum(*candidates.shape, self._unit())
+        self.sums = ExactSum(candidates.shape, self._unit())
 
     @abstractmethod
     def _unit(self) -> float:
@@ -115,7 +115,8 @@ class EuclideanComparison(Comparison):
         return self._scaled * self.point_unit
 
     def pull(self, points: Tensor, answers: Tensor, loss: Loss) -> tuple[Tensor, Tensor, Tensor]:
-        distance, found = torch.empty(len(points), dtype=torch.float64), torch.empty(2, len(points), dtype=torch.float64)
+        distance = torch.empty(len(points), dtype=torch.float64)
+        found = torch.empty(2, len(points), dtype=torch.float64)
         squared_distances(points.numpy(), answers.numpy(), distance.numpy())
         positive = -distance.sqrt_()
         by_positive(positive.numpy(), loss)

@@ -1,8 +1,8 @@
 """Distances that are sums over coordinates, and sums of their gradients: L1, and the complex L1 of RotatE.
 
 x [b, width] and y [m, width] are whole numbers below 2²⁰, so differences are exact, and zero or at least one: nothing
-underflows. Distances of one point are added up in the order of coordinates. Gradients by a coordinate are −1, 0 or 1, or
-parts of a complex number of modulus one, cut to multiples of 2⁻¹⁴; weights are whole numbers, and so sums are exact.
+underflows. Distances of one point are added up in the order of coordinates. Gradients by a coordinate are −1, 0 or 1,
+or parts of a complex number of modulus one, cut to multiples of 2⁻¹⁴. Weights are whole numbers, so sums are exact.
 """
 
 from typing import Final

@@ -19,8 +19,8 @@ _SPLIT: Final = 2.0**32
 class ExactSum:
     """A table of sums over chunks, each a multiple of unit, a power of two, below 2⁵³ units."""
 
-    def __init__(self, rows: int, width: int, unit: float) -> None:
-        self._coarse = torch.zeros(rows, width, dtype=torch.float64)
+    def __init__(self, shape: torch.Size, unit: float) -> None:
+        self._coarse = torch.zeros(shape, dtype=torch.float64)
         self._fine = torch.zeros_like(self._coarse)
         self._step = unit * _SPLIT
 

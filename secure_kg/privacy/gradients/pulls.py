@@ -81,7 +81,7 @@ class _MatrixSums(RelationSums):
     def __init__(self, shape: torch.Size, scales: Scales) -> None:
         most = min(2 * scales.weight * scales.entity, 128 * scales.clip / scales.typical)
         self._unit = most * 2.0**-_SCALED_FORM_BITS
-        self._sums = ExactSum(*shape, self._unit * scales.entity * 2.0**-ROW_BITS)
+        self._sums = ExactSum(shape, self._unit * scales.entity * 2.0**-ROW_BITS)
 
     def add(self, found: ByRelation, ids: Tensor, scale: Tensor) -> None:
         if found.anchors is None:

@@ -34,7 +34,7 @@ def step(function: F) -> F:
     return cast(F, numba.njit(inline="always", error_model="numpy")(function))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _bits(context: Any, x: Any) -> Any:
     """The bits of a double as an integer."""
 
@@ -44,7 +44,7 @@ def _bits(context: Any, x: Any) -> Any:
     return types.int64(types.float64), code
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _of_bits(context: Any, x: Any) -> Any:
     """The double that has these bits."""
 
@@ -62,7 +62,7 @@ def exponential(x: float) -> float:
     shifted = y + _MAGIC
     f = (y - (shifted - _MAGIC)) * _LN_2
     series = 1.0 + f * (1.0 + f * (1 / 2 + f * (1 / 6 + f * (1 / 24 + f * (1 / 120 + f * (1 / 720 + f / 5040))))))
-    power: float = series * _of_bits((_bits(shifted) + 1023) << 52)
+    power: float = series * _of_bits((_bits(shifted) + 1023) << 52)  # type: ignore[call-arg]
     return power
 
 

@@ -1,7 +1,7 @@
 """Gradients of the self-adversarial loss by similarities, row by row, on a grid.
 
-By the similarity with candidate j the gradient is w p_j σ(f_j), w the weight of the relation. It is cut to a multiple of
-a public unit, so that products with rows on a grid are exact, in whatever order they are added up.
+By the similarity with candidate j the gradient is w p_j σ(f_j), w the weight of the relation. It is cut to a multiple
+of a public unit, so that products with rows on a grid are exact, in whatever order they are added up.
 """
 
 from typing import NamedTuple
@@ -49,7 +49,7 @@ def _leave_out(row: Doubles, own: Ids, value: float) -> None:
 
 @step
 def _unscaled(row: Doubles, loss: Loss, i: int, share: Doubles, far: Doubles) -> float:
-    """share[j] = e^(α (f_j − max f)) σ(f_j) / far[j], nothing for own columns; returns what to multiply it by: w / Σ."""
+    """share[j] = e^(α (f_j − max f)) σ(f_j) / far[j], nothing for own columns; returns w / Σ, to multiply it by."""
     weight, temperature, offset = loss.weights[i], loss.temperature, loss.offset
     own = loss.own[i]
     _leave_out(row, own, _OUT)
@@ -106,7 +106,7 @@ def weigh_distances(
 
 @strict
 def by_distances(by_point: Doubles, x: Doubles, answers: Doubles, factors: Doubles, by_answer: Doubles) -> None:
-    """by_answer = b (x − answer), and what is to be subtracted from by_point: that and a x, of factors (a, b) [2, b]."""
+    """by_answer = b (x − answer); that and a x are subtracted from by_point, of factors (a, b) [2, b]."""
     for i in range(x.shape[0]):
         pulled, point, answer, found = by_point[i], x[i], answers[i], by_answer[i]
         total, factor = factors[0, i], factors[1, i]

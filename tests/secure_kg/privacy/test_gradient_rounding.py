@@ -141,7 +141,7 @@ def test_no_state_makes_a_triple_longer_than_the_clip(name: str, norm: int, data
 def test_chunks_add_up_without_rounding() -> None:
     random = np.random.default_rng(0)
     parts = random.integers(-(2**53), 2**53, size=(3000, 2, 3))
-    table = ExactSum(2, 3, 2.0**-60)
+    table = ExactSum(torch.Size((2, 3)), 2.0**-60)
     for part in parts:
         table.add(torch.from_numpy(part.astype(np.float64) * 2.0**-60))
     wanted = parts.astype(object).sum(0)

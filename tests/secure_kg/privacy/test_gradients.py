@@ -1,4 +1,4 @@
-"""Clipped sums against autograd, one triple at a time, up to what grids cut off; the joint clip; what a triple touches."""
+"""Clipped sums against autograd, one triple at a time, up to what grids cut off; the joint clip."""
 
 from typing import Any
 
@@ -61,7 +61,7 @@ def expected(
 
 
 def require_close(found: ClippedSums, entity: Tensor, relation: Tensor) -> None:
-    """To 2⁻¹⁰ of both tables together: rows are rounded to 2⁻¹⁸ of the largest value, gradients to 2⁻²¹ of the clip."""
+    """To 2⁻¹⁰ of both tables together: rows are rounded to 2⁻¹⁸ of the largest value."""
     wanted = float(entity.square().sum() + relation.square().sum()) ** 0.5
     off = float((found.entity - entity).square().sum() + (found.relation - relation).square().sum()) ** 0.5
     assert off <= 2.0**-10 * wanted + 1e-12
