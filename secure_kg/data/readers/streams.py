@@ -8,13 +8,14 @@ import codecs
 import os
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from secure_kg.data.readers.interface import refuse
 from secure_kg.foundation.errors import DataError
+from secure_kg.foundation.progress import reading
 from secure_kg.foundation.visible import shown
 
 PACKED: Final = (".gz", ".zst")
@@ -28,8 +29,8 @@ _TOO_EARLY: Final = "the compressed file ends here, too early"
 class ByteStream:
     """The unpacked bytes of a file. `read` as of a file in binary mode."""
 
-    def __init__(self, path: Path, file: BinaryIO, size: int) -> None:
-        self.path, self.lines = path, 0
+    def __init__(self, path: Path, file: BinaryIO, size: int, progress: Callable[[int], None]) -> None:
+        self.path, self.lines, self._file, self._progress = path, 0, file, progress
         """`lines`: how many line ends were read so far."""
         self._pieces = self._unpacked(file, size)
         self._rest = b""
@@ -46,6 +47,7 @@ class ByteStream:
             if (piece := next(self._pieces, None)) is None:
                 return b""
             self._rest = piece
+            self._progress(self._file.tell())
         data, self._rest = self._rest[:size], self._rest[size:]
         self.lines += data.count(b"\n")
         return data
@@ -117,8 +119,8 @@ def open_stream(path: Path) -> Iterator[ByteStream]:
             refuse(path, "is a folder, not a file")
         if not stat.S_ISREG(mode):  # a pipe, or a device, might never end
             refuse(path, "cannot be read (it is no regular file)")
-        with open(path, "rb") as file:
-            yield ByteStream(path, file, os.fstat(file.fileno()).st_size)
+        with open(path, "rb") as file, reading(path) as progress:
+            yield ByteStream(path, file, os.fstat(file.fileno()).st_size, progress)
     except OSError as error:
         raise DataError(f"{shown(path)}: cannot be read ({error.strerror or 'damaged'})") from None
     except ValueError:  # a zero byte in the name
