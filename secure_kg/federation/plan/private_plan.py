@@ -49,7 +49,7 @@ _SLACK: Final = 1 + 2.0**-20
 s n and adds them to E, in double precision: of two neighbours with up to 2³¹ triples, each of these roundings moves the
 result by at most 2 · 2⁻⁵³ · 2³¹ s n C."""
 _LAST_PLACE: Final = 2.0**-52
-"""And by this of the bound of shared values, at each coordinate that a triple moves: E itself is rounded with the sum."""
+"""And by this of the bound of shared values, at each coordinate that a triple moves: E is rounded with the sum."""
 _ATTEMPTS: Final = 16
 """The last attempt at a private set union has room for so many times as many names as the first."""
 _TABLES_DRAWN: Final = 3

@@ -31,8 +31,9 @@ less changes the two sums, as the numbers that are returned, by at most C in L2.
    4 · 2⁻²² C (1 + 2⁻²⁰) < 2⁻¹⁹ C, so all in all less than C (1 − 2⁻¹⁸ + 2⁻¹⁹) < C. ∎
 
 It takes for granted that a library's matrix product adds up products of its entries, in any order and grouping, fused
-or not, in double precision; that the compiler, told nothing else, keeps IEEE 754; and that it rounds to nearest. What is
-cut off makes a gradient shorter: by 2⁻²¹ of the clip in a coordinate, by 2⁻¹⁸ of the largest value in rows.
+or not, in double precision; that the compiler, told nothing else, keeps IEEE 754; and that it rounds to nearest. What
+is cut off makes a gradient shorter, by less than 2⁻²⁰ of the clip in a coordinate of its ends. Rows are off by 2⁻¹⁸ of
+the largest value in their table.
 """
 
 import math
