@@ -15,7 +15,8 @@ import argparse
 import statistics
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 from launch.command_line import OneLineParser, deliver, require_json, run_command
 from secure_kg.data.catalogue import BUNDLED
@@ -26,10 +27,7 @@ from secure_kg.foundation.progress import tracked
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.models.shapes import MODELS
 from secure_kg.privacy.run_config import PrivacyConfig
-from secure_kg.privacy.training_config import PrivateTrainingConfig
-
-if TYPE_CHECKING:
-    pass
+from secure_kg.privacy.training_config import PrivateTrainingConfig, usual_step
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "shares, f = 1": {"max_dropout": 0.0},
@@ -73,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--negatives", type=int, default=preset.negatives, metavar="K", help=f"[{preset.negatives}]")
     add("--steps", type=int, default=preset.steps, metavar="T", help=f"[{preset.steps}]")
     add("--clip", type=float, default=usual.dp_clip, metavar="C", help=f"[{usual.dp_clip:g}]")
-    add("--step", type=float, default=usual.dp_step, metavar="L", help=f"per unit of the sum [{usual.dp_step:g}]")
+    add("--step", type=float, metavar="L", help="per unit of the sum [by the budget's noise]")
     last = usual.dp_last_step
     add("--last-step", type=float, default=last, metavar="F", help=f"fraction left in the last step [{last:g}]")
     add("--margin", type=float, default=preset.margin, help=f"of distances and initial rows [{preset.margin:g}]")
@@ -152,17 +150,21 @@ def _control(epsilon: float, name: str, seed: int, options: argparse.Namespace) 
     from benchmarks.private.arms import Arm, Sites, measured
     from secure_kg.data.partition import partition
     from secure_kg.data.sources import load_source
-    from secure_kg.privacy.accounting.accountant import Budget
+    from secure_kg.privacy.accounting.accountant import Budget, noise_for
 
     torch.set_num_threads(1)
     arm, spare = CONTROLS[name]
     sites = Sites(partition(load_source(options.dataset), options.clients, options.by, seed))
+    given = {} if options.step is None else {"step": options.step}
     config = PrivateTrainingConfig(
         model={one.lower(): one for one in MODELS}[options.model],
         clip=options.clip,
-        step=options.step,
         **{name: getattr(options, name) for name in _OF_TRAINING},
+        **given,
     )
+    if name == "central" and options.step is None:
+        noise = noise_for(Budget(epsilon, options.delta), config.steps)
+        config = replace(config, step=usual_step(noise, config.steps))
     return measured(sites, config, Arm(arm, Budget(epsilon, options.delta), spare), seed, part="test").metrics()["mrr"]
 
 

@@ -48,8 +48,9 @@ class PrivacyConfig:
     epsilon: float | None = None
     delta: float | None = None
     dp_clip: float = 0.15
-    dp_step: float = 0.0667
-    """Per unit of the noised sum over all clients, in the first step. Not divided by the number of triples."""
+    dp_step: float | None = None
+    """Per unit of the noised sum over all clients, in the first step. Not divided by the number of triples. None: what
+    the budget's noise asks for (`secure_kg.privacy.training_config.usual_step`)."""
     dp_last_step: float = 0.1
     """Fraction of the step that is left in the last round; it falls linearly."""
     dp_sampling: float = 1.0
@@ -80,7 +81,7 @@ class PrivacyConfig:
         self._settle_noise()
         self._require_own_options()
         for name, (least, most) in _RANGES.items():
-            if not least <= getattr(self, name) <= most:
+            if (value := getattr(self, name)) is not None and not least <= value <= most:
                 raise UserError(f"--{name.replace('_', '-')} must lie between {least:g} and {most:g}")
         for name in ("dp_row_threshold", "dp_count_threshold"):
             if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0):

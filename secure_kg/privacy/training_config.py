@@ -2,10 +2,25 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from secure_kg.foundation.errors import UserError
 from secure_kg.learning.config import TrainingConfig
+
+USUAL_STEP: Final = 0.0667
+"""For little noise, per unit of the sum of some ten thousand triples."""
+_LITTLE_NOISE: Final = 2.9
+"""The signal of all steps over their noise, at epsilon 16 and delta 1e-5."""
+
+
+def usual_step(noise: float, steps: int, sampling: float = 1.0) -> float:
+    """The first step if nobody gives one: the more noise a budget asks for, the shorter.
+
+    All steps together, of `noise` clips each, have the signal sampling · √steps / noise. It follows from the budget,
+    and so the step from public values alone. Steps as long as the signal is strong did best on validation triples of
+    Kinship (docs/privacy.md).
+    """
+    return USUAL_STEP * min(1.0, sampling * math.sqrt(steps) / noise / _LITTLE_NOISE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +36,7 @@ class PrivateTrainingConfig:
     """Public candidates per step, shared by all triples; all entities if there are fewer."""
     clip: float = 0.15
     steps: int = 200
-    step: float = 0.0667
+    step: float = USUAL_STEP
     """Per unit of the noised sum, in the first step. Not divided by the number of triples, which is private."""
     last_step: float = 0.1
     """Fraction of `step` that is left in the last step; it falls linearly."""

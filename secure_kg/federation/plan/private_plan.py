@@ -35,6 +35,7 @@ from secure_kg.privacy.accounting.releases import Budget
 from secure_kg.privacy.accounting.shares import SharedSums, deviation_for, settled_deviation
 from secure_kg.privacy.run_config import PrivacyConfig
 from secure_kg.privacy.statement import OUTSIDE, PUBLIC, Delta, Statement
+from secure_kg.privacy.training_config import USUAL_STEP, usual_step
 
 if TYPE_CHECKING:
     from secure_kg.federation.plan.settings import RunConfig
@@ -126,7 +127,17 @@ class PrivatePlan:
     def step_at(self, round_id: int) -> float:
         """The size of a round's step, per unit of the sum over all clients."""
         done = (round_id - self.first_round) / max(1, self.steps - 1)
-        return self.privacy.dp_step * (1.0 - (1.0 - self.privacy.dp_last_step) * done)
+        return self.first_step * (1.0 - (1.0 - self.privacy.dp_last_step) * done)
+
+    @property
+    def first_step(self) -> float:
+        """As given, or as the budget's noise asks for. It does not depend on who adds the noise.
+
+        Beside tables that are not shared, values of 32 bits would be too coarse for a shorter one than usual.
+        """
+        if self.privacy.dp_step is not None or self.keeps_own:
+            return self.privacy.dp_step or USUAL_STEP
+        return usual_step(self.calibrated.multiplier, max(1, self.steps), self.privacy.dp_sampling)
 
     def is_shared(self, table: str) -> bool:
         """Whether the rows of `entity` or `relation` are."""

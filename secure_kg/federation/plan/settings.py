@@ -263,8 +263,8 @@ class RunConfig:
 
     def told(self) -> dict[str, Any]:
         """Every setting, the resolved ones too. What was not given and has no value, or no meaning, is left out."""
-        settings = dataclasses.asdict(self).items()
-        return {name: value for name, value in settings if value is not None and name != self._unused}
+        settings = dataclasses.asdict(self, dict_factory=_given).items()
+        return {name: value for name, value in settings if name != self._unused}
 
     def to_toml(self) -> str:
         return tomli_w.dumps(self.told())
@@ -335,3 +335,7 @@ def scalar_type(annotation: Any) -> type | tuple[type, ...]:
     if all(isinstance(option, type) for option in options):
         return tuple(options)
     return type(options[0])
+
+
+def _given(entries: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: value for name, value in entries if value is not None}

@@ -214,12 +214,12 @@ def finished(run: Run, config: RunConfig, path: Path) -> Any:
 def test_closing_lines_compare_with_counting_under_the_same_budget(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    trained = private_config(rounds=2)
+    trained = private_config(rounds=2, public_evaluation=True)
     summary = finished(run_private(trained, tmp_path / "sgd"), trained, tmp_path / "sgd")
     show_results(summary, tmp_path / "sgd")
     alone = " ".join(capsys.readouterr().out.split())
     assert "compare with counting: python -m launch.fede --dp counts --epsilon 8 --delta 1e-05" in alone
-    counts = counting_config(aggregation="secagg", alignment="psu", transcript=True)
+    counts = counting_config(aggregation="secagg", alignment="psu", transcript=True, public_evaluation=True)
     other = finished(run_counting(counts, tmp_path / "counts"), counts, tmp_path / "counts")
     dearer = counting_config(epsilon=9.0)
     finished(run_counting(dearer, tmp_path / "another budget"), dearer, tmp_path / "another budget")

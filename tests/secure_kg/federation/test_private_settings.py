@@ -50,9 +50,23 @@ def test_the_preset_is_what_training_in_one_place_takes() -> None:
     for name in ("model", "dim", "negatives", "margin", "temperature", "corrupt"):
         assert getattr(config.training, name) == getattr(central, name)
     assert config.privacy is not None
-    for name in ("clip", "step", "last_step", "sampling"):
+    for name in ("clip", "last_step", "sampling"):
         assert getattr(config.privacy, f"dp_{name}") == getattr(central, name)
     assert config.rounds == central.steps + 1  # the first one agrees on first rows
+
+
+def test_the_usual_step_falls_with_the_noise_that_the_budget_asks_for() -> None:
+    def first_step(*arguments: str) -> float:
+        private = RunPlan(dataclasses.replace(settings(*BUDGET, *arguments), clients=5), 5).private
+        assert private is not None
+        return private.step_at(private.first_round)
+
+    rows = ("--strategy", "all-rows")
+    assert first_step(*rows) == pytest.approx(PrivateTrainingConfig().step, rel=0.01)
+    assert first_step(*rows, "--dp-noise", "full") == first_step(*rows)
+    assert first_step(*rows, "--epsilon", "4") == pytest.approx(0.0212, rel=0.02)
+    assert first_step(*rows, "--epsilon", "4", "--dp-step", "0.05") == 0.05
+    assert first_step("--epsilon", "4") == PrivateTrainingConfig().step  # FedE
 
 
 @pytest.mark.parametrize("clients", [3, 5, 10])
