@@ -25,7 +25,7 @@ SMALL = ["--path", "central", "--dataset", "nations", "--steps", "4", "--dim", "
 
 
 def test_the_code_passes_and_every_fault_is_found(capsys: pytest.CaptureFixture[str]) -> None:
-    assert dp_audit.main([*SMALL, "--runs", "14", "--canaries", "300", "--json", "-"]) == 0
+    assert dp_audit.main([*SMALL, "--runs", "14", "--canaries", "700", "--json", "-"]) == 0
     report = json.loads(capsys.readouterr().out)
     (path,) = report["paths"]
     found = {row["code"]: row for row in path["rows"]}
