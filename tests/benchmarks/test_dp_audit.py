@@ -25,7 +25,7 @@ SMALL = ["--path", "central", "--dataset", "nations", "--steps", "4", "--dim", "
 
 
 def test_the_code_passes_and_every_fault_is_found(capsys: pytest.CaptureFixture[str]) -> None:
-    assert dp_audit.main([*SMALL, "--runs", "14", "--canaries", "300", "--json", "-"]) == 0
+    assert dp_audit.main([*SMALL, "--runs", "14", "--canaries", "700", "--json", "-"]) == 0
     report = json.loads(capsys.readouterr().out)
     (path,) = report["paths"]
     found = {row["code"]: row for row in path["rows"]}
@@ -36,7 +36,7 @@ def test_the_code_passes_and_every_fault_is_found(capsys: pytest.CaptureFixture[
     assert real["auc"] > path["auc_bound"] - 0.05  # the attack is worth its name
     probes = [found.pop(f"{part} of the noise") for part in (0.8, 0.9)]
     assert all(row["probe"] and 0 <= row["power"] <= 1 for row in probes)
-    assert probes[0]["auc"] > path["auc_bound"] + 0.02
+    assert probes[0]["auc"] > path["auc_bound"]
     assert all(row["must_be_found_by"] in row["found_by"] for row in found.values())
     assert len(found) == 6
     assert found["noise on touched rows only"]["auc"] == 1

@@ -59,14 +59,14 @@ def test_every_path_has_a_name_and_begins_with_the_code_as_it_is() -> None:
 
 
 def test_samples_hide_whether_a_canary_was_looked_at() -> None:
-    """By the likelihood of samples; the noise is such that faults show in a few runs."""
-    path = trainings._path("poisson", replace(plan(300), config=plan(sampling=0.25).config), Sgd(1.0, 0.25), POISSON)
+    """Limits are six standard errors from what is expected."""
+    path = trainings._path("poisson", replace(plan(1500), config=plan(sampling=0.25).config), Sgd(0.8, 0.25), POISSON)
     real, full, public = (
-        np.mean([told(seen(path, name, run)) for run in range(3)])
+        np.mean([told(seen(path, name, run)) for run in range(6)])
         for name in ("the code as it is", "full batches accounted for as samples", "samples by the public seed")
     )
-    assert path.bound - 0.1 < real < path.bound + 0.04
-    assert full > path.bound + 0.1
+    assert path.bound - 0.07 < real < path.bound
+    assert full > path.bound + 0.2
     assert public > path.bound + 0.03
 
 
@@ -85,7 +85,7 @@ def test_a_choice_of_rows_without_noise_tells_every_canary() -> None:
     path = adafest(plan())
     assert told(seen(path, "choice without noise")) == 1
     real = seen(path, "the code as it is")
-    assert 0.55 < told(real) < path.bound + 0.1
+    assert 0.5 < told(real) < path.bound + 0.2
     assert abs(correlation([(real.residuals[0], real.residuals[1])])[1]) < 5
 
 
@@ -118,11 +118,11 @@ def test_the_attacker_is_left_with_the_noise_that_the_statement_promises() -> No
     clients, clip, steps = 3, 0.03, 2
     for number, (deviation, less, half) in enumerate(zip(spread(real), spread(small), spread(one), strict=True)):
         step = 0.02 * (1 - 0.9 * number / (steps - 1))
-        assert deviation == pytest.approx(noise * clip * step * clients, rel=0.06)
-        assert less == pytest.approx(deviation * math.sqrt(2 / 3), rel=0.06)
-        assert half == pytest.approx(deviation * math.sqrt(1 / 2), rel=0.06)
+        assert deviation == pytest.approx(noise * clip * step * clients, rel=0.08)
+        assert less == pytest.approx(deviation * math.sqrt(2 / 3), rel=0.08)
+        assert half == pytest.approx(deviation * math.sqrt(1 / 2), rel=0.08)
     assert abs(correlation([(real.residuals[0], real.residuals[1])])[1]) < 5
-    assert told(real) < path.bound + 0.12
+    assert told(real) < path.bound + 0.2
 
 
 def test_noise_of_the_round_before_and_rows_without_noise_are_seen() -> None:
@@ -137,7 +137,7 @@ def test_a_table_of_counts_has_noise_on_every_cell() -> None:
     path = counts(plan(100))
     real, bare = seen(path, "the code as it is"), seen(path, "no noise on empty cells")
     (deviation,) = spread(real)
-    assert deviation == pytest.approx(path.releases[0][0].noise, rel=0.06)
+    assert deviation == pytest.approx(path.releases[0][0].noise, rel=0.08)
     assert told(bare) == 1
     assert 0.5 < told(real) < 0.95
 
