@@ -36,7 +36,7 @@ def contributed(
     rows.take(table, np.ones(UNION, dtype=np.uint32), 1)
     rows.begin_round()
     folder.mkdir()
-    learner.entrust(ReleaseRecord(b"k" * 32, folder, 2))
+    learner.entrust(ReleaseRecord(b"k" * 32, folder, 2, b"terms"))
     learner.train(2)
     return np.asarray(learner.contributed_block(block.name), dtype=np.float64), learner
 

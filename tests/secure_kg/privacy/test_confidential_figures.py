@@ -89,7 +89,7 @@ def test_clusters_agree_with_those_of_the_same_rows() -> None:
 def test_ranks_with_and_without_a_statement(nations: ClientGraph) -> None:
     parts = by_fraction(nations, 0.5, 1)
     config = replace(SMALL, steps=20)
-    clear = neighbour_rows(Arm("NDP", nations, parts, config, 30.0), None, 4, 0)
+    clear = neighbour_rows(Arm("NDP", nations, parts, config, 100.0), None, 4, 0)
     assert len(clear["ranks"]) == 4
     assert clear["moved_by_noise"] == 0  # the same training twice
     assert any(line["with"] != line["without"] for line in clear["ranks"])

@@ -223,8 +223,12 @@ def test_ctrl_c_ends_all_threads_and_leaves_no_files(monkeypatch: pytest.MonkeyP
         return round_of(self, round_id, *more)
 
     monkeypatch.setattr(FederationServer, "_round", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        simulate("nations", clients=3, rounds=100_000, patience=100_000, dim=8, eval_every=1000)
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # processes of pytest-xdist ignore it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            simulate("nations", clients=3, rounds=1000, patience=1000, dim=8, eval_every=1000)
+    finally:
+        signal.signal(signal.SIGINT, usual)
     assert set(threading.enumerate()) - before == set()
     assert list(tmp_path.iterdir()) == []
 
