@@ -122,6 +122,8 @@ def _say_kept_local(summary: Summary, disclosed: Disclosed) -> None:
         say(f"kept local: rows held by fewer than {least} clients")
     else:
         say(f"kept local: {kept} of {summary.shared_rows} rows, held by fewer than {least} clients in every round")
+    if disclosed.sums.hides_contributions and least == 2:
+        say("of a row of two holders, either can compute the other's from the mean: --min-holders 3 prevents it")
     safe = summary.corrupt_clients + 2
     if disclosed.sums.hides_contributions and 2 <= least < safe:
         say(

@@ -97,7 +97,7 @@ def missing_files(text: str, bases: tuple[str, ...] = ("",)) -> list[str]:
     bases += tuple(words for words in quoted(text) if words.endswith("/") and (ROOT / words).is_dir())
     for words in quoted(text):
         for path in PATH.findall(words):
-            if path.startswith("runs/"):  # of a user, who may have some here
+            if path.startswith(("runs/", "build/")):  # of a user, who may have some here
                 continue
             ours = any((ROOT / base / path.split("/")[0]).exists() for base in bases) or path.endswith((".py", ".md"))
             candidates = [ROOT / base / written for base in bases for written in (path, f"{path}.py")]

@@ -32,6 +32,7 @@ def who_learns_what() -> str:
     body: list[list[str]] = []
     for option, disclosures, subjects in _choices():
         body += _subjects(f"`{option}`" + _default(option), disclosures, subjects)
+    body += _subjects("private unions, secure and secret sums", (GROUP_KEY,))
     for_rare = "`--min-holders N` (default: declared corrupt clients + 2; 3 of 5 clients)"
     body += _subjects(for_rare, (SECRET_COUNT,), [Subject.RARE_ROWS])
     body.append(["`--strategy local`", "validation and test metrics, participation in sums", "as above", "as above"])
@@ -43,8 +44,9 @@ def default_run() -> str:
     """For README.md: what the server learns in a run of default settings."""
     config = RunConfig()
     sums, alignment = AGGREGATIONS[config.aggregation], ALIGNMENTS[config.alignment]
-    both = *alignment.disclosures(reveal_names=config.reveal_names), sums.disclosure, sums.count.disclosure
-    told = [[subject, server] for _, subject, server, _ in _subjects("", both)]
+    keys = (GROUP_KEY,) if sums.needs_keys or alignment.needs_keys else ()
+    every = *alignment.disclosures(reveal_names=config.reveal_names), sums.disclosure, sums.count.disclosure, *keys
+    told = [[subject, server] for _, subject, server, _ in _subjects("", every)]
     text = markdown_table(("about", "in a default run the server learns"), told)
     if more := sums.disclosure.changing_clients.format_map(IN_GENERAL):
         text += "\n\n" + textwrap.fill(f"When clients drop out, {more}.", width=_WIDTH, break_on_hyphens=False)

@@ -4,12 +4,16 @@ from protocols.foundation.disclosure import NOTHING, Subject
 from secure_kg.federation.plan.disclosed import Disclosed
 from secure_kg.federation.plan.recorded import RecordedSettings
 from secure_kg.federation.plan.strategies import STRATEGIES
+from secure_kg.foundation.words import counted
 from secure_kg.report.html import Html, stacked_table
 from secure_kg.runs.records.summary import Summary
 
 
-def adversary(settings: RecordedSettings) -> str:
-    """Against whom the protocols of a run stand, and what a client on the server's side changes."""
+def adversary(settings: RecordedSettings, corrupt: int) -> str:
+    """Against whom the protocols of a run stand, and what a client on the server's side changes.
+
+    `corrupt`: so many clients are declared to be on the server's side.
+    """
     if STRATEGIES[settings.strategy].pools:
         return "All triples in one place violate the privacy of every client; this run is there to be compared with."
     disclosed = Disclosed.of_summary(settings)
@@ -22,9 +26,16 @@ def adversary(settings: RecordedSettings) -> str:
     )
     together = "; ".join(disclosed.with_a_client())
     return (
-        f"Against {server}, together with up to {settings.max_corrupt:.0%} of all clients. What one client on its "
-        f"side opens to the server: {together}."
+        f"Against {server}, together with {counted(corrupt, 'client')} "
+        f"({settings.max_corrupt:.0%} of all, rounded down). What one client on its side opens to the server: "
+        f"{together}.{_between_two(disclosed)}"
     )
+
+
+def _between_two(disclosed: Disclosed) -> str:
+    if not disclosed.aligned or disclosed.least_holders != 2:
+        return ""
+    return " Of a row of two holders, either can compute the other's from the mean."
 
 
 def privacy(summary: Summary) -> Html:

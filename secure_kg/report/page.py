@@ -39,7 +39,7 @@ def run_report(summary: Summary, evaluations: Sequence[Evaluation], config: str)
         *_statement(summary),
         tag("h2", "Who learned what in this run"),
         privacy(summary),
-        quiet(adversary(settings)),
+        quiet(adversary(settings, summary.corrupt_clients)),
         *_audit(summary),
         details("All settings", tag("pre", config)),
     )

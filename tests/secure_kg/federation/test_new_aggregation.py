@@ -65,7 +65,7 @@ def test_the_report_says_what_it_discloses(toy_run: Path) -> None:
     page = run_report(summary, [], "")
     for words in ("all that was shouted", "the mean rows, from the echo", "every shouted number", "Against the deaf"):
         assert words in page
-    assert not NOT_CLAIMED.search(str(privacy(summary)) + adversary(summary.settings))
+    assert not NOT_CLAIMED.search(str(privacy(summary)) + adversary(summary.settings, 1))
     assert not re.search("(?i)secret|secure", page)
 
 
