@@ -94,8 +94,11 @@ class ClientModel:
         """The id of a relation, likewise."""
         return self._id("relation", name, self._relation_ids, self.graph.relations)
 
-    @staticmethod
-    def _id(kind: Literal["entity", "relation"], name: str, ids: Mapping[str, int], names: tuple[str, ...]) -> int:
+    def _id(self, kind: Literal["entity", "relation"], name: str, ids: Mapping[str, int], names: tuple[str, ...]) -> int:
+        """Of a full name, or of one that is shortened by a prefix of the client's own, as tables show it."""
+        prefix, colon, local = str(name).partition(":")
+        if name not in ids and colon and (full := self.graph.prefixes.get(prefix, name) + local) in ids:
+            return ids[full]
         if name not in ids:
             raise NameNotKnown(UnknownName(kind, str(name), nearest_names(str(name), names)).warning())
         return ids[name]

@@ -78,6 +78,10 @@ def test_a_run_on_a_turtle_file_and_its_model(turtle: Path, capsys: pytest.Captu
         shown = capsys.readouterr().out
         assert f"ex: is {E}" in shown
         assert " ex:e" in shown
+        assert predict.main([*run, *(word.replace(E, "ex:") for word in asked)]) == 0  # names as the table shows them
+        assert capsys.readouterr().out.partition("\n")[2] == shown.partition("\n")[2]
+        assert predict.main([*run, "--head", "none:e1", "--relation", "ex:r0"]) == 2
+        assert 'unknown entity "none:e1"' in capsys.readouterr().err
         assert predict.main([*run, *asked, "--json", "-"]) == 0
         answers = json.loads(capsys.readouterr().out)["questions"][0]["answers"]
         assert all(one["name"].startswith((E, "_:")) for one in answers)
