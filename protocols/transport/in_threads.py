@@ -71,15 +71,15 @@ def run_in_process(
     `seconds`: how long to wait for each party in turn. `endpoint`: makes the transports, in the party's own thread.
     """
     network = InProcessNetwork(len(take_part))
-    server = _Party(SERVER, serve, network, endpoint)
-    clients = {number: _Party(number, part, network, endpoint) for number, part in take_part.items()}
+    server = Party(SERVER, serve, network, endpoint)
+    clients = {number: Party(number, part, network, endpoint) for number, part in take_part.items()}
     server.start()
     for client in clients.values():
         client.start()
     return Federation(server.ended(seconds), {number: client.ended(seconds) for number, client in clients.items()})
 
 
-class _Party(threading.Thread, Generic[T]):
+class Party(threading.Thread, Generic[T]):
     """The thread of one party."""
 
     def __init__(
@@ -88,6 +88,8 @@ class _Party(threading.Thread, Generic[T]):
         super().__init__(name=f"party {number}", daemon=True)
         self._number, self._part, self._network, self._endpoint = number, part, network, endpoint
         self._ended: Ended[T] = Ended()
+        self.over = threading.Event()
+        """Set at the end. To be waited for instead of `join`: a join that Ctrl-C interrupts takes a thread for ended."""
 
     def run(self) -> None:
         try:
@@ -99,7 +101,8 @@ class _Party(threading.Thread, Generic[T]):
         finally:
             if self._number == SERVER:
                 self._network.end(SERVER)
+            self.over.set()
 
     def ended(self, seconds: float) -> Ended[T]:
-        self.join(seconds)
+        self.over.wait(min(seconds, threading.TIMEOUT_MAX))
         return self._ended

@@ -9,6 +9,7 @@ from secure_kg.models.shapes import MODELS
 
 MAX_DIM = 2**16
 MAX_MATRIX_DIM = 512  # of RESCAL, whose relations have the square of it
+_MOST_MARGIN = 1e6  # initial rows grow with it, and beyond it numbers would overflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class TrainingConfig:
         for name in ("margin", "lr"):
             if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
                 raise UserError(f"{_flag(name)} must be a positive number")
+        if self.margin > _MOST_MARGIN:
+            raise UserError(f"--margin must be at most {_MOST_MARGIN:g}")
         if not 0 < self.lr_decay <= 1:
             raise UserError("--lr-decay must lie above 0 and at most at 1")
         if not (math.isfinite(self.temperature) and self.temperature >= 0):

@@ -50,7 +50,10 @@ def open_folder(folder: Path, process: int, *, resume: bool) -> None:
 
 def run_id(folder: Path) -> str:
     """The name of the run in this folder, the same in all its sessions; drawn by the first."""
-    return _drawn(folder / _RUN_ID, _ID_BYTES).hex()
+    drawn = _drawn(folder / _RUN_ID, _ID_BYTES)
+    if len(drawn) != _ID_BYTES:  # two runs without a name would be one
+        raise UserError(f"{folder / _RUN_ID}: not the name of a run, of {_ID_BYTES} bytes; begin a new run")
+    return drawn.hex()
 
 
 def state_key(folder: Path) -> bytes:
@@ -71,6 +74,8 @@ def _drawn(path: Path, size: int) -> bytes:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(secrets.token_bytes(size))
+                file.flush()
+                os.fsync(file.fileno())
         if not path.is_file():  # to read from a pipe would wait for ever
             raise UserError(f"{path}: not a file")
         return path.read_bytes()
@@ -138,6 +143,8 @@ def append_opening(folder: Path, opening: Opening) -> None:
             file.seek(max(0, size - 1))
             stub = b"" if file.read(1) in (b"", b"\n") else b"\n"  # a line that a crash cut short stays by itself
             file.write(stub + json.dumps(record).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())  # else a power failure could let a sum be opened again over other clients
     except OSError as problem:
         raise UserError(f"{folder / _OPENINGS}: cannot be written ({problem.strerror})") from None
 

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import torch
 
@@ -15,7 +15,7 @@ from protocols.foundation.identifiers import PartyId
 from protocols.foundation.wire import Frame
 from protocols.transport.base import Transport
 from protocols.transport.in_process import InProcessNetwork, InProcessTransport
-from protocols.transport.in_threads import Federation, run_in_process
+from protocols.transport.in_threads import Federation, Party, run_in_process
 from secure_kg.data.graph import ClientGraph
 from secure_kg.federation.client.site import OwnSite
 from secure_kg.federation.client.take_part import Participation, take_part
@@ -77,11 +77,12 @@ class _Stage:
 
     def __init__(self) -> None:
         self._stop, self._networks = threading.Event(), list[InProcessNetwork]()
-        self._threads: list[threading.Thread] = []
+        self._parties: list[Party[Any]] = []
 
     def endpoint(self, network: InProcessNetwork, party: PartyId) -> Transport:
         self._networks.append(network)
-        self._threads.append(threading.current_thread())
+        if isinstance(thread := threading.current_thread(), Party):
+            self._parties.append(thread)
         return _Stopping(network, party, network.endpoint(party).peers, self._stop)
 
     def take_down(self) -> None:
@@ -91,8 +92,8 @@ class _Stage:
             for party in network.parties:
                 network.end(party)
         until = Deadline.after(_SECONDS_TO_END)
-        for thread in list(self._threads):
-            thread.join(max(until.remaining(), 0.0))
+        for party in list(self._parties):
+            party.over.wait(max(until.remaining(), 0.0))
 
 
 def run_parties(config: RunConfig, graphs: Sequence[ClientGraph], path: Path, report: Report) -> Summary:

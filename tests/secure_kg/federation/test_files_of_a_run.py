@@ -1,6 +1,7 @@
 """Run folders and checkpoints: never written over, never half written, never unpickled."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from protocols.sums.secagg.openings import Opening
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.runs import checkpoint
-from secure_kg.runs.client_folder import append_opening, open_folder, read_openings, state_key
+from secure_kg.runs.client_folder import append_opening, open_folder, read_openings, run_id, state_key
 from secure_kg.runs.records.client_result import Evaluation
 from secure_kg.runs.run_folder import (
     RunFolder,
@@ -212,3 +213,15 @@ def test_the_key_of_states_is_drawn_once_and_for_its_owner_only(tmp_path: Path) 
     path.write_bytes(b"short")
     with pytest.raises(UserError, match="not a key of 32 bytes"):
         state_key(tmp_path / "1")
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(UserError, match="not a file"):
+        state_key(tmp_path / "1")
+
+
+def test_a_run_without_its_name_is_not_continued(tmp_path: Path) -> None:
+    """Two runs without names would be one, and share their noise."""
+    assert len(run_id(tmp_path)) == 32
+    (tmp_path / "run.id").write_bytes(b"")
+    with pytest.raises(UserError, match="not the name of a run"):
+        run_id(tmp_path)

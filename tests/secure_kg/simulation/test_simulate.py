@@ -229,6 +229,8 @@ def test_ctrl_c_ends_all_threads_and_leaves_no_files(monkeypatch: pytest.MonkeyP
             simulate("nations", clients=3, rounds=1000, patience=1000, dim=8, eval_every=1000)
     finally:
         signal.signal(signal.SIGINT, usual)
+    for thread in set(threading.enumerate()) - before:
+        thread.join(5.0)  # a moment, after all that it had to do
     assert set(threading.enumerate()) - before == set()
     assert list(tmp_path.iterdir()) == []
 
