@@ -37,14 +37,14 @@ def show_results(summary: Summary, folder: Path) -> None:
     scores = [TITLES.get(name, name) for name in names]
     table(title, ("", examples, *scores, "kB up", "kB down"), rows)
     if not summary.told:
-        kept = "" if summary.statement is None else ": valid and test triples were not declared public"
-        say(f"rounds {summary.rounds}, best {summary.best_round}; the results are in the clients' own folders{kept}")
+        say(f"rounds {summary.rounds}, best {summary.best_round}; {summary.untold}")
     elif ranked:
         _say_ranks(summary)
     else:
         say(f"rounds {summary.rounds}, best {summary.best_round}")
     phases = ", ".join(f"{phase} {seconds:.2f}" for phase, seconds in summary.seconds.items())
-    say(f"seconds per client: {phases}; with start-up {summary.seconds_total:.1f} in all")
+    whose = "per client" if summary.times_of_clients else "of the server"
+    say(f"seconds {whose}: {phases}; with start-up {summary.seconds_total:.1f} in all")
     if note := blemish_note(summary.split_blemishes):
         say(note)
     _say_dropouts(summary)

@@ -83,7 +83,7 @@ def _drawn(title: str, columns: Sequence[str], rows: Sequence[Sequence[str | int
     drawn = Table(title=visible_line(title))
     for position, column in enumerate(columns):
         numbers = all(isinstance(row[position], int) for row in rows)
-        drawn.add_column(column, justify="right" if numbers else "left")
+        drawn.add_column(visible_line(column), justify="right" if numbers else "left")
     for row in rows:
         drawn.add_row(*(f"{cell:,}" if isinstance(cell, int) else visible_line(cell) for cell in row))
     return drawn

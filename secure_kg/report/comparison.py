@@ -163,7 +163,11 @@ def warnings(runs: Sequence[ComparedRun]) -> list[str]:
         told.append("Some results are over triples and some over queries: these are different tasks.")
     partly = [run.name for run in runs if run.summary.test_clients != run.summary.number_of_clients]
     if sealed := [run.name for run in runs if not run.summary.told]:
-        told.append(f"Results of {', '.join(sealed)} are in the clients' own folders.")
+        reasons = {run.name: run.summary.untold for run in runs if not run.summary.told}
+        told += [
+            f"{', '.join(name for name in sealed if reasons[name] == reason)}: {reason}."
+            for reason in dict.fromkeys(reasons.values())
+        ]
     if partly := [name for name in partly if name not in sealed]:
         told.append(f"Not all clients are in the results of {', '.join(partly)}.")
     if leaky := [run.name for run in runs if run.summary.leaks]:
@@ -202,6 +206,7 @@ def _record(run: ComparedRun, settings: Mapping[str, Value]) -> dict[str, Any]:
         "model": summary.settings.model,
         "settings": dict(settings),
         "test": summary.figures,
+        "untold": None if summary.told else summary.untold,
         "examples": summary.examples,
         "number_of_examples": summary.number_of_examples,
         "clients": summary.number_of_clients,

@@ -38,7 +38,7 @@ def _results(runs: Sequence[ComparedRun]) -> Html:
     for run in runs:
         summary = run.summary
         cells = [_score(run, name, best=run is best and name == summary.scores[0]) for name in names]
-        tested = f"{summary.number_of_examples or 0:,} {summary.examples}" if summary.told else "sealed"
+        tested = f"{summary.number_of_examples or 0:,} {summary.examples}" if summary.told else summary.untold
         both = summary.figures.get("both_sides") or {}
         sides = f"{both['mrr']:.4f}" if "mrr" in both else _NONE
         rounds = f"{summary.rounds} ({summary.best_round})"
@@ -109,7 +109,7 @@ def _curves(runs: Sequence[ComparedRun]) -> list[Html]:
         if any(points for _, points in lines)
     ]
     sealed = [run.name for run in runs if not run.curve("valid", run.summary.scores[0])]
-    note = [quiet(f"Without a curve, because nobody here could read it: {', '.join(sealed)}.")] if sealed else []
+    note = [quiet(f"Without a curve, because nobody here may or can read it: {', '.join(sealed)}.")] if sealed else []
     return [tag("div", *shown, class_="charts"), *note]
 
 
@@ -131,7 +131,7 @@ def _costs(runs: Sequence[ComparedRun]) -> list[Html]:
         for place, (way, total) in enumerate((("up", run.summary.bytes_up), ("down", run.summary.bytes_down)))
     ]
     return [
-        figure(chart, "seconds per client by phase; unmask: server"),
+        figure(chart, "seconds per client by phase; unmask, and all of a private run: server"),
         table(("run", "in all", *phases), seconds, caption="the same in figures; in all includes start-up"),
         table(("run", *parts, "in all"), sent, caption="bytes of all clients, up to the server and down from it"),
         quiet("Rounds include their evaluations; results are what comes after the last one."),

@@ -11,12 +11,16 @@ from secure_kg.runs.records.summary import PeakMemory, Summary
 
 def times(summary: Summary) -> list[Html]:
     """Seconds by phase, of the processor too where they were measured, and by client."""
-    wall = figure(bar_chart(list(summary.seconds.items()), "s"), "seconds per client; unmask: server")
+    wall = figure(bar_chart(list(summary.seconds.items()), "s"), _whose(summary))
     charts = [wall]
     if summary.cpu_seconds:
         processor = bar_chart(list(summary.cpu_seconds.items()), "s")
         charts.append(figure(processor, "the same in seconds of the processor: waiting costs none"))
     return [tag("div", *charts, class_="charts"), *_by_client(summary.clients)]
+
+
+def _whose(summary: Summary) -> str:
+    return "seconds per client; unmask: server" if summary.times_of_clients else "seconds of the server"
 
 
 def _by_client(clients: Sequence[ClientLine]) -> list[Html]:

@@ -58,7 +58,7 @@ def _figures(summary: Summary) -> list[tuple[str, str]]:
 
 def _scores(summary: Summary) -> list[tuple[str, str]]:
     if not summary.told:
-        return [("sealed", "results are in the clients' own folders")]
+        return [("–", summary.untold)]
     figures = summary.figures
     if "mrr" not in figures:
         return [(f"{figures[name]:.4f}", f"test, {name}") for name in summary.scores[:3]]
@@ -115,14 +115,21 @@ def _results(summary: Summary) -> Html:
     body = [
         [
             whose,
-            f"{entry.examples if isinstance(entry, ClientLine) else entry.number_of_examples or 0:,}",
+            _number(entry),
             *(written(name, entry.figures[name]) if name in entry.figures else "" for name in summary.all_scores),
             f"{entry.bytes_up / 1000:,.0f}",
             f"{entry.bytes_down / 1000:,.0f}",
         ]
         for whose, entry in entries
     ]
-    return table(head, body)
+    return tag("div", table(head, body), *([] if summary.told else [quiet(f"{summary.untold}.")]))
+
+
+def _number(entry: ClientLine | Summary) -> str:
+    """Of examples; a private run tells none of its clients'."""
+    if isinstance(entry, ClientLine):
+        return f"{entry.examples:,}" if entry.examples else ""
+    return f"{entry.number_of_examples or 0:,}"
 
 
 def _types(summary: Summary) -> list[Html]:

@@ -139,10 +139,13 @@ def append_opening(folder: Path, opening: Opening) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / _OPENINGS).open("ab+") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - 1))
-            stub = b"" if file.read(1) in (b"", b"\n") else b"\n"  # a line that a crash cut short stays by itself
-            file.write(stub + json.dumps(record).encode() + b"\n")
+            file.seek(0)
+            *_, last = file.read().split(b"\n")
+            if last and _opening(last) is None:
+                file.truncate(file.tell() - len(last))  # cut short by a crash, so never answered for
+            elif last:
+                file.write(b"\n")
+            file.write(json.dumps(record).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())  # else a power failure could let a sum be opened again over other clients
     except OSError as problem:
@@ -150,22 +153,34 @@ def append_opening(folder: Path, opening: Opening) -> None:
 
 
 def read_openings(folder: Path) -> list[Opening]:
-    """All openings of the run so far. A last line cut short by a crash was never answered for."""
+    """All openings of the run so far. A last line cut short by a crash was never answered for.
+
+    Any other line that cannot be read is refused: what it stood for would be opened again.
+    """
     path = folder / _OPENINGS
     if not path.exists():
         return []
+    try:
+        *lines, last = path.read_bytes().split(b"\n")
+    except OSError as problem:
+        raise UserError(f"{path}: cannot be read ({problem.strerror})") from None
     known: list[Opening] = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if not line.endswith("}"):
-            continue
-        try:
-            record = json_of(line)
-            survivors = frozenset(PartyId(int(party)) for party in record["survivors"])
-            states = {PartyId(int(party)): bytes.fromhex(state) for party, state in record.get("states", {}).items()}
-            name = RoundId(int(record["round"])), str(record["purpose"])
-            model = bytes.fromhex(record.get("model", ""))
-            run, lineage = str(record.get("run", "")), str(record.get("lineage", ""))  # earlier versions lack them
-            known.append(Opening(*name, survivors, states, model, run, lineage))
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise UserError(f"{path}: not a record of openings") from None
-    return known
+    for number, line in enumerate(lines, start=1):
+        if (opening := _opening(line)) is None:
+            raise UserError(f"{path}, line {number}: not a record of openings; a sum might be opened again")
+        known.append(opening)
+    whole = _opening(last)
+    return known if whole is None else [*known, whole]
+
+
+def _opening(line: bytes) -> Opening | None:
+    try:
+        record = json_of(line.decode())
+        survivors = frozenset(PartyId(int(party)) for party in record["survivors"])
+        states = {PartyId(int(party)): bytes.fromhex(state) for party, state in record.get("states", {}).items()}
+        name = RoundId(int(record["round"])), str(record["purpose"])
+        model = bytes.fromhex(record.get("model", ""))
+        run, lineage = str(record.get("run", "")), str(record.get("lineage", ""))  # earlier versions lack them
+        return Opening(*name, survivors, states, model, run, lineage)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None

@@ -3,8 +3,8 @@
 The federation's figures come from the sums the server was given. Figures of single clients are private to them: they
 are added only where their folders lie beside the server's, that is, when all parties run on one machine. So are the
 federation's own where only clients can read sums; the server alone then has none to tell (null). Of a private run a
-summary may be shown to anybody, so a client's numbers of triples and clipped values are left out, and its results too
-unless evaluation triples are public: they stay in its own folder.
+summary may be shown to anybody, so a client's numbers of triples and clipped values, its times and its memory are left
+out, and its results too unless evaluation triples are public: they stay in its own folder.
 """
 
 import dataclasses
@@ -160,7 +160,7 @@ def _same_budget(summary: Summary, other: Summary) -> bool:
 
 
 def _phase_seconds(clients: list[dict[str, float]], server: dict[str, float]) -> dict[str, float]:
-    if not clients:
+    if not any(clients):
         return server
     # A client whose last result was written by an earlier version lacks what was not measured then.
     mean = {phase: sum(client.get(phase, 0.0) for client in clients) / len(clients) for phase in PHASES}

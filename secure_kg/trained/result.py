@@ -80,7 +80,8 @@ class RunResult:
     def metrics(self) -> dict[str, Any]:
         """Test results over all clients: `mrr`, `hits@1`, `hits@3`, `hits@10` and more.
 
-        Of a private run whose test results no server may hear: the means over what clients have in their own folders.
+        Where only clients can read them: the means over the clients whose results lie here. Empty where none do, and
+        for a private run whose evaluation triples are private.
         """
         if self.summary.told:
             return dict(self.summary.figures)
@@ -124,11 +125,12 @@ class RunResult:
         name = TITLES.get(self._score, self._score)
         if self.curve:
             kept = f"validation {name} by round; dashed: the round kept"
-            first = Panel(kept, line_chart(self.curve, "round", f"validation {name}", self.summary.best_round))
-        else:
-            columns = [(str(one.client), [float(one.figures[self._score])]) for one in self.summary.clients]
-            first = Panel(f"test {name} of each client", bare_columns(columns, [name], "", "client"))
-        return picture(self.title, [first, *self._bytes_panel()], self._in_a_line())
+            line = line_chart(self.curve, "round", f"validation {name}", self.summary.best_round)
+            return picture(self.title, [Panel(kept, line), *self._bytes_panel()], self._in_a_line())
+        told = [one for one in self.summary.clients if self._score in one.figures]
+        columns = [(str(one.client), [float(one.figures[self._score])]) for one in told]
+        panels = [Panel(f"test {name} of each client", bare_columns(columns, [name], "", "client"))] if told else []
+        return picture(self.title, [*panels, *self._bytes_panel()], self._in_a_line())
 
     def _bytes_panel(self) -> list[Panel]:
         columns = between_evaluations(self._evaluations(), self.summary.setup)
@@ -162,23 +164,25 @@ class RunResult:
     def _table(self) -> tuple[list[str], list[list[str | int]]]:
         names = shown(self.metrics)
         rows: list[list[str | int]] = [
-            [f"client {one.client}", one.examples, *_scores(one.figures, names), *self._kilobytes(str(one.client))]
+            [f"client {one.client}", one.examples or "", *_scores(one.figures, names), *self._kilobytes(one.client)]
             for one in self.summary.clients
         ]
         examples = sum(one.examples for one in self.summary.clients)
         sizes = round(self.summary.bytes_up / 1000), round(self.summary.bytes_down / 1000)
-        rows.append(["all", examples, *_scores(self.metrics, names), *sizes])
+        rows.append(["all", examples or "", *_scores(self.metrics, names), *sizes])
         return ["test", self.summary.examples, *(TITLES.get(name, name) for name in names), "kB up", "kB down"], rows
 
-    def _kilobytes(self, client: str) -> tuple[int, int]:
+    def _kilobytes(self, client: int) -> tuple[int, int]:
         up, down = _per_client(self.summary)
-        return round(up.get(client, 0) / 1000), round(down.get(client, 0) / 1000)
+        return round(up.get(str(client), 0) / 1000), round(down.get(str(client), 0) / 1000)
 
     def _in_a_line(self) -> str:
         told, name = self.summary, TITLES.get(self._score, self._score)
         kept = f"best {told.best_round}" if told.best_round else "the last one kept"
         sent = f"{megabytes(told.bytes_up)} from clients, {megabytes(told.bytes_down)} to them"
-        return f"test {name} {self.metrics[self._score]:.4f}; rounds {told.rounds}, {kept}; {sent}"
+        found = self.metrics.get(self._score)
+        test = told.untold if found is None else f"test {name} {found:.4f}"
+        return f"{test}; rounds {told.rounds}, {kept}; {sent}"
 
     @property
     def _score(self) -> str:
@@ -199,4 +203,6 @@ def _per_client(summary: Summary) -> tuple[dict[str, int], dict[str, int]]:
 def _mean_of_clients(summary: Summary) -> dict[str, Any]:
     total = sum(one.examples for one in summary.clients)
     names = [name for name in shown(summary.figures) if all(name in one.figures for one in summary.clients)]
+    if not total:
+        return {}
     return {name: sum(one.figures[name] * one.examples for one in summary.clients) / total for name in names}

@@ -27,6 +27,7 @@ class RecordedPrivacy(msgspec.Struct, frozen=True, kw_only=True):
     dp_noise: str = ""
     epsilon: float | None = None
     delta: float | None = None
+    public_evaluation: bool = False
 
     @property
     def counts(self) -> bool:

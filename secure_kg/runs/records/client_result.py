@@ -55,7 +55,10 @@ class ClientResult(Record, kw_only=True, frozen=True):
         return self.about.get(name, self.figures.get(name))
 
     def outside_its_folder(self, *, evaluation_is_public: bool) -> "ClientResult":
-        """What may be told of a client in a private run: nothing that depends on its triples and has no noise."""
+        """What may be told of a client in a private run: nothing that depends on its triples and has no noise.
+
+        Time and memory grow with the number of triples.
+        """
         test = {name: self._told(name) for name in ("test_triples",) if evaluation_is_public}
         return msgspec.structs.replace(
             self,
@@ -64,6 +67,9 @@ class ClientResult(Record, kw_only=True, frozen=True):
             about=test,
             clipped_values=0,
             max_fixed_point_error=0.0,
+            seconds={},
+            cpu_seconds=None,
+            peak_memory_mb=None,
         )
 
     def with_traffic(self, bytes_up: int, bytes_down: int) -> "ClientLine":

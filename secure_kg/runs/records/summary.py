@@ -13,7 +13,7 @@ from secure_kg.runs.records.record import Figures, Record
 
 
 class PeakMemory(Record, kw_only=True, frozen=True):
-    """Megabytes; None where no client's result lies on this machine."""
+    """Megabytes; None where no client's result lies on this machine, or the run is private."""
 
     kind: ClassVar[str] = "record of memory"
 
@@ -56,7 +56,8 @@ class Summary(Record, kw_only=True, frozen=True):
     dropouts: list[Dropout]
     abandoned_sums: list[AbandonedSum]
     seconds: dict[str, float]
-    """By phase: the mean over clients, except `unmask`, which is the server's work."""
+    """By phase: the mean over clients, except `unmask`, which is the server's work. Where no client's are known, or the
+    run is private, all are the server's."""
     seconds_total: float
     seconds_server: dict[str, float] = msgspec.field(default_factory=dict)
     cpu_seconds: dict[str, float] = msgspec.field(default_factory=dict)
@@ -125,12 +126,25 @@ class Summary(Record, kw_only=True, frozen=True):
         return None not in self.figures.values()
 
     @property
+    def untold(self) -> str:
+        """Why nobody here has test results, where that is so (`told`)."""
+        private = self.settings.privacy
+        return NO_FIGURES if private is not None and not private.public_evaluation else SEALED
+
+    @property
+    def times_of_clients(self) -> bool:
+        """Whether `seconds` are means over clients; else they are the server's own."""
+        return any(one.seconds for one in self.clients)
+
+    @property
     def tested(self) -> str:
         """Of how many clients the results are: figures over different clients are not comparable."""
         tested, all_clients = self.test_clients, self.number_of_clients
         return str(all_clients) if tested == all_clients else f"{tested} of {all_clients}"
 
 
+NO_FIGURES: Final = "no test figures: evaluation triples are private"
+SEALED: Final = "the results are in the clients' own folders"
 _RANKING: Final = ("mrr", "hits@1", "hits@3", "hits@10")
 TITLES: Final = {
     "mrr": "MRR",

@@ -193,6 +193,28 @@ def test_an_opening_after_a_cut_line_stands_on_a_line_of_its_own(tmp_path: Path)
     assert read_openings(tmp_path) == [opening(1, {1}), opening(3, {2})]
 
 
+def test_a_whole_line_without_its_end_is_kept(tmp_path: Path) -> None:
+    append_opening(tmp_path, opening(1, {1}))
+    path = tmp_path / "openings.jsonl"
+    path.write_bytes(path.read_bytes().rstrip(b"\n"))
+    assert read_openings(tmp_path) == [opening(1, {1})]
+    append_opening(tmp_path, opening(2, {1}))
+    assert read_openings(tmp_path) == [opening(1, {1}), opening(2, {1})]
+
+
+@pytest.mark.parametrize("damage", [b'{"round": 2, "purp', b"", b"\xff}", b'{"round": 2, "states": {}'])
+def test_a_damaged_line_before_the_end_is_refused(tmp_path: Path, damage: bytes) -> None:
+    for number in (1, 2, 3):
+        append_opening(tmp_path, opening(number, {1}))
+    path = tmp_path / "openings.jsonl"
+    first, _, third = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first + damage + b"\n" + third)
+    with pytest.raises(UserError, match="line 2: not a record of openings"):
+        read_openings(tmp_path)
+    path.write_bytes(first + third + damage)  # at the end it was cut short
+    assert read_openings(tmp_path) == [opening(1, {1}), opening(3, {1})]
+
+
 def test_an_opening_keeps_its_lineage_and_those_of_earlier_versions_have_none(tmp_path: Path) -> None:
     with_one = replace(opening(1, {1}), lineage="fedr/TransE/8/0/rows/1")
     for one in (with_one, opening(2, {2})):

@@ -258,7 +258,7 @@ def test_the_statement_is_in_summary_closing_lines_and_report(
     show_results(summary, folder.path)
     said = " ".join(capsys.readouterr().out.split())
     assert "Epsilon 8, delta 1e-05" in said
-    assert "the results are in the clients' own folders: valid and test triples were not declared public" in said
+    assert "no test figures: evaluation triples are private" in said
     assert "one triple of one client" in run_report(summary, folder.all_metrics(), "")
     found = audit(open_run(folder.path))
     assert [finding.id for finding in found.findings if finding.severity == "high"] == []

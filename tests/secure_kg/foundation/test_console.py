@@ -46,3 +46,11 @@ def test_names_that_differ_look_different(letter: str) -> None:
 
 def test_a_terminal_without_the_letters_of_a_name_is_no_error() -> None:
     assert "\\xe9" in printed("é", "ascii")
+
+
+def test_titles_and_headers_steer_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """Names of folders and of other people's columns stand in them."""
+    console.table("ti\x1b[2Jtle", ("a", "b\x1b[2J"), [["c\x1b[2J", "d"]])
+    shown = capsys.readouterr().out + console.table_text("ti\x1b[2Jtle", ("b\x1b[2J",), [["c\x1b[2J"]])
+    assert "\x1b" not in shown
+    assert shown.count("[2J") == 6
