@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow
 import pytest
 
-from secure_kg.data.readers import rdf, streams, xml_guard
+from secure_kg.data.readers import json_guard, rdf, streams, xml_guard
 from secure_kg.data.triples import read_triples
 from secure_kg.foundation.errors import DataError
 
@@ -148,6 +148,33 @@ def test_triple_terms_inside_each_other(tmp_path: Path) -> None:
     path = tmp_path / "g.ttl"
     path.write_bytes(b"<a:b> <a:c> " + b"<<( <a:b> <a:c> # )>>\n" * depth + b"<a:d>" + b" )>>" * depth + b" .")
     assert "triple terms inside each other" in in_little_memory(path)
+
+
+def nested(depth: int, between: str = "") -> bytes:
+    return (f'{{"@id":"http://e/a",{between}"http://e/r":' * depth + '{"@id":"http://e/b"}' + "}" * depth).encode()
+
+
+def test_json_inside_itself(tmp_path: Path) -> None:
+    """Deep values end the parser's process, also if strings pretend that they are closed."""
+    path = tmp_path / "g.jsonld"
+    path.write_bytes(b"\n" + nested(4000))
+    assert "line 2: values nested deeper than 200" in in_little_memory(path)
+    path.write_bytes(nested(4000, between=r""""http://e/\\":"\"}}}]]]\\",""" + "\n"))
+    assert refused(path) == ", line 201: values nested deeper than 200"
+    path.write_bytes(nested(json_guard.DEEPEST - 1))
+    assert len(read_triples(path)) == json_guard.DEEPEST - 1
+
+
+def test_brackets_in_strings_are_no_nesting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However the file falls into pieces."""
+    value = r'''"[[[\"{{{\\\"[[<<(\\\\"'''
+    entries = ",".join(
+        f'{{"@id":"http://e/{n}","http://e/s":{value},"http://e/r":{{"@id":"http://e/b"}}}}' for n in range(300)
+    )
+    (tmp_path / "g.jsonld").write_text(f"[{entries}]")
+    for size in (1, 7, 1 << 15):
+        monkeypatch.setattr(json_guard, "_PIECE", size)
+        assert len(read_triples(tmp_path / "g.jsonld")) == 300
 
 
 def test_names_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
