@@ -137,11 +137,20 @@ def test_parquet(tmp_path: Path) -> None:
     assert triples(path) == ROWS
     numbers = table(tmp_path / "n.parquet", x=[1, 2], kind=relations, y=[3, 4])
     assert triples(numbers, "x,kind,y") == [("1", "r", "3"), ("2", "s", "4")]
+    many = [f"n{number % 12_000}" for number in range(40_000)]  # more than are read at a time
+    large = table(
+        tmp_path / "l.parquet", head=many, relation=many[::-1], tail=pyarrow.array(many, pyarrow.large_string())
+    )
+    assert triples(large) == list(zip(many, many[::-1], many, strict=True))
 
 
 def test_wrong_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = table(tmp_path / "m.parquet", head=["a", None], relation=["r", "r"], tail=["b", "SECRET"])
     assert "row 2 has no head" in refused(missing)
+    late = table(tmp_path / "l.parquet", head=["a"] * 9000 + [" "], relation=["r"] * 9001, tail=["SECRET"] * 9001)
+    assert "row 9001 has no head" in refused(late)
+    halved = pyarrow.array([b"SECRET\xff"]).view(pyarrow.string())
+    assert "not valid UTF-8" in refused(table(tmp_path / "u.parquet", head=halved, relation=["r"], tail=["b"]))
     wrong = table(tmp_path / "w.parquet", head=[0.5], relation=["r"], tail=["b"])
     assert "neither text nor whole numbers" in refused(wrong)
     assert "columns of a Parquet file have names" in refused(wrong, "1,2,3")
