@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from secure_kg.data.readers.columns import find_columns
-from secure_kg.data.readers.interface import Chunk, FileRules, refuse
+from secure_kg.data.readers.interface import CHUNK, Chunk, FileRules, refuse
 from secure_kg.data.readers.streams import FREE, RATIO, arrow, open_stream
 
 _ENCODINGS: Final = {"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"}
-_ROWS: Final = 8192
-"""Rows that are read at a time."""
 
 
 def read_parquet(path: Path, rules: FileRules) -> Iterator[Chunk]:
@@ -47,7 +45,7 @@ def _chunks(path: Path, rules: FileRules, pyarrow: Any, bound: int) -> Iterator[
     _check_account(path, account, wanted, bound)
     total, row = 0, 1
     with parquet.ParquetFile(path, metadata=account, read_dictionary=wanted) as file:
-        for batch in file.iter_batches(batch_size=_ROWS, columns=wanted, use_threads=False):
+        for batch in file.iter_batches(batch_size=CHUNK, columns=wanted, use_threads=False):
             heads, relations, tails = (_names(path, batch.column(name), rules, row, pyarrow) for name in wanted)
             total += sum(sum(map(len, names)) for names in (heads, relations, tails))
             if total > bound:
@@ -62,13 +60,13 @@ def _names(path: Path, column: Any, rules: FileRules, first: int, pyarrow: Any) 
         column = column.cast(pyarrow.string()).dictionary_encode()
     used = column.indices.unique()
     texts = column.dictionary.take(used).to_pylist()
-    lacking = {place for place, text in zip(used.to_pylist(), texts, strict=True) if not (text and text.strip())}
-    places = column.indices.to_pylist()
-    if lacking:
+    used, places = used.to_pylist(), column.indices.to_pylist()
+    if not all(text and text.strip() for text in texts):
+        lacking = {place for place, text in zip(used, texts, strict=True) if not (text and text.strip())}
         number = next(number for number, place in enumerate(places, start=first) if place in lacking)
         refuse(path, f"row {number} has no head, no relation or no tail")
-    by_place = dict(zip(used.to_pylist(), rules.own_names(texts), strict=True))
-    return [by_place[place] for place in places]
+    by_place = dict(zip(used, rules.own_names(texts), strict=True))
+    return list(map(by_place.__getitem__, places))
 
 
 def _check_account(path: Path, account: Any, wanted: list[str], bound: int) -> None:

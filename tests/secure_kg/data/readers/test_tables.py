@@ -147,8 +147,8 @@ def test_parquet(tmp_path: Path) -> None:
 def test_wrong_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = table(tmp_path / "m.parquet", head=["a", None], relation=["r", "r"], tail=["b", "SECRET"])
     assert "row 2 has no head" in refused(missing)
-    late = table(tmp_path / "l.parquet", head=["a"] * 9000 + [" "], relation=["r"] * 9001, tail=["SECRET"] * 9001)
-    assert "row 9001 has no head" in refused(late)
+    late = table(tmp_path / "l.parquet", head=["a"] * 40_000 + [" "], relation=["r"] * 40_001, tail=["SECRET"] * 40_001)
+    assert "row 40001 has no head" in refused(late)
     halved = pyarrow.array([b"SECRET\xff"]).view(pyarrow.string())
     assert "not valid UTF-8" in refused(table(tmp_path / "u.parquet", head=halved, relation=["r"], tail=["b"]))
     wrong = table(tmp_path / "w.parquet", head=[0.5], relation=["r"], tail=["b"])
