@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from secure_kg.data.readers.delimited import add_relationship
-from secure_kg.data.readers.interface import CHUNK, Chunk, FileRules, LeftOut, refuse
+from secure_kg.data.readers.interface import CHUNK, Chunk, FileRules, refuse
+from secure_kg.data.readers.nodes import NodeNames
 from secure_kg.data.readers.streams import open_stream, text_chunks
 from secure_kg.foundation.parsing import json_of
 
@@ -18,29 +18,29 @@ _NONE_SUCH = "not a line of apoc.export.json (a node or a relationship)"
 def read_apoc_json(path: Path, rules: FileRules) -> Iterator[Chunk]:
     """Relationships by the names of their nodes."""
     prop = _naming_property(path, rules.reading.chosen)
-    blank, named = rules.blank_nodes(), dict[str, str]()
+    names = NodeNames(path, rules, prop is not None)
     chunk, nodes = Chunk([], [], []), 0
     for number, entry in _entries(path):
         match entry:
             case {"type": "node", "id": str(own)}:
                 nodes += 1
-                _name(named, own, entry, prop)
+                _name(names, own, entry, prop, number)
             case {
                 "type": "relationship",
                 "label": str(label),
                 "start": {"id": str(head)} as start,
                 "end": {"id": str(tail)} as end,
             } if label.strip():
-                _name(named, head, start, prop)
-                _name(named, tail, end, prop)
-                add_relationship(chunk, (head, label, tail), named, blank)
+                _name(names, head, start, prop, number)
+                _name(names, tail, end, prop, number)
+                names.add(chunk, (head, label, tail))
             case _:
                 refuse(path, _NONE_SUCH, number)
         if len(chunk) + nodes >= CHUNK:
-            chunk.left_out = LeftOut(node_rows=nodes)
+            chunk.left_out = names.left_out(nodes)
             yield chunk
             chunk, nodes = Chunk([], [], []), 0
-    chunk.left_out = LeftOut(node_rows=nodes)
+    chunk.left_out = names.left_out(nodes)
     yield chunk
 
 
@@ -65,10 +65,10 @@ def _entries(path: Path) -> Iterator[tuple[int, Any]]:
                     refuse(path, _NONE_SUCH, number)
 
 
-def _name(named: dict[str, str], own: str, entry: dict[str, Any], prop: str | None) -> None:
+def _name(names: NodeNames, own: str, entry: dict[str, Any], prop: str | None, line: int) -> None:
     properties = entry.get("properties")
     value = properties.get(prop) if prop is not None and isinstance(properties, dict) else None
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if isinstance(value, str) and value.strip():
-        named[own] = value
+        names.name(own, value, line)

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from secure_kg.data.readers.columns import Columns, find_columns
-from secure_kg.data.readers.interface import CHUNK, BlankNodes, Chunk, FileRules, LeftOut, refuse
+from secure_kg.data.readers.interface import CHUNK, Chunk, FileRules, refuse
+from secure_kg.data.readers.nodes import NodeNames
 from secure_kg.data.readers.streams import ByteStream, open_stream, text_chunks
 
 Row = list[str]
@@ -55,7 +56,8 @@ def _checked(path: Path, rows: Any, width: int | None) -> Iterator[Row]:
 
 def _chunks(path: Path, rows: Any, filled: Iterator[Row], columns: Columns, rules: FileRules) -> Iterator[Chunk]:
     head, relation, tail = columns.places
-    spaces = [f"{space}:" if space else "" for space in columns.spaces]
+    of_heads, of_tails = (f"{space}:" if space else "" for space in columns.spaces)
+    spaces = (of_heads, "", of_tails)
     while True:
         names: tuple[list[str], list[str], list[str]] = ([], [], [])
         for row in islice(filled, CHUNK):
@@ -65,15 +67,15 @@ def _chunks(path: Path, rows: Any, filled: Iterator[Row], columns: Columns, rule
                 column.append(row[place])
         if not names[0]:
             return
-        heads, tails = (
-            [space + name for name in column] if space else rules.own_names(column)
-            for space, column in zip(spaces, (names[0], names[2]), strict=True)
+        heads, relations, tails = (
+            rules.own_names([space + name for name in column] if space else column)
+            for space, column in zip(spaces, names, strict=True)
         )
-        yield Chunk(heads, names[1], tails)
+        yield Chunk(heads, relations, tails)
 
 
 def _apoc_chunks(path: Path, rows: Any, filled: Iterator[Row], columns: Columns, rules: FileRules) -> Iterator[Chunk]:
-    blank, named = rules.blank_nodes(), dict[str, str]()
+    names = NodeNames(path, rules, columns.node_name is not None)
     while True:
         chunk, nodes, some = Chunk([], [], []), 0, False
         for row in islice(filled, CHUNK):
@@ -82,20 +84,12 @@ def _apoc_chunks(path: Path, rows: Any, filled: Iterator[Row], columns: Columns,
             if not (head or relation or tail):
                 nodes += 1
                 if columns.node_name is not None and (name := row[columns.node_name[1]]).strip():
-                    named[row[columns.node_name[0]]] = name
+                    names.name(row[columns.node_name[0]], name, rows.line_num)
                 continue
             if not (head.strip() and relation.strip() and tail.strip()):
                 refuse(path, "a relationship without its start, its type or its end", rows.line_num)
-            add_relationship(chunk, (head, relation, tail), named, blank)
+            names.add(chunk, (head, relation, tail))
         if not some:
             return
-        chunk.left_out = LeftOut(node_rows=nodes)
+        chunk.left_out = names.left_out(nodes)
         yield chunk
-
-
-def add_relationship(chunk: Chunk, ids: tuple[str, str, str], named: dict[str, str], blank: BlankNodes) -> None:
-    """Add a relationship between nodes by their ids; a node without a name is a blank node."""
-    head, relation, tail = ids
-    chunk.heads.append(named[head] if head in named else blank[head])
-    chunk.relations.append(relation)
-    chunk.tails.append(named[tail] if tail in named else blank[tail])

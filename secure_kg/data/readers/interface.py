@@ -88,6 +88,8 @@ class LeftOut:
     """Triples about triples: the tail is a triple (RDF 1.2)."""
     node_rows: int = 0
     """Rows of a Neo4j export that describe nodes."""
+    unnamed_nodes: int = 0
+    """Nodes of a Neo4j export that lack the property by which nodes are named. They are blank nodes instead."""
     default_graph: int = 0
     """Triples of the default graph, where each named graph is a client."""
 
@@ -105,6 +107,7 @@ class LeftOut:
             (self.literals, "triples with a literal"),
             (self.triple_terms, "triples about triples"),
             (self.node_rows, "rows of nodes"),
+            (self.unnamed_nodes, "names of nodes without the chosen property (they are blank nodes)"),
             (self.default_graph, "triples of the default graph"),
         ]
         return [f"{count} {what}" for count, what in counted if count]

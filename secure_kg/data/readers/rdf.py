@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from secure_kg.data.readers.interface import CHUNK, BlankNodes, Chunk, FileRules, LeftOut, Reader, refuse
+from secure_kg.data.readers.json_guard import GuardedJson
 from secure_kg.data.readers.streams import ByteStream, open_stream
 from secure_kg.data.readers.xml_guard import GuardedXml
 
@@ -71,11 +72,12 @@ def _read(path: Path, rules: FileRules, form: str) -> Iterator[Chunk]:
 
     with open_stream(path) as stream:
         guarded = GuardedXml(stream) if form == "RDF_XML" else None
+        json = GuardedJson(stream) if form == "JSON_LD" else None
         watched = _WatchedTerms(stream)
         base = _NO_BASE if form == "JSON_LD" else None
         try:
             parser: Any = pyoxigraph.parse(
-                guarded or watched,  # type: ignore[arg-type]  # of a file in binary mode it needs `read` only
+                guarded or json or watched,  # type: ignore[arg-type]  # of a file in binary mode it needs `read` only
                 format=getattr(pyoxigraph.RdfFormat, form),
                 base_iri=base,
             )

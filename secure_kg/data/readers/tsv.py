@@ -28,9 +28,9 @@ def read_tsv(path: Path, rules: FileRules) -> Iterator[Chunk]:
                     refuse(path, "an export of Neo4j with tabs; only one with commas (.csv) is read", line + first)
                 if columns.header:
                     lines[first] = ""
-            heads, relations, tails = _fields(path, line, lines, columns)
-            if heads:
-                yield Chunk(rules.own_names(heads), relations, rules.own_names(tails))
+            names = _fields(path, line, lines, columns)
+            if names[0]:
+                yield Chunk(*map(rules.own_names, names))
 
 
 def _lines(path: Path, line: int, text: str) -> list[str]:

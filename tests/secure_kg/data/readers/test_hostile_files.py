@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pyarrow
 import pytest
+from pyarrow import parquet
 
-from secure_kg.data.readers import rdf, streams, xml_guard
+from secure_kg.data.readers import json_guard, rdf, streams, xml_guard
 from secure_kg.data.triples import read_triples
 from secure_kg.foundation.errors import DataError
 
@@ -126,10 +127,14 @@ def test_deep_xml(tmp_path: Path) -> None:
     assert "nested deeper" in refused(tmp_path / "g.rdf")
 
 
-def in_little_memory(path: Path) -> str:
+def in_little_memory(path: Path, limit: int = 2 << 30) -> str:
     """Read in a process of its own: a parser that runs out of stack or memory must not take the tests along."""
-    code = "import sys, pathlib, secure_kg.data.triples as t; t.read_triples(pathlib.Path(sys.argv[1]))"
-    limit = 2 << 30
+    code = """
+import pathlib, sys
+from secure_kg.data.readers.encoding import encode_files
+from secure_kg.data.readers.interface import Reading
+encode_files([("train", pathlib.Path(sys.argv[1]))], Reading(), owner="1")
+"""
     done = subprocess.run(
         [sys.executable, "-c", code, str(path)],
         capture_output=True,
@@ -148,6 +153,57 @@ def test_triple_terms_inside_each_other(tmp_path: Path) -> None:
     path = tmp_path / "g.ttl"
     path.write_bytes(b"<a:b> <a:c> " + b"<<( <a:b> <a:c> # )>>\n" * depth + b"<a:d>" + b" )>>" * depth + b" .")
     assert "triple terms inside each other" in in_little_memory(path)
+
+
+def nested(depth: int, between: str = "") -> bytes:
+    return (f'{{"@id":"http://e/a",{between}"http://e/r":' * depth + '{"@id":"http://e/b"}' + "}" * depth).encode()
+
+
+def test_json_inside_itself(tmp_path: Path) -> None:
+    """Deep values end the parser's process, also if strings pretend that they are closed."""
+    path = tmp_path / "g.jsonld"
+    path.write_bytes(b"\n" + nested(4000))
+    assert "line 2: values nested deeper than 200" in in_little_memory(path)
+    path.write_bytes(nested(4000, between=r""""http://e/\\":"\"}}}]]]\\",""" + "\n"))
+    assert refused(path) == ", line 201: values nested deeper than 200"
+    path.write_bytes(nested(json_guard.DEEPEST - 1))
+    assert len(read_triples(path)) == json_guard.DEEPEST - 1
+
+
+def test_brackets_in_strings_are_no_nesting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However the file falls into pieces."""
+    value = r'''"[[[\"{{{\\\"[[<<(\\\\"'''
+    entries = ",".join(
+        f'{{"@id":"http://e/{n}","http://e/s":{value},"http://e/r":{{"@id":"http://e/b"}}}}' for n in range(300)
+    )
+    (tmp_path / "g.jsonld").write_text(f"[{entries}]")
+    for size in (1, 7, 1 << 15):
+        monkeypatch.setattr(json_guard, "_PIECE", size)
+        assert len(read_triples(tmp_path / "g.jsonld")) == 300
+
+
+@pytest.mark.parametrize("text", ["x", "_:x"])
+def test_a_small_parquet_file_stays_small(tmp_path: Path, text: str) -> None:
+    """One long text in a dictionary for all rows, or each row as the one before: 2 GB if it were spread out."""
+    rows, path = 20_000, tmp_path / "g.parquet"
+    long = pyarrow.array([text.ljust(100_000, "x")])
+    heads = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * rows, pyarrow.int32()), long)
+    others = {"relation": ["r"] * rows, "tail": ["t"] * rows}
+    parquet.write_table(pyarrow.table({"head": heads, **others}), path, compression="zstd")
+    assert path.stat().st_size < 4000
+    assert "unpacks to more than 250 times its size" in in_little_memory(path, 1 << 30)
+
+
+@pytest.mark.parametrize("account", [True, False])
+def test_texts_by_differences_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, account: bool) -> None:
+    """Also if the file's account of its encodings is silent about them."""
+    path = tmp_path / "g.parquet"
+    table = pyarrow.table({"head": ["x" * 1000] * 100, "relation": ["r"] * 100, "tail": ["t"] * 100})
+    encodings = {"head": "DELTA_BYTE_ARRAY", "relation": "PLAIN", "tail": "PLAIN"}
+    parquet.write_table(table, path, compression="zstd", use_dictionary=False, column_encoding=encodings)
+    if not account:
+        monkeypatch.setattr("secure_kg.data.readers.parquet._ENCODINGS", {"RLE", "PLAIN", "DELTA_BYTE_ARRAY"})
+    assert ("texts in an encoding that is not read" if account else "not a Parquet file, or a damaged") in refused(path)
 
 
 def test_names_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,11 +137,20 @@ def test_parquet(tmp_path: Path) -> None:
     assert triples(path) == ROWS
     numbers = table(tmp_path / "n.parquet", x=[1, 2], kind=relations, y=[3, 4])
     assert triples(numbers, "x,kind,y") == [("1", "r", "3"), ("2", "s", "4")]
+    many = [f"n{number % 12_000}" for number in range(40_000)]  # more than are read at a time
+    large = table(
+        tmp_path / "l.parquet", head=many, relation=many[::-1], tail=pyarrow.array(many, pyarrow.large_string())
+    )
+    assert triples(large) == list(zip(many, many[::-1], many, strict=True))
 
 
 def test_wrong_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = table(tmp_path / "m.parquet", head=["a", None], relation=["r", "r"], tail=["b", "SECRET"])
     assert "row 2 has no head" in refused(missing)
+    late = table(tmp_path / "l.parquet", head=["a"] * 40_000 + [" "], relation=["r"] * 40_001, tail=["SECRET"] * 40_001)
+    assert "row 40001 has no head" in refused(late)
+    halved = pyarrow.array([b"SECRET\xff"]).view(pyarrow.string())
+    assert "not valid UTF-8" in refused(table(tmp_path / "u.parquet", head=halved, relation=["r"], tail=["b"]))
     wrong = table(tmp_path / "w.parquet", head=[0.5], relation=["r"], tail=["b"])
     assert "neither text nor whole numbers" in refused(wrong)
     assert "columns of a Parquet file have names" in refused(wrong, "1,2,3")
@@ -208,3 +217,53 @@ def test_export_of_apoc_as_json(tmp_path: Path) -> None:
     for text in ('{"type": "SECRET"}', "SECRET", "[" * 100_000, '{"type":"relationship","label":"SECRET","start":{}}'):
         bad = write(tmp_path / "bad.jsonl", json.dumps(link) + "\n" + text)
         assert refused(bad).startswith(", line 2: not a line of apoc.export.json")
+
+
+FORGED = "_:2.train.1"
+"""The name of client 2's first blank node."""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "columns"),
+    [
+        ("g.tsv", f"{FORGED}\t{FORGED}\t{FORGED}\n", ""),
+        ("g.csv", f"head,relation,tail\n{FORGED},{FORGED},{FORGED}\n", ""),
+        ("h.csv", f":START_ID(_),:TYPE,:END_ID(_)\n{FORGED[2:]},{FORGED},{FORGED[2:]}\n", ""),
+        ("i.csv", f"_id,name,_start,_type,_end\n0,{FORGED},,,\n,,0,{FORGED},0\n", "name,_type,name"),
+        (
+            "g.json",
+            f'{{"type":"node","id":"0","properties":{{"name":"{FORGED}"}}}}\n'
+            f'{{"type":"relationship","label":"{FORGED}","start":{{"id":"0"}},"end":{{"id":"0"}}}}\n',
+            "name,label,name",
+        ),
+    ],
+)
+def test_no_table_forges_the_blank_node_of_another_client(tmp_path: Path, name: str, text: str, columns: str) -> None:
+    own = "_:1:2.train.1"
+    assert triples(write(tmp_path / name, text), columns, owner="1") == [(own, own, own)]
+
+
+def test_no_parquet_file_forges_either(tmp_path: Path) -> None:
+    path = table(tmp_path / "g.parquet", head=[FORGED], relation=[FORGED], tail=[FORGED])
+    assert FORGED not in triples(path, owner="1")[0]
+
+
+def node(number: str, name: str) -> str:
+    return json.dumps({"type": "node", "id": number, "properties": {"name": name}}) + "\n"
+
+
+def test_a_node_of_apoc_is_one_entity(tmp_path: Path) -> None:
+    """A name that comes late, or twice, would make it two; one that never comes is counted."""
+    head, used = "_id,name,_start,_type,_end\n", ",,0,r,1\n"
+    link = '{"type":"relationship","label":"r","start":{"id":"0"},"end":{"id":"1"}}\n'
+    for name, late, twice, columns in (
+        ("g.csv", f"{head}{used}0,SECRET,,,\n", f"{head}0,a,,,\n0,SECRET,,,\n", "name,_type,name"),
+        ("g.json", f"\n{link}{node('0', 'SECRET')}", f"\n{node('0', 'a')}{node('0', 'SECRET')}", "name,label,name"),
+    ):
+        said = ", line 3: a node gets its name after a relationship has used it; put nodes first"
+        assert refused(write(tmp_path / name, late), columns) == said
+        assert refused(write(tmp_path / name, twice), columns) == ", line 3: a node gets a second name"
+    path = write(tmp_path / "h.csv", f"{head}0,a,,,\n1,,,,\n{used}{used}")
+    for columns, unnamed in (("name,_type,name", 1), ("", 0)):
+        (chunk,) = reader_of(path)(path, FileRules(Reading(columns=columns)))
+        assert chunk.left_out == LeftOut(node_rows=2, unnamed_nodes=unnamed)
