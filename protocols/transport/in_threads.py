@@ -89,7 +89,7 @@ class Party(threading.Thread, Generic[T]):
         self._number, self._part, self._network, self._endpoint = number, part, network, endpoint
         self._ended: Ended[T] = Ended()
         self.over = threading.Event()
-        """Set at the end. To be waited for instead of `join`: a join that Ctrl-C interrupts takes a thread for ended."""
+        """Set at the end. Wait for it instead of `join`, which takes a thread for ended if Ctrl-C interrupts it."""
 
     def run(self) -> None:
         try:

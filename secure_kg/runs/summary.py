@@ -3,8 +3,8 @@
 The federation's figures come from the sums the server was given. Figures of single clients are private to them: they
 are added only where their folders lie beside the server's, that is, when all parties run on one machine. So are the
 federation's own where only clients can read sums; the server alone then has none to tell (null). Of a private run a
-summary may be shown to anybody, so a client's numbers of triples and clipped values, its times and its memory are left
-out, and its results too unless evaluation triples are public: they stay in its own folder.
+summary may be shown to anybody, so a client's own results, its numbers of triples and clipped values, its times and its
+memory stay in its own folder.
 """
 
 import dataclasses
@@ -92,8 +92,7 @@ def _told_by_clients(config: RunConfig, folder: RunFolder) -> list[ClientResult]
     found = folder.client_results()
     if config.privacy is None:
         return found
-    public = config.privacy.public_evaluation
-    return [result.outside_its_folder(evaluation_is_public=public) for result in found]
+    return [result.outside_its_folder() for result in found]
 
 
 def _settings(config: RunConfig) -> dict[str, Any]:

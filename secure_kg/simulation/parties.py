@@ -92,8 +92,8 @@ class _Stage:
             for party in network.parties:
                 network.end(party)
         until = Deadline.after(_SECONDS_TO_END)
-        for party in list(self._parties):
-            party.over.wait(max(until.remaining(), 0.0))
+        for thread in list(self._parties):
+            thread.over.wait(max(until.remaining(), 0.0))
 
 
 def run_parties(config: RunConfig, graphs: Sequence[ClientGraph], path: Path, report: Report) -> Summary:

@@ -94,7 +94,9 @@ class ClientModel:
         """The id of a relation, likewise."""
         return self._id("relation", name, self._relation_ids, self.graph.relations)
 
-    def _id(self, kind: Literal["entity", "relation"], name: str, ids: Mapping[str, int], names: tuple[str, ...]) -> int:
+    def _id(
+        self, kind: Literal["entity", "relation"], name: str, ids: Mapping[str, int], names: tuple[str, ...]
+    ) -> int:
         """Of a full name, or of one that is shortened by a prefix of the client's own, as tables show it."""
         prefix, colon, local = str(name).partition(":")
         if name not in ids and colon and (full := self.graph.prefixes.get(prefix, name) + local) in ids:

@@ -54,17 +54,17 @@ class ClientResult(Record, kw_only=True, frozen=True):
         # Files of earlier versions have no `metrics` between figures and account.
         return self.about.get(name, self.figures.get(name))
 
-    def outside_its_folder(self, *, evaluation_is_public: bool) -> "ClientResult":
+    def outside_its_folder(self) -> "ClientResult":
         """What may be told of a client in a private run: nothing that depends on its triples and has no noise.
 
-        Time and memory grow with the number of triples.
+        Time and memory grow with the number of triples. Its own ranks leave out its train triples, so that results tell
+        of those even if evaluation triples are public; what is told then comes with the sums of all clients.
         """
-        test = {name: self._told(name) for name in ("test_triples",) if evaluation_is_public}
         return msgspec.structs.replace(
             self,
-            figures=self.figures if evaluation_is_public else {},
-            metrics=self.metrics if evaluation_is_public else None,
-            about=test,
+            figures={},
+            metrics=None,
+            about={},
             clipped_values=0,
             max_fixed_point_error=0.0,
             seconds={},
