@@ -20,15 +20,46 @@ FILE: Final = "prefixes.toml"
 _MOST_TEXT: Final = 12_000
 _PREFIX: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9_.-]*)?")
 _LOCAL: Final = re.compile(r"[^\s/#?:\"<>]+")
+_SEPARATORS: Final = '/#?:"<>'
+_MOST_BEYOND: Final = 64
+"""Characters of a prefix after its last separator, such as `GO_`. Longer ones are not used."""
 
 
-def shortened(name: str, prefixes: Mapping[str, str]) -> str:
-    """`ex:alice` for an IRI of a known prefix, by the longest that fits; any other name as it is."""
-    fitting = [(space, prefix) for prefix, space in prefixes.items() if space and name.startswith(space)]
-    for space, prefix in sorted(fitting, key=lambda found: len(found[0]), reverse=True):
-        if _PREFIX.fullmatch(prefix) and _LOCAL.fullmatch(name, len(space)):
-            return f"{prefix}:{name[len(space) :]}"
-    return name
+class Shortener:
+    """Short names by some prefixes. The time for a name does not grow with their number."""
+
+    def __init__(self, prefixes: Mapping[str, str]) -> None:
+        self._by_space: dict[str, str] = {}
+        self._lengths: dict[str, list[int]] = {}
+        for prefix, space in prefixes.items():
+            begin = _begin(space)
+            if (
+                space
+                and _PREFIX.fullmatch(prefix)
+                and len(space) - begin <= _MOST_BEYOND
+                and space not in self._by_space
+            ):
+                self._by_space[space] = prefix
+                self._lengths.setdefault(space[:begin], []).append(len(space))
+        self._lengths = {begin: sorted(set(lengths), reverse=True) for begin, lengths in self._lengths.items()}
+
+    def prefix(self, name: str) -> tuple[str, int] | None:
+        """The prefix of an IRI and the length of what it stands for, by the longest that fits; None if none does."""
+        for length in self._lengths.get(name[: _begin(name)], ()):
+            prefix = self._by_space.get(name[:length])
+            if prefix is not None and _LOCAL.fullmatch(name, length):
+                return prefix, length
+        return None
+
+    def short(self, name: str) -> str:
+        """`ex:alice` for an IRI of a known prefix; any other name as it is."""
+        found = self.prefix(name)
+        return name if found is None else f"{found[0]}:{name[found[1] :]}"
+
+
+def _begin(name: str) -> int:
+    """Where the part after the last separator begins. A local name has no separator, so its prefix ends no earlier."""
+    return max(map(name.rfind, _SEPARATORS)) + 1
 
 
 def short_names(names: Sequence[str], prefixes: Mapping[str, str]) -> tuple[list[str], list[str]]:
@@ -36,26 +67,29 @@ def short_names(names: Sequence[str], prefixes: Mapping[str, str]) -> tuple[list
 
     A name that looks shortened and is not would be taken for another one, so it is shown in quotes.
     """
-    short = [shortened(name, prefixes) for name in names]
-    begins = tuple(f"{prefix}:" for prefix in prefixes)
+    short = list(map(Shortener(prefixes).short, names))
     apart = [
-        ascii(name) if one == name and name.startswith(begins) else one for one, name in zip(short, names, strict=True)
+        ascii(name) if one == name and ":" in name and name.partition(":")[0] in prefixes else one
+        for one, name in zip(short, names, strict=True)
     ]
     return apart, [f"{prefix}: is {space}" for prefix, space in used_prefixes(names, prefixes).items()]
 
 
 def used_prefixes(names: Iterable[str], prefixes: Mapping[str, str]) -> dict[str, str]:
     """The prefixes that shorten at least one of the names, in alphabetical order."""
-    short = {shortened(name, prefixes).partition(":")[0] for name in names if shortened(name, prefixes) != name}
-    return {prefix: prefixes[prefix] for prefix in sorted(short)}
+    found = map(Shortener(prefixes).prefix, names)
+    return {prefix: prefixes[prefix] for prefix in sorted({one[0] for one in found if one is not None})}
 
 
 def write_prefixes(folder: Path, names: Iterable[str], prefixes: Mapping[str, str]) -> None:
-    """Keep the prefixes that shorten a client's own names; nothing is written if there are none."""
-    used = used_prefixes(names, prefixes) if prefixes else {}
-    while len(text := tomli_w.dumps(used)) > _MOST_TEXT:
-        used.popitem()
-    if not used:
+    """Keep the prefixes that shorten a client's own names, as many as the file holds; without any there is no file."""
+    text = ""
+    for prefix, space in used_prefixes(names, prefixes).items() if prefixes else ():
+        line = tomli_w.dumps({prefix: space})
+        if len(text) + len(line) > _MOST_TEXT:
+            break
+        text += line
+    if not text:
         return
     try:
         (folder / FILE).write_bytes(text.encode())

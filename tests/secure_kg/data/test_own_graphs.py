@@ -4,6 +4,7 @@ import dataclasses
 import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from secure_kg.data.client_data import load_graph, load_graphs
 from secure_kg.data.folders import client_folder, load_client_folder, write_client_folder
 from secure_kg.data.partition import load_client, partition
-from secure_kg.data.prefixes import read_prefixes, short_names, shortened
+from secure_kg.data.prefixes import Shortener, read_prefixes, short_names, write_prefixes
 from secure_kg.data.readers.interface import LeftOut, Reading
 from secure_kg.data.soundness import about_graph, faults
 from secure_kg.data.sources import PooledSource, check_source_name, load_source
@@ -209,9 +210,10 @@ def test_wrong_named_graphs(tmp_path: Path) -> None:
 
 
 def test_prefixes_shorten_names_for_people_only(tmp_path: Path) -> None:
-    prefixes = {"e": E, "deep": f"{E}x/", "": "urn:a:", "bad prefix": "urn:b:", "rdf": "http://r#"}
+    prefixes = {"e": E, "deep": f"{E}x/", "": "urn:a:", "bad prefix": "urn:b:", "rdf": "http://r#", "GO": f"{E}GO_"}
     cases = {f"{E}a": "e:a", f"{E}x/a": "deep:a", f"{E}y/a": f"{E}y/a", E: E, "urn:a:b": ":b", "urn:b:c": "urn:b:c"}
-    assert {name: shortened(name, prefixes) for name in cases} == cases
+    cases |= {f"{E}GO_1": "GO:1", f"{E}GO_": "e:GO_", f"{E}GO": "e:GO", "none": "none", f"{E}a b": f"{E}a b"}
+    assert {name: Shortener(prefixes).short(name) for name in cases} == cases
     shown, legend = short_names([f"{E}a", "e:a", "http://other/a"], prefixes)
     assert (shown, legend) == (["e:a", "'e:a'", "http://other/a"], [f"e: is {E}"])
     source = load_source(str(write(tmp_path / "g.ttl", f"@prefix e: <{E}> .\n@prefix no: <http://no/> .\n" + LINES)))
@@ -223,6 +225,20 @@ def test_prefixes_shorten_names_for_people_only(tmp_path: Path) -> None:
     write(tmp_path / "parts" / "client-1" / "prefixes.toml", "e = 3")
     with pytest.raises(DataError, match="not a table of prefixes"):
         read_prefixes(tmp_path / "parts" / "client-1")
+
+
+def test_many_prefixes_take_no_time(tmp_path: Path) -> None:
+    """With time for each name and prefix, this would take hours. The file takes what it can hold."""
+    for number, end in enumerate(("/", "_")):  # spaces of their own, or all in one
+        prefixes = {f"p{place:05}": f"{E}{place:05}{end}" for place in range(20_000)}
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        started = time.process_time()
+        write_prefixes(folder, [f"{space}{name}" for space in prefixes.values() for name in "ab"], prefixes)
+        assert time.process_time() - started < 10
+        kept = read_prefixes(folder)
+        assert 100 < len(kept) == len(set(kept) & set(list(prefixes)[:400]))
+        assert 11_000 < (folder / "prefixes.toml").stat().st_size <= 12_000
 
 
 def test_the_server_opens_no_file_and_imports_no_parser(tmp_path: Path) -> None:
