@@ -145,10 +145,11 @@ def _take_part(plan: "Plan", transport: "Transport", clients: int) -> bool:
     from launch.hosts.job import RUNS
 
     # Only clients train: the server's process never imports torch.
+    from secure_kg.federation.client.reasons import for_own_console
     from secure_kg.federation.client.site import OwnSite
     from secure_kg.federation.client.take_part import Participation, take_part
 
-    number = transport.party
+    number, said = transport.party, False
     site = OwnSite(
         config=plan.config,
         number=number,
@@ -162,7 +163,12 @@ def _take_part(plan: "Plan", transport: "Transport", clients: int) -> bool:
         return take_part(plan.config, transport, clients, site) is Participation.ALL_PRESENT
     except Aborted as problem:  # the server has said why, and ends the job
         reason = f"client {number}: the server ended the job: {problem}"
-    except (UserError, ProtocolError, InternalError) as problem:  # the server knows
+    except (UserError, ProtocolError, InternalError) as problem:  # the server knows, but not of files
         reason = str(problem)
+        if (line := for_own_console(problem, plan.config, number)) is not None:
+            fail(line)
+            said = True
     time.sleep(_GRACE_SECONDS)  # to be ended with the rest: leaving first could end the job before the server says why
+    if said:
+        mpi_process.end_all(2)
     mpi_process.leave(reason)

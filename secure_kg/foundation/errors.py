@@ -1,7 +1,8 @@
 """Errors that end a job: those a user can mend, and faults of this program.
 
-They end a job with one line on standard error and a non-zero exit code, and they may travel to the server.
-So their text names places (file, line, option), never contents: no entity, relation or value of a client's graph.
+They end a job with one line on standard error and a non-zero exit code.
+Their text names places (file, line, option), never contents: no entity, relation or value of a client's graph. A place
+may tell of a client, too: what a server reads of it, `secure_kg.federation.client.reasons` says.
 """
 
 import traceback
@@ -15,6 +16,11 @@ class UserError(Exception):
 
 class DataError(UserError):
     """A data set, a client folder or a split that cannot be used."""
+
+
+class SettingsError(UserError):
+    """Settings that do not fit each other, the machine or the data. The text names settings and numbers of them alone,
+    so it may travel to the server."""
 
 
 class TrainingDiverged(UserError):

@@ -5,7 +5,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.errors import SettingsError
 
 
 def pick_device(local_rank: int, wanted: str = "auto") -> torch.device:
@@ -15,10 +15,10 @@ def pick_device(local_rank: int, wanted: str = "auto") -> torch.device:
     competing for every core; it also fixes the order of floating-point sums, so that runs repeat bit for bit.
     """
     if wanted not in ("auto", "cpu", "cuda"):
-        raise UserError("--device must be auto, cpu or cuda")
+        raise SettingsError("--device must be auto, cpu or cuda")
     gpus = torch.cuda.device_count() if wanted != "cpu" and torch.cuda.is_available() else 0
     if wanted == "cuda" and gpus == 0:
-        raise UserError("--device cuda: torch finds no GPU here")
+        raise SettingsError("--device cuda: torch finds no GPU here")
     if gpus:
         return torch.device("cuda", local_rank % gpus)
     torch.set_num_threads(1)

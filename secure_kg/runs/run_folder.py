@@ -86,6 +86,7 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._asked: RunConfig | None = None
 
     @classmethod
     def create(cls, path: Path, config: RunConfig) -> "RunFolder":
@@ -109,10 +110,17 @@ class RunFolder:
 
     @classmethod
     def reopen(cls, path: Path, config: RunConfig) -> "RunFolder":
-        """A folder to go on with, under settings that may ask for more rounds. It is no longer complete."""
-        write_whole(path / "config.toml", config.to_toml().encode())
-        (path / "summary.json").unlink(missing_ok=True)
-        return cls(path)
+        """A folder to go on with, under settings that may ask for more rounds. Nothing changes before `begin`."""
+        folder = cls(path)
+        folder._asked = config
+        return folder
+
+    def begin(self) -> None:
+        """All parties go on with a run that was reopened: it has its new settings, and is no longer complete."""
+        if self._asked is not None:
+            write_whole(self.path / "config.toml", self._asked.to_toml().encode())
+            (self.path / "summary.json").unlink(missing_ok=True)
+            self._asked = None
 
     def discard_if_unused(self, new: Sequence[Path] = ()) -> None:
         """Remove a folder in which nothing has happened, so that a mended command can use its name.

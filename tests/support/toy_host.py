@@ -9,6 +9,7 @@ from protocols.foundation.errors import ProtocolError
 from protocols.foundation.identifiers import PartyId
 from protocols.transport.base import Transport
 from protocols.transport.in_threads import run_in_process
+from secure_kg.federation.client.reasons import for_own_console
 from secure_kg.federation.client.site import OwnSite
 from secure_kg.federation.client.take_part import Participation, take_part
 from secure_kg.federation.server.serve import Served, serve
@@ -33,6 +34,11 @@ class ToyHost(Host):
             return lambda transport: take_part(config, transport, clients, site)
 
         ended = run_in_process(server, {PartyId(number): client(number) for number in range(1, clients + 1)})
+        for number, party in ended.clients.items():
+            if isinstance(party.error, UserError | InternalError) and (
+                line := for_own_console(party.error, plan.config, number)
+            ):
+                raise UserError(line)  # the console of all parties
         try:
             ended.server.result()
         except (ProtocolError, InternalError) as problem:

@@ -31,6 +31,7 @@ from secure_kg.attacks.membership.watching import (
 )
 from secure_kg.attacks.uploads import Places
 from secure_kg.data.graph import ClientGraph
+from secure_kg.federation.client.reasons import for_server
 from secure_kg.federation.plan.row_sum import Rows
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.server.server import FederationServer
@@ -97,7 +98,7 @@ def stage(
             except Aborted:
                 raise
             except (UserError, ProtocolError) as problem:
-                role.say_failed(str(problem))
+                role.say_failed(for_server(problem, config))
                 raise
 
         return take_part

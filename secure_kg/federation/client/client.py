@@ -51,7 +51,7 @@ from secure_kg.federation.plan.messages import (
 from secure_kg.federation.plan.row_sum import Rows
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
-from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.errors import SettingsError
 from secure_kg.learning.learner import Learner
 from secure_kg.privacy.release_record import ReleaseRecord, terms_of
 from secure_kg.runs.client_folder import alone, append_opening, read_openings, run_id, state_key
@@ -90,7 +90,7 @@ class FederationClient:
         return self._blocks.means
 
     def say_failed(self, reason: str) -> None:
-        """Tell the server that this client cannot go on. The reason must name places, never contents."""
+        """Tell the server that this client cannot go on. The reason must name neither contents nor files."""
         with contextlib.suppress(ProtocolError):  # a server that takes no messages cannot be told
             self._conversation.send(SERVER, Failed(reason[:MAX_REASON]), self._done)
         self._transport.flush(Deadline.after(_SECONDS_TO_SAY_SO))  # a server that no longer listens must not hold us
@@ -104,7 +104,7 @@ class FederationClient:
         welcome = self._conversation.receive(SERVER, Welcome, SETUP, Deadline.after(self._plan.client_seconds))
         self._conversation = Conversation(self._transport, SessionId(welcome.session), welcome.binding)
         if welcome.digest != config.digest():
-            raise UserError("the server was started with other settings than this client")
+            raise SettingsError("the server was started with other settings than this client")
         if welcome.rounds_done and self._plan.aligned_block is not None and not welcome.aligned:
             raise PeerMisbehaved("the server wants a run that has trained already to be aligned anew")
         self._done, self._welcome = RoundId(welcome.rounds_done), welcome

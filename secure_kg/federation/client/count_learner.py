@@ -31,7 +31,7 @@ from secure_kg.evaluation.ranking_metrics import RankingMetrics
 from secure_kg.federation.plan.count_plan import CountPlan, bucket
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.plan.strategies import STRATEGIES
-from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.errors import SettingsError, UserError
 from secure_kg.learning.learner import Contributed, Learner, Rows, TrainStats
 
 _TABLE: Final = "counts"
@@ -48,7 +48,7 @@ class CountLearner(Learner):
         self._threshold, self._width = settings.privacy.dp_count_threshold, settings.privacy.dp_count_width
         self._columns = np.array([bucket(name, self._width) for name in graph.relations], dtype=np.int64)
         if len(graph.entities) > self._plan.union_rows:
-            raise UserError(f"--union-bound: this client alone has more names than {self._plan.union_rows}")
+            raise SettingsError(f"--union-bound: this client alone has more names than {self._plan.union_rows}")
         if len(graph.entities) * (self._width + 1) * settings.ring_bits // 8 > wire.MAX_FRAME_BYTES:
             raise UserError(f"--dp-count-width {self._width}: {len(graph.entities)} such rows fit no message")
         self._table: Rows = np.zeros((len(graph.entities), self._width), dtype=np.float32)

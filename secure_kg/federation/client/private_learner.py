@@ -31,7 +31,7 @@ from secure_kg.evaluation.ranking_metrics import RankingMetrics
 from secure_kg.federation.plan.private_plan import PrivatePlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.plan.strategies import STRATEGIES
-from secure_kg.foundation.errors import TrainingDiverged, UserError
+from secure_kg.foundation.errors import SettingsError, TrainingDiverged
 from secure_kg.foundation.seeds import generator
 from secure_kg.learning.kge import KgeLearner
 from secure_kg.learning.learner import Contributed, NoiseKeys, Rows, TrainStats
@@ -66,7 +66,7 @@ class PrivateLearner(KgeLearner):
         known = ClientGraph(graph.entities, graph.relations, none, graph.valid, graph.test)
         self._public_ranking = FilteredRanking(known, device, self.config.eval_megabytes)
         if max(len(graph.entities), len(graph.relations)) > self._plan.union_rows:
-            raise UserError(f"--union-bound: this client alone has more names than {self._plan.union_rows}")
+            raise SettingsError(f"--union-bound: this client alone has more names than {self._plan.union_rows}")
 
     def entrust(self, keys: NoiseKeys) -> None:
         self._keys = keys

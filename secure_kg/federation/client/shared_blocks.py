@@ -14,7 +14,7 @@ from secure_kg.federation.plan import twins
 from secure_kg.federation.plan.blocks import Block
 from secure_kg.federation.plan.messages import Aligned, LentTable, SharedBlock, SharedRows, lent_table_bytes
 from secure_kg.federation.plan.row_sum import Rows
-from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.errors import SettingsError
 from secure_kg.runs.alignment_files import keep_objection, load_positions, save_positions
 
 
@@ -46,7 +46,7 @@ def _with_first_rows(
     exchange, private = BlockExchange(context, block, positions), context.plan.private
     if block.public and private is not None:
         if positions.union_size > private.union_rows:
-            raise UserError(f"--union-bound: {positions.union_size} names, and noise was reckoned for fewer")
+            raise SettingsError(f"--union-bound: {positions.union_size} names, and noise was reckoned for fewer")
         seed_of_all = context.plan.settings.seed
         exchange.rows.start_public(public_first_rows(positions.union_size, seed_of_all, block.width, block.span))
         return exchange

@@ -11,6 +11,7 @@ from enum import Enum
 from protocols.foundation.errors import Aborted, LeftOut, ProtocolError
 from protocols.transport.base import Transport
 from secure_kg.federation.client.client import FederationClient
+from secure_kg.federation.client.reasons import for_server
 from secure_kg.federation.client.site import Site
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import InternalError, UserError
@@ -28,7 +29,7 @@ def take_part(config: RunConfig, transport: Transport, clients: int, site: Site)
     """The whole part of client `transport.party`, of as many clients as it knows there are.
 
     `Aborted`: the server has ended the job and has said why. `UserError`, `ProtocolError` or `InternalError`: this
-    client cannot go on, and has told the server the same line.
+    client cannot go on, and has told the server so, in words that name none of its files (`reasons`).
     """
     client = FederationClient(config, transport, clients)
     folder = site.folder(None)
@@ -42,9 +43,9 @@ def take_part(config: RunConfig, transport: Transport, clients: int, site: Site)
     except Aborted:
         raise
     except (UserError, ProtocolError) as problem:
-        client.say_failed(str(problem))
+        client.say_failed(for_server(problem, config))
         raise
     except Exception as problem:
         fault = InternalError.recorded(problem, folder / "error.log")
-        client.say_failed(str(fault))
+        client.say_failed(for_server(fault, config))
         raise fault from problem

@@ -78,6 +78,7 @@ def run_in_folder(
         except (UserError, ProtocolError):
             folder.discard_if_unused(new)
             raise
+        folder.begin()
         summary = summarise(config, outcome, folder)
         folder.write_report(run_report(summary, folder.all_metrics(), folder.settings()))
         folder.write_summary(summary)

@@ -111,6 +111,7 @@ class FederationServer:
         self._people.gather(Ready, "start", patience)
         with self._turn("set-up", SETUP):
             self._set_up(last, aligned, patience)
+        self._folder.begin()
         done, self._lines = last.round, RoundLines(self._report, self._config.rounds, self._ledger, last.round)
         while not self._over(done):
             done += 1

@@ -271,7 +271,8 @@ def test_the_transcript_starts_with_the_greeting(tmp_path: Path) -> None:
 def test_a_foreign_checkpoint_is_refused(tmp_path: Path) -> None:
     run_federation(small_config(), nations(3), tmp_path / "run").done()
     run = run_federation(small_config(rounds=6), nations(3, by="entities"), tmp_path / "run", resume=True)
-    assert "names have changed since the run began" in str(run.server_error)
+    assert "it cannot go on; the details are with the client" in str(run.server_error)
+    assert any("names have changed since the run began" in str(error) for error in run.client_errors.values())
 
 
 def _messages(folder: Path, kind: type[Any], purpose: str) -> list[Any]:
