@@ -1,6 +1,8 @@
 """Tables with commas (`.csv`): quoting as in RFC 4180, columns by name (`columns.py`); exports of Neo4j among them.
 
-neo4j-admin: an id is the name of its node, with its space if the header has one: `Person:42`.
+neo4j-admin: an id is the name of its node, with its space if the header has one: `Person:42`. A colon or backslash of
+the space has a backslash before it, so id `B:1` of space `A` and id `1` of space `A:B` have different names. In a file
+where one end has a space and the other has none, an id without a space may have no colon.
 
 apoc.export.csv: a row describes a node or a relationship. The ids are the database's own and mean nothing elsewhere, so
 nodes are blank nodes, unless `--columns PROPERTY,_type,PROPERTY` says which property names them.
@@ -56,13 +58,16 @@ def _checked(path: Path, rows: Any, width: int | None) -> Iterator[Row]:
 
 def _chunks(path: Path, rows: Any, filled: Iterator[Row], columns: Columns, rules: FileRules) -> Iterator[Chunk]:
     head, relation, tail = columns.places
-    of_heads, of_tails = (f"{space}:" if space else "" for space in columns.spaces)
+    of_heads, of_tails = (f"{_escaped(space)}:" if space else "" for space in columns.spaces)
     spaces = (of_heads, "", of_tails)
+    bare = None if bool(of_heads) == bool(of_tails) else tail if of_heads else head
     while True:
         names: tuple[list[str], list[str], list[str]] = ([], [], [])
         for row in islice(filled, CHUNK):
             if not (row[head].strip() and row[relation].strip() and row[tail].strip()):
                 refuse(path, "an empty field where head, relation or tail should be", rows.line_num)
+            if bare is not None and ":" in row[bare]:
+                refuse(path, "an id with a colon and without a space, where other ids have spaces", rows.line_num)
             for column, place in zip(names, (head, relation, tail), strict=True):
                 column.append(row[place])
         if not names[0]:
@@ -72,6 +77,10 @@ def _chunks(path: Path, rows: Any, filled: Iterator[Row], columns: Columns, rule
             for space, column in zip(spaces, names, strict=True)
         )
         yield Chunk(heads, relations, tails)
+
+
+def _escaped(space: str) -> str:
+    return space.replace("\\", "\\\\").replace(":", "\\:")
 
 
 def _apoc_chunks(path: Path, rows: Any, filled: Iterator[Row], columns: Columns, rules: FileRules) -> Iterator[Chunk]:

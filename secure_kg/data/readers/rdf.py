@@ -31,8 +31,10 @@ TITLES: Final = {
     "RDF_XML": "RDF/XML",
     "JSON_LD": "JSON-LD",
 }
-_NO_BASE: Final = "https://relative.invalid/"
-"""JSON-LD leaves out relative IRIs without a word. With this base they show, and are refused."""
+_NO_SCHEME: Final = "secure-kg-no-base:"
+_NO_BASE: Final = f"{_NO_SCHEME}//none/"
+"""JSON-LD leaves out relative IRIs without a word. With this base they show, and are refused. Its scheme is invented,
+because an IRI that lacks nothing but the scheme (`//host/path`) takes this one."""
 _OPEN: Final = b"<<("
 _MOST_OPEN: Final = 3000
 """Triple terms may be inside each other; at some 8,000 the parser runs out of stack, and the process ends."""
@@ -110,6 +112,8 @@ def _chunk(quads: Iterable[Any], rules: FileRules, blank: BlankNodes, watched: _
         if kind is NamedNode:
             tail = obj.value
         elif kind is BlankNode:
+            if type(subject) is BlankNode:
+                blank[subject.value]  # heads are numbered before tails
             tail = blank[obj.value]
         elif kind is Literal:
             if not keep:
@@ -140,7 +144,10 @@ def _depth(term: Any) -> int:
 
 def _refuse_relative(path: Path, chunk: Chunk) -> None:
     columns = (chunk.heads, chunk.relations, chunk.tails, chunk.graphs or [])
-    if any(name.startswith(_NO_BASE) for names in columns for name in names):
+    kinds = (name.rpartition('"')[2] for name in chunk.tails if name.startswith('"'))  # what follows a literal's text
+    if any(name.startswith(_NO_SCHEME) for names in columns for name in names) or any(
+        kind.startswith(f"^^<{_NO_SCHEME}") for kind in kinds
+    ):
         refuse(path, "a relative IRI, and no base is declared")
 
 

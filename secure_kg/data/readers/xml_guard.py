@@ -4,12 +4,16 @@ Every byte passes the standard library's XML parser first, which fetches nothing
 
 - entities whose value names another entity, is longer than 1,000 characters or lies elsewhere: a few lines of them can
   stand for gigabytes;
+- entities that are declared twice, or inside of a comment or a value: XML takes the first declaration and no hidden
+  ones, but the parser behind takes the last, hidden or not;
+- encodings other than UTF-8, which the parser behind does not know;
 - elements nested deeper than 200: the time of the parser behind grows with the square of the depth;
 - what is not well-formed, with its line and column, which the parser behind does not tell.
 
 Lines are passed on one by one, so that a fault that only the parser behind sees is known to its line.
 """
 
+import codecs
 from pathlib import Path
 from typing import Any, Final
 from xml.parsers import expat
@@ -20,6 +24,7 @@ from secure_kg.data.readers.streams import ByteStream
 DEEPEST: Final = 200
 LONGEST_ENTITY: Final = 1000
 _PIECE: Final = 1 << 14
+_ENCODING: Final = "RDF/XML is read in UTF-8 only; convert the file from the encoding that it has"
 
 
 class GuardedXml:
@@ -32,6 +37,11 @@ class GuardedXml:
         self._parser.StartElementHandler = self._begin
         self._parser.EndElementHandler = self._end
         self._parser.EntityDeclHandler = self._entity
+        self._parser.XmlDeclHandler = self._declaration
+        self._parser.StartDoctypeDeclHandler = self._begin_doctype
+        self._parser.EndDoctypeDeclHandler = self._end_doctype
+        self._other = False
+        """Whether a declaration has begun that is not an entity's."""
 
     @property
     def path(self) -> Path:
@@ -49,9 +59,11 @@ class GuardedXml:
         return piece
 
     def _check(self, data: bytes) -> None:
-        self._some = self._some or bool(data)
-        if not self._some:
+        if not self._some and not data:
             refuse(self.path, "an empty file is no RDF/XML")
+        if not self._some and (data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in data[:4]):
+            refuse(self.path, _ENCODING, 1)
+        self._some = True
         try:
             self._parser.Parse(data, not data)
         except expat.ExpatError as error:
@@ -69,5 +81,34 @@ class GuardedXml:
         line = self._parser.CurrentLineNumber
         if parameter or value is None:
             refuse(self.path, "an entity that lies elsewhere, or has parameters", line)
+        self._refuse_hidden(value)
         if "&" in value or "%" in value or len(value) > LONGEST_ENTITY:
             refuse(self.path, f"an entity that names others, or is longer than {LONGEST_ENTITY} characters", line)
+
+    def _declaration(self, version: str, encoding: str | None, standalone: int) -> None:
+        if encoding is not None and encoding.lower() not in ("utf-8", "us-ascii"):
+            refuse(self.path, _ENCODING, 1)
+
+    def _begin_doctype(self, *words: Any) -> None:
+        self._refuse_hidden(str(words))
+        self._parser.DefaultHandlerExpand = self._token
+
+    def _end_doctype(self) -> None:
+        self._parser.DefaultHandlerExpand = None
+
+    def _token(self, token: str) -> None:
+        """A token of the document type that has no handler: of an entity's declaration only if it is a repeated one."""
+        self._refuse_hidden(token)
+        line = self._parser.CurrentLineNumber
+        if self._other:
+            self._other = token != ">"
+        elif token.startswith("%"):
+            refuse(self.path, "an entity that lies elsewhere, or has parameters", line)
+        elif token.startswith("<!") and not token.startswith("<!--"):
+            self._other = True
+        elif token.strip("[]> \t\r\n") and not token.startswith(("<!--", "<?")):
+            refuse(self.path, "an entity that is declared twice, or has a name of XML's own", line)
+
+    def _refuse_hidden(self, text: str) -> None:
+        if "<!ENTITY" in text.upper():
+            refuse(self.path, "an entity that is declared inside of something else", self._parser.CurrentLineNumber)

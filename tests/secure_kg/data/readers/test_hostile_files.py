@@ -107,6 +107,13 @@ LAUGHS = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 12))
         (f'<!DOCTYPE r [<!ENTITY a11 "{"x" * 2000}">]>', "longer than 1000"),
         ('<!DOCTYPE r [<!ENTITY a11 SYSTEM "file:///etc/hostname">]>', "an entity that lies elsewhere"),
         ('<!DOCTYPE r [<!ENTITY % a11 "x">]>', "an entity that lies elsewhere"),
+        ('<!DOCTYPE r SYSTEM "d" [%x;<!ENTITY a11 "x">]>', "an entity that lies elsewhere"),
+        ('<!DOCTYPE r [<!ENTITY a11 "x"><!ENTITY a11 "y">]>', "an entity that is declared twice"),
+        ('<!DOCTYPE r [<!ENTITY a11 "x"><!-- <!ENTITY a11 "y"> -->]>', "declared inside of something else"),
+        ('<!DOCTYPE r [<!ENTITY a11 "x"><?p <!ENTITY a11 "y"> ?>]>', "declared inside of something else"),
+        ("<!DOCTYPE r [<!ENTITY a11 '<!ENTITY b \"y\">'>]>", "declared inside of something else"),
+        ("<!DOCTYPE r SYSTEM '<!ENTITY a11 \"y\">' [<!ENTITY a11 'x'>]>", "declared inside of something else"),
+        ('<!DOCTYPE r [<!ENTITY a11 "x"><!ENTITY lt "y">]>', "a name of XML's own"),
     ],
 )
 def test_entities_of_xml(tmp_path: Path, doctype: str, said: str) -> None:
@@ -115,9 +122,19 @@ def test_entities_of_xml(tmp_path: Path, doctype: str, said: str) -> None:
     assert said in refused(path)
 
 
+@pytest.mark.parametrize("encoding", ["iso-8859-1", "windows-1252", "utf-16", "utf-16-le"])
+def test_other_encodings_of_xml(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "g.rdf"
+    for declared in (f'<?xml version="1.0" encoding="{encoding}"?>', *[""] * encoding.startswith("utf-16")):
+        path.write_bytes((declared + xml('<e:r rdf:resource="http://e/SECRET"/>').decode()).encode(encoding))
+        assert refused(path).startswith(", line 1: RDF/XML is read in UTF-8 only; convert the file")
+
+
 def test_plain_entities_of_ontologies_are_read(tmp_path: Path) -> None:
     path = tmp_path / "g.owl"
-    path.write_bytes(xml('<e:r rdf:resource="&x;b"/>', '<?xml version="1.0"?><!DOCTYPE r [<!ENTITY x "http://e/">]>'))
+    other = '<!-- "x" --> <!ELEMENT r ANY>\n<!ATTLIST r x CDATA "y"> <?p x?> <!NOTATION n SYSTEM "n">'
+    begin = f'<?xml version="1.0" encoding="UTF-8"?><!DOCTYPE r [{other}\n<!ENTITY x "http://e/">]>'
+    path.write_bytes(xml('<e:r rdf:resource="&x;b"/>', begin))
     assert read_triples(path).tails == ("http://e/b",)
 
 

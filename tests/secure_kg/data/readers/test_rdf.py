@@ -73,7 +73,7 @@ def test_literals_are_dropped_and_counted_or_kept_with_their_type(tmp_path: Path
 def test_blank_nodes_have_numbers_of_their_own_file_and_client(tmp_path: Path) -> None:
     one = write(tmp_path / "one.nt", f"_:secret <{E}r> _:b .\n_:b <{E}r> _:secret .\n")
     two = write(tmp_path / "two.ttl", f"_:b <{E}r> [ <{E}r> _:b ] .\n")
-    assert triples(one) == [("_:1.2", f"{E}r", "_:1.1"), ("_:1.1", f"{E}r", "_:1.2")]
+    assert triples(one) == [("_:1.1", f"{E}r", "_:1.2"), ("_:1.2", f"{E}r", "_:1.1")]
     assert triples(two) == triples(two)  # the parser's own labels are drawn anew each time
     together = encode_files([("1", one), ("2", two)], Reading())
     assert set(together.entities) == {"_:1.1", "_:1.2", "_:2.1", "_:2.2"}
@@ -118,6 +118,24 @@ def test_names_are_exact(tmp_path: Path) -> None:
     assert [tail for _, _, tail in triples(path)] == names
     escaped = write(tmp_path / "h.nt", f"<{E}a> <{E}r> <{E}\\u00e9> .\n")
     assert triples(escaped)[0][2] == names[0]
+
+
+@pytest.mark.parametrize("iri", ["x", "../x", "/x", "//evil.org/x", "?x", "#x", ""])
+def test_relative_iris_of_json_are_refused(tmp_path: Path, iri: str) -> None:
+    path = write(tmp_path / "g.jsonld", f'{{"@id":"{iri}","{E}r":{{"@id":"{E}b"}}}}')
+    with pytest.raises(DataError, match="a relative IRI, and no base is declared"):
+        triples(path)
+    path = write(tmp_path / "h.jsonld", f'{{"@context":{{"@base":"{E}"}},"@id":"{iri}","{E}r":{{"@id":"{E}b"}}}}')
+    assert triples(path)[0][0].startswith("http://")
+
+
+def test_relative_types_of_kept_literals_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "g.jsonld", f'{{"@id":"{E}a","{E}r":{{"@value":"1","@type":"dt"}}}}')
+    with pytest.raises(DataError, match="a relative IRI, and no base is declared"):
+        triples(path, reading=Reading("keep"))
+    text = '\\"^^<secure-kg-no-base:x>'
+    path = write(tmp_path / "h.jsonld", f'{{"@id":"{E}a","{E}r":"{text}"}}')
+    assert triples(path, reading=Reading("keep"))[0][2] == f'"{text}"'
 
 
 def test_prefixes_are_kept_for_tables_only(tmp_path: Path) -> None:

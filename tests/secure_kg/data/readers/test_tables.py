@@ -189,6 +189,11 @@ def test_relationships_of_neo4j_admin(tmp_path: Path) -> None:
     assert triples(plain) == [("7", "KNOWS", "8")]
     spaces = write(tmp_path / "h.csv", ":START_ID(Person),:END_ID(Town){label:Town},:TYPE\n7,7,LIVES_IN\n")
     assert triples(spaces) == [("Person:7", "LIVES_IN", "Town:7")]
+    colons = write(tmp_path / "i.csv", ":START_ID(A),:TYPE,:END_ID(A:B)\nB:1,r,1\n")
+    assert triples(colons) == [("A:B:1", "r", "A\\:B:1")]
+    half = ":START_ID,:TYPE,:END_ID(A)\n"
+    assert triples(write(tmp_path / "j.csv", f"{half}1,r,B:1\n")) == [("1", "r", "A:B:1")]
+    assert "line 2: an id with a colon" in refused(write(tmp_path / "j.csv", f"{half}A:1,r,1\n"))
 
 
 APOC = (
