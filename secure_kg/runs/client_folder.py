@@ -26,13 +26,13 @@ from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.parsing import json_of
 
 _OPENINGS = "openings.jsonl"
-_STATE_KEY = "state.key"
+STATE_KEY = "state.key"
 _KEY_BYTES = 32
 _RUN_ID = "run.id"
 _ID_BYTES = 16
-_LOCK = "session.lock"
+LOCK = "session.lock"
 _ENDING_SECONDS = 10.0
-BEFORE_ANYTHING = ("pid", _STATE_KEY, _RUN_ID, _LOCK)
+BEFORE_ANYTHING = ("pid", STATE_KEY, _RUN_ID, LOCK)
 """Files of a client that has not done anything yet."""
 
 
@@ -58,9 +58,9 @@ def run_id(folder: Path) -> str:
 
 def state_key(folder: Path) -> bytes:
     """The key of this client's commitments, the same in all sessions of a run; drawn by the first."""
-    key = _drawn(folder / _STATE_KEY, _KEY_BYTES)
+    key = _drawn(folder / STATE_KEY, _KEY_BYTES)
     if len(key) != _KEY_BYTES:
-        path = folder / _STATE_KEY
+        path = folder / STATE_KEY
         raise UserError(f"{path}: not a key of {_KEY_BYTES} bytes; without it, sums opened before are not opened again")
     return key
 
@@ -100,9 +100,9 @@ def alone(*folders: Path) -> Iterator[None]:
 def _locked(folder: Path) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as problem:
-        raise UserError(f"{folder / _LOCK}: cannot be used ({problem.strerror})") from None
+        raise UserError(f"{folder / LOCK}: cannot be used ({problem.strerror})") from None
     try:
         _lock(descriptor, folder)
         yield

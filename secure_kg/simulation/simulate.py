@@ -13,6 +13,7 @@
 """
 
 import dataclasses
+import os
 import shutil
 import tempfile
 import weakref
@@ -20,13 +21,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from secure_kg.data.client_data import load_graphs, number_of_clients
 from secure_kg.data.folders import require_new_or_empty
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.console import progress_line
 from secure_kg.foundation.errors import UserError
-from secure_kg.runs.run_folder import RunFolder, read_config, write_whole
+from secure_kg.report.page import run_report
+from secure_kg.runs.client_folder import LOCK as SESSION_LOCK
+from secure_kg.runs.client_folder import STATE_KEY
+from secure_kg.runs.run_folder import LOCK, RunFolder, read_config, write_whole
 from secure_kg.simulation.keywords import in_keywords, settings_of
 from secure_kg.simulation.own_data import Data, place_of, write_data
 from secure_kg.trained.auditing import AuditOutcome
@@ -36,6 +42,7 @@ from secure_kg.trained.run import TrainedRun, load_run
 USUAL_CLIENTS: Final = 5
 """As a job has that is started without a number."""
 _RUN, _DATA = "run", "data"
+_NOT_COPIED: Final = (LOCK, SESSION_LOCK, STATE_KEY, "pid")
 
 
 class SimulatedRun(RunResult):
@@ -56,18 +63,22 @@ class SimulatedRun(RunResult):
         return (self._audited or self).run.audit(attacks=attacks)
 
     def save(self, folder: str | Path) -> Path:
-        """Copy the whole run, with data that were given as triples, to a new folder, for `load_run` and commands."""
+        """Copy the run, with data that were given as triples, to a new folder, for `load_run` and commands.
+
+        Only its owner can read the data there. The clients' keys (`state.key`) are not copied: whoever has one can take
+        the noise of a private run off again. So a copy is read, asked and compared, and a private one trains no
+        further: its budget belongs to the run that it was copied from.
+        """
         place = Path(folder)
         require_new_or_empty(place)
         try:
-            shutil.copytree(self.path, place, dirs_exist_ok=True, ignore=shutil.ignore_patterns("lock"))
+            shutil.copytree(self.path, place, dirs_exist_ok=True, ignore=shutil.ignore_patterns(*_NOT_COPIED))
             if (self._scratch / _DATA).is_dir():
-                shutil.copytree(self._scratch / _DATA, place / _DATA)
+                _copy_for_owner(self._scratch / _DATA, place / _DATA)
         except OSError as problem:
             raise UserError(f"{place}: cannot be written ({problem.strerror or problem})") from None
         if (place / _DATA).is_dir():
-            moved = dataclasses.replace(read_config(place), client_data=str((place / _DATA).resolve()))
-            write_whole(place / "config.toml", moved.to_toml().encode())
+            _move_data(place, str((place / _DATA).resolve()))
         return place
 
 
@@ -98,6 +109,28 @@ def simulate(data: Data = "umls", *, clients: int | None = None, **settings: Any
         if isinstance(problem, UserError):
             raise type(problem)(in_keywords(str(problem))) from problem.__cause__
         raise
+
+
+def _copy_for_owner(source: Path, target: Path) -> None:
+    """A folder of files and folders that nobody else can read, not even while it is copied."""
+    target.mkdir(mode=0o700)
+    for path in source.iterdir():
+        if path.is_dir():
+            _copy_for_owner(path, target / path.name)
+        else:
+            with os.fdopen(os.open(target / path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(path.read_bytes())
+
+
+def _move_data(run: Path, data: str) -> None:
+    """Name the folder of the clients' data in the files of a run that name it."""
+    moved = dataclasses.replace(read_config(run), client_data=data)
+    write_whole(run / "config.toml", moved.to_toml().encode())
+    folder = RunFolder(run)
+    if (summary := folder.summary()) is not None:
+        told = msgspec.structs.replace(summary, config=summary.config | {"client_data": data})
+        folder.write_report(run_report(told, folder.all_metrics(), folder.settings()))
+        folder.write_summary(told)
 
 
 def _for_clients(config: RunConfig, clients: int) -> RunConfig:

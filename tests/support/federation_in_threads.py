@@ -74,6 +74,11 @@ class Run:
     trainers: dict[int, KgeLearner] = field(default_factory=dict)
     gone: set[int] = field(default_factory=set)
 
+    @property
+    def on_consoles(self) -> list[str]:
+        """What clients have said on their own consoles, of which the server may know no more than that they failed."""
+        return [str(problem) for problem in self.client_errors.values()]
+
     def done(self) -> ServerOutcome:
         assert self.server_error is None, self.server_error
         assert not self.client_errors, self.client_errors

@@ -1,15 +1,18 @@
 """Results of private runs: shown everywhere, with test figures only where evaluation triples are public."""
 
 import json
+import os
+import stat
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from launch import cli
+from launch import cli, fede
 from launch.results import show_results
 from secure_kg import SimulatedRun, load_run, simulate
 from secure_kg.runs.records.summary import NO_FIGURES, PeakMemory
+from tests.support.jobs_in_threads import run_in_threads
 
 CLIENTS = 3
 
@@ -85,3 +88,26 @@ def test_no_summary_of_a_private_run_has_times_or_memory_of_clients(
     assert "seconds of the server" in (run.path / "report.html").read_text("utf-8")
     show_results(summary, run.path)
     assert "seconds of the server: " in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_copy_is_for_its_owner_and_has_no_key_of_noise(tmp_path: Path) -> None:
+    triples = [(f"a{one}", "knows", f"a{two}") for one in range(6) for two in range(6) if one != two]
+    budget = {"dp": "sgd", "epsilon": 8.0, "delta": 1e-5}
+    done = simulate([triples, triples[3:], triples[5:]], strategy="all-rows", rounds=2, dim=4, **budget)
+    assert list(done.path.rglob("state.key"))
+    old = os.umask(0o022)
+    try:
+        copy = done.save(tmp_path / "copy")
+    finally:
+        os.umask(old)
+    for path in (copy / "data", *(copy / "data").rglob("*")):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
+    assert {path.stat().st_mode & 0o077 for path in (copy / "clients").iterdir()} == {0}
+    assert not {"state.key", "session.lock", "lock"} & {path.name for path in copy.rglob("*")}
+    scratch = str(done.path.parent).encode()
+    assert [path for path in copy.rglob("*.*") if path.is_file() and scratch in path.read_bytes()] == []
+    assert load_run(copy).result().summary.config["client_data"] == str((copy / "data").resolve())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        done_again = run_in_threads(None, "--resume", "copy", cwd=tmp_path, launcher=fede.main)
+    assert (done_again.code, "complete" in done_again.out) == (0, True)
