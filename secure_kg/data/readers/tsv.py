@@ -28,9 +28,9 @@ def read_tsv(path: Path, rules: FileRules) -> Iterator[Chunk]:
                     refuse(path, "an export of Neo4j with tabs; only one with commas (.csv) is read", line + first)
                 if columns.header:
                     lines[first] = ""
-            names = _fields(path, line, lines, columns)
-            if names[0]:
-                yield Chunk(*map(rules.own_names, names))
+            heads, relations, tails = map(rules.own_names, _fields(path, line, lines, columns))
+            if heads:
+                yield Chunk(heads, relations, tails)
 
 
 def _lines(path: Path, line: int, text: str) -> list[str]:
