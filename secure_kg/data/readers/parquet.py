@@ -4,6 +4,7 @@ Parquet packs its columns itself: a dictionary has each text once, and a byte ma
 are read as dictionaries and never spread out: rows share the texts. The file's own account of its unpacked size, and
 the length of the names that really come, are held to the same bound as packed files (`streams.py`). Encodings that
 build a text out of the one before it are refused, because their account says nothing of what they unpack to.
+An account that lies about the size of pages is not found out.
 """
 
 from collections.abc import Iterator
