@@ -24,7 +24,7 @@ from protocols.foundation.errors import EncodingOverflow, ProtocolError
 from protocols.foundation.identifiers import SERVER, SETUP, PartyId, SessionId, new_session
 from protocols.session.conversation import Conversation
 from secure_kg.foundation.console import fail
-from secure_kg.foundation.errors import InternalError, UserError
+from secure_kg.foundation.errors import DataError, InternalError, UserError
 from secure_kg.foundation.words import counted
 from secure_kg.queries.language.reading import Question
 from secure_kg.queries.retrieval.over_run import STEP_SECONDS, AskSettings, RunAsked
@@ -163,8 +163,13 @@ def _with_model(asking: Asking, run: RunAsked, conversation: Conversation, quest
     from secure_kg.queries.retrieval.members import AskersView, load_member, terms_of
 
     me = conversation.transport.party
-    with telling(conversation, before=True):
-        member = load_member(run, me)
+    try:
+        with telling(conversation, before=True):
+            member = load_member(run, me)
+    except DataError as problem:
+        if me != run.asker:
+            fail(f"client {me}: {problem}")  # nobody else was told
+        raise
     public = terms_of(run, member)
     if me != run.asker:
         try:

@@ -12,7 +12,7 @@ from typing import Final
 from protocols.foundation.errors import Aborted, EncodingOverflow, ProtocolError
 from protocols.foundation.identifiers import SERVER, SETUP
 from protocols.session.conversation import MAX_REASON, Conversation, Failed
-from secure_kg.foundation.errors import InternalError, UserError
+from secure_kg.foundation.errors import DataError, InternalError, UserError
 
 OWN_WORK: Final = "it cannot go on, for a reason that its own console tells"
 
@@ -27,13 +27,15 @@ def telling(conversation: Conversation, *, before: bool = False) -> Iterator[Non
     """Whoever cannot go on says so to the server, and then nobody waits for it any longer. The problem is raised.
 
     `before`: before anything was asked, a mistake in a file or an option is told in words. No peer can bring it about.
+    What is wrong with a client's data is not: names of their files may tell of it.
     """
     try:
         yield
     except Aborted:  # the server knows
         raise
     except Exception as problem:
-        told = not is_own(problem) or (before and isinstance(problem, UserError | InternalError))
+        early = before and isinstance(problem, UserError | InternalError) and not isinstance(problem, DataError)
+        told = early or not is_own(problem)
         reason = str(problem) if told else OWN_WORK
         with suppress(ProtocolError):  # a server that takes no messages cannot be told
             conversation.send(SERVER, Failed(reason[:MAX_REASON]), SETUP)

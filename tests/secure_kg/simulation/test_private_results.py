@@ -92,7 +92,7 @@ def test_no_summary_of_a_private_run_has_times_or_memory_of_clients(
 
 def test_a_copy_is_for_its_owner_and_has_no_key_of_noise(tmp_path: Path) -> None:
     triples = [(f"a{one}", "knows", f"a{two}") for one in range(6) for two in range(6) if one != two]
-    budget = {"dp": "sgd", "epsilon": 8.0, "delta": 1e-5}
+    budget: dict[str, Any] = {"dp": "sgd", "epsilon": 8.0, "delta": 1e-5}
     done = simulate([triples, triples[3:], triples[5:]], strategy="all-rows", rounds=2, dim=4, **budget)
     assert list(done.path.rglob("state.key"))
     old = os.umask(0o022)
