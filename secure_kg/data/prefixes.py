@@ -56,6 +56,12 @@ class Shortener:
         found = self.prefix(name)
         return name if found is None else f"{found[0]}:{name[found[1] :]}"
 
+    def full(self, short: str) -> str:
+        """The IRI that is shown as `short`; `short` itself if none is."""
+        begin, _, local = short.partition(":")
+        spaces = [space for space, prefix in self._by_space.items() if prefix == begin]
+        return next((space + local for space in spaces if self.short(space + local) == short), short)
+
 
 def _begin(name: str) -> int:
     """Where the part after the last separator begins. A local name has no separator, so its prefix ends no earlier."""

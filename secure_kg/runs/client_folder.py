@@ -158,8 +158,10 @@ def read_openings(folder: Path) -> list[Opening]:
     Any other line that cannot be read is refused: what it stood for would be opened again.
     """
     path = folder / _OPENINGS
-    if not path.exists():
+    if not os.path.lexists(path):
         return []
+    if not path.is_file():
+        raise UserError(f"{path}: not a file, so nobody knows which sums were opened; begin a new run")
     try:
         *lines, last = path.read_bytes().split(b"\n")
     except OSError as problem:

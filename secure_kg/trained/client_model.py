@@ -9,6 +9,7 @@ import numpy.typing as npt
 import torch
 
 from secure_kg.data.graph import ClientGraph, Part, Side, TripleArray
+from secure_kg.data.prefixes import Shortener
 from secure_kg.data.triples import PARTS
 from secure_kg.foundation.errors import UserError
 from secure_kg.queries.naming import UnknownName, nearest_names
@@ -98,12 +99,15 @@ class ClientModel:
         self, kind: Literal["entity", "relation"], name: str, ids: Mapping[str, int], names: tuple[str, ...]
     ) -> int:
         """Of a full name, or of one that is shortened by a prefix of the client's own, as tables show it."""
-        prefix, colon, local = str(name).partition(":")
-        if name not in ids and colon and (full := self.graph.prefixes.get(prefix, name) + local) in ids:
+        if name not in ids and (full := self._shortener.full(str(name))) in ids:
             return ids[full]
         if name not in ids:
             raise NameNotKnown(UnknownName(kind, str(name), nearest_names(str(name), names)).warning())
         return ids[name]
+
+    @cached_property
+    def _shortener(self) -> Shortener:
+        return Shortener(self.graph.prefixes)
 
     @cached_property
     def _entity_ids(self) -> dict[str, int]:

@@ -80,8 +80,9 @@ def test_a_run_on_a_turtle_file_and_its_model(turtle: Path, capsys: pytest.Captu
         assert " ex:e" in shown
         assert predict.main([*run, *(word.replace(E, "ex:") for word in asked)]) == 0  # names as the table shows them
         assert capsys.readouterr().out.partition("\n")[2] == shown.partition("\n")[2]
-        assert predict.main([*run, "--head", "none:e1", "--relation", "ex:r0"]) == 2
-        assert 'unknown entity "none:e1"' in capsys.readouterr().err
+        for name in ("none:e1", "ex:e", "e1", "http:e1"):  # no part of another name, and none that it begins like
+            assert predict.main([*run, "--head", name, "--relation", "ex:r0"]) == 2
+            assert f'unknown entity "{name}"' in capsys.readouterr().err
         assert predict.main([*run, *asked, "--json", "-"]) == 0
         answers = json.loads(capsys.readouterr().out)["questions"][0]["answers"]
         assert all(one["name"].startswith((E, "_:")) for one in answers)

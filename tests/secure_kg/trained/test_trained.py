@@ -10,6 +10,7 @@ import pytest
 
 from launch import evaluate, export, predict
 from secure_kg import load_run
+from secure_kg.data.prefixes import Shortener
 from secure_kg.foundation.errors import UserError
 from secure_kg.runs.run_folder import RunFolder
 from tests.support.jobs_in_threads import run_in_threads
@@ -105,3 +106,11 @@ def test_a_cut_model_and_a_folder_that_is_no_run_are_refused(tmp_path: Path) -> 
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(UserError, match="model"):
         load_run(run).client(1)
+
+
+def test_a_short_name_is_never_taken_for_another_one() -> None:
+    """A name of an unknown prefix was looked up with its end doubled: GO:1 as GO:11."""
+    shortener = Shortener({"ex": "http://x/", "e": "", "http": "http://evil/"})
+    for name in ("GO:1", "urn:a", "http://x/e1", "ex:a:b", "e:http://x/e1", "ex"):
+        assert shortener.full(name) == name
+    assert shortener.full("ex:e1") == "http://x/e1"
