@@ -110,9 +110,14 @@ class RunFolder:
 
     @classmethod
     def reopen(cls, path: Path, config: RunConfig) -> "RunFolder":
-        """A folder to go on with, under settings that may ask for more rounds. Nothing changes before `begin`."""
+        """A folder to go on with, under settings that may ask for more rounds. Nothing changes before `begin`.
+
+        A recorded run begins at once: a summary that knew less than the transcript would accuse an honest server.
+        """
         folder = cls(path)
         folder._asked = config
+        if config.transcript:
+            folder.begin()
         return folder
 
     def begin(self) -> None:

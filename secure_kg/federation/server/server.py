@@ -107,8 +107,6 @@ class FederationServer:
         check_feasible(self._plan)
         last, aligned = self._last_session()
         patience = Patience(max(SETUP_SECONDS, self._config.deadline), _SETUP_GRACE)
-        if self._config.transcript:
-            self._folder.begin()  # a summary that knew less than the transcript would accuse the server of more
         self._greet(last, aligned, patience)
         self._people.gather(Ready, "start", patience)
         with self._turn("set-up", SETUP):

@@ -42,6 +42,7 @@ def test_the_examples_in_the_docstring_run() -> None:
     assert (found.failed, found.attempted > 5) == (0, True)
 
 
+@pytest.mark.slow  # in `make test` the commands in threads give the same
 @pytest.mark.mpi
 def test_mpirun_gives_the_same_to_the_last_bit(result: SimulatedRun, tmp_path: Path) -> None:
     options = ["--dataset", "nations", "--rounds", "4", "--dim", "8", "--eval-every", "2", "--out", "run"]
