@@ -104,7 +104,9 @@ _NOT_IN_THE_INNER_LOOP = re.compile(
     "/test_("
     "dependency_direction|sizes|documents|new_aggregation|attack|dp_audit|staged_federations|accountant|scores_command|"
     "private_commands|private_table|dpkge|confidential|confidential_figures|spending|announced_openings|trees|"
-    "holder_totals|group|optional_packages|supply_chain|wheel|partition"
+    "holder_totals|group|optional_packages|supply_chain|wheel|partition|simulate|gradient_rounding|gradients|"
+    "dp_audit_paths|hostile_files|keygen|mistakes|own_graphs|notebooks|demo|doctor|compare|completion|reading_command|"
+    "rdf"
     r")\.py"
 )
 """Modules that take a second or more and run in `make test` with all their cases."""
