@@ -72,10 +72,12 @@ def _drawn(path: Path, size: int) -> bytes:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with contextlib.suppress(FileExistsError):
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            drawn = secrets.token_bytes(size)
             with os.fdopen(descriptor, "wb") as file:
-                file.write(secrets.token_bytes(size))
+                file.write(drawn)
                 file.flush()
                 os.fsync(file.fileno())
+            return drawn  # not read again: a job that ends at this moment may have removed its unused folder
         if not path.is_file():  # to read from a pipe would wait for ever
             raise UserError(f"{path}: not a file")
         return path.read_bytes()

@@ -34,7 +34,8 @@ class ToyHost(Host):
             return lambda transport: take_part(config, transport, clients, site)
 
         ended = run_in_process(server, {PartyId(number): client(number) for number in range(1, clients + 1)})
-        for number, party in ended.clients.items():
+        reason = str(ended.server.error)  # names the client that failed first: others may fail because it has
+        for number, party in sorted(ended.clients.items(), key=lambda one: not reason.startswith(f"client {one[0]}: ")):
             if isinstance(party.error, UserError | InternalError) and (
                 line := for_own_console(party.error, plan.config, number)
             ):
