@@ -11,7 +11,8 @@ A message to a peer is kept until MPI has taken it, and the next one to the same
 a limited number of shared-memory cells, and a peer that no longer empties its own must not block the others.
 
 A peer that dies is mostly silence here (MPICH tells nobody). Where it does show, as an error of a message under way or
-as one that stops in the middle, it is `PeerLost` for that peer and nothing else; the others go on.
+as one that stops in the middle, it is `PeerLost` for that peer and nothing else; the others go on. Between hosts an
+error may also show while messages of others are looked for: it is passed over, and the dead peer is silence again.
 """
 
 import math
@@ -83,7 +84,11 @@ class MpiTransport(Transport):
             if deadline.expired:
                 raise PeerLost(f"{party_names([to])} has not taken an earlier message", to)
             backoff.sleep(deadline.remaining())
-        self._pending[to] = self._communicator.Isend([frame, MPI.BYTE], dest=to, tag=_TAG), frame
+        try:
+            self._pending[to] = self._communicator.Isend([frame, MPI.BYTE], dest=to, tag=_TAG), frame
+        except MPI.Exception:  # on another host, and its end of the connection is gone
+            self._broken.add(to)
+            raise PeerLost(f"{party_names([to])} can no longer be reached", to) from None
         self._progress()
 
     def _take(self, senders: Collection[PartyId], deadline: Deadline) -> tuple[PartyId, Frame] | None:
@@ -94,7 +99,7 @@ class MpiTransport(Transport):
         while True:
             self._progress()
             for sender in order:
-                matched = self._communicator.Improbe(source=sender, tag=_TAG, status=status)
+                matched = self._probe(sender, status)
                 if matched is not None:
                     self._served = sender
                     return sender, self._read(matched, status.Get_count(MPI.BYTE), sender, deadline)
@@ -104,6 +109,16 @@ class MpiTransport(Transport):
                 tell()
                 tell = None
             backoff.sleep(deadline.remaining())
+
+    def _probe(self, sender: PartyId, status: Any) -> Any:
+        """The next message of `sender`, or None.
+
+        A connection between hosts that broke shows in whatever call comes next, and does not say whose it was.
+        """
+        try:
+            return self._communicator.Improbe(source=sender, tag=_TAG, status=status)
+        except MPI.Exception:
+            return None
 
     def _read(self, matched: Any, size: int, sender: PartyId, deadline: Deadline) -> Frame:
         self._require_within_limit(sender, size)
