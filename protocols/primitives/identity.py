@@ -12,6 +12,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import Final
 
+from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import (
@@ -65,6 +66,10 @@ class IdentityKey:
     def sign(self, statement: bytes) -> bytes:
         """The signature on `Statement.encode()`."""
         return self._private.sign(statement)
+
+    def certify(self, builder: x509.CertificateBuilder) -> x509.Certificate:
+        """The certificate, signed; for `protocols.primitives.certificates`, which says what may stand in one."""
+        return builder.sign(self._private, None)
 
     def __repr__(self) -> str:
         return f"IdentityKey(public={self.public.hex()[:8]}…)"

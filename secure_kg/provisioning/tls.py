@@ -1,0 +1,97 @@
+"""TLS contexts of both ends: TLS 1.3 only, both sides known by certificates that pinned identities have issued.
+
+No authority of the system is trusted. The server's trust anchors are the identities of the members, a site's only one
+is the identity of the server. Below an anchor there is one leaf and nothing else (path length 0).
+"""
+
+import ssl
+from datetime import UTC, datetime
+from pathlib import Path
+
+from protocols.session.identities import IdentityError
+from protocols.session.site_keys import Use, issued_at
+from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.visible import shown
+from secure_kg.provisioning.roster import Member, Roster
+from secure_kg.provisioning.site_folder import SiteFolder
+
+
+def server_tls(roster: Roster, site_folder: Path) -> ssl.SSLContext:
+    """The server's context; it asks for a client certificate. Whose it is `member_of` says, at every connection."""
+    site = SiteFolder.open(site_folder)
+    if site.identity != roster.server:
+        raise UserError(f"{shown(site_folder)}: not the identity that the federation names as its server")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    _restrict(context, site.leaf_file("server"))
+    # A resumed session would skip the certificate, and with it the question whether its member was revoked meanwhile.
+    context.num_tickets = 0
+    context.options |= ssl.OP_NO_TICKET
+    trust(context, [member for member in roster.members if not member.revoked])
+    return context
+
+
+def client_tls(roster: Roster, site_folder: Path) -> ssl.SSLContext:
+    """A site's context. Its handshakes fail unless the server shows a leaf of the server's identity."""
+    site = SiteFolder.open(site_folder)
+    own = next((member for member in roster.members if member.identity == site.identity and not member.revoked), None)
+    if own is None:
+        raise UserError(f"{shown(site_folder)}: this site's identity is no member of the federation")
+    context = PinnedContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.identity = roster.server
+    # Not the name in the URL: addresses change, proxies and tunnels give the server other names, and whoever controls
+    # a name in the DNS must not be taken for the server. The name in the leaf is derived from the server's identity,
+    # and `PinnedContext` compares it, with every other field, at the end of each handshake.
+    context.check_hostname = False
+    _restrict(context, site.leaf_file("client", own.issued_from))
+    context.load_verify_locations(cadata=roster.server_certificate)
+    return context
+
+
+def trust(context: ssl.SSLContext, members: list[Member]) -> None:
+    """Let in the identities of these members, too."""
+    if members:
+        context.load_verify_locations(cadata=b"".join(member.certificate for member in members))
+
+
+class _CheckedObject(ssl.SSLObject):
+    """A connection of asyncio that is checked at the end of its handshake."""
+
+    def do_handshake(self) -> None:
+        super().do_handshake()
+        _check_peer(self.context, self.getpeercert(True))
+
+
+class _CheckedSocket(ssl.SSLSocket):
+    """A connection over a socket that is checked at the end of its handshake."""
+
+    def do_handshake(self, block: bool = False) -> None:
+        super().do_handshake(block)
+        _check_peer(self.context, self.getpeercert(True))
+
+
+class PinnedContext(ssl.SSLContext):
+    """A site's context: after OpenSSL's own checks the server's leaf is compared with the pinned identity."""
+
+    identity: bytes
+    peer: Use = "server"
+    sslobject_class = _CheckedObject
+    sslsocket_class = _CheckedSocket
+
+
+def _check_peer(context: ssl.SSLContext, leaf: bytes | None) -> None:
+    if not isinstance(context, PinnedContext):
+        raise ssl.SSLCertVerificationError("a connection of another context")
+    try:
+        issued_at(leaf or b"", context.identity, context.peer, datetime.now(UTC))
+    except IdentityError as problem:
+        raise ssl.SSLCertVerificationError(f"the server has shown {problem}") from None
+
+
+def _restrict(context: ssl.SSLContext, leaf: Path) -> None:
+    context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_3
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.verify_flags |= ssl.VERIFY_X509_STRICT
+    try:
+        context.load_cert_chain(leaf, password=lambda: b"")  # an encrypted key would ask for its password here
+    except (OSError, ValueError):
+        raise UserError(f"{shown(leaf)}: not a TLS key with its certificate; remove it, and it is made again") from None
