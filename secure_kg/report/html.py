@@ -35,14 +35,15 @@ def tag(name: str, /, *content: str, **attributes: str | None) -> Html:
     return Html(f"<{head}>" if name in _VOID else f"<{head}>{join(content)}</{name}>")
 
 
-def document(title: str, *content: str) -> str:
-    """A whole page."""
+def document(title: str, *content: str, more: Sequence[Html] = (), style: Html | None = None) -> str:
+    """A whole page. `more`: what else its head has; `style`: an element in place of the usual style sheet."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("title", title),
-        tag("style", Html(STYLE)),
+        style if style is not None else tag("style", Html(STYLE)),
+        *more,
     )
     return "<!doctype html>" + tag("html", head, tag("body", tag("main", *content)), lang="en") + "\n"
 
