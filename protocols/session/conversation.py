@@ -28,60 +28,25 @@ from protocols.foundation.errors import (
     PeerFailed,
     PeerLost,
     PeerMisbehaved,
+    Regrouped,
     SumAbandoned,
     SumRefused,
     UnexpectedMessage,
 )
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId, SessionId
+from protocols.session.control import MAX_PURPOSE as MAX_PURPOSE
+from protocols.session.control import MAX_REASON as MAX_REASON
+from protocols.session.control import Abandon as Abandon
+from protocols.session.control import Abort as Abort
+from protocols.session.control import Back as Back
+from protocols.session.control import Failed as Failed
+from protocols.session.control import LeaveOut as LeaveOut
+from protocols.session.control import Regroup as Regroup
 from protocols.session.patience import Patience
 from protocols.transport.base import Transport, party_names
 
-MAX_REASON = 500
-MAX_PURPOSE = 64
 _MOST_AT_ONCE = 100
 M = TypeVar("M", bound=wire.Message)
-
-
-@wire.message(0x0001)
-class Failed(wire.Message, frozen=True):
-    """Client to server: I cannot go on. The reason names places, never contents."""
-
-    reason: str
-
-    def __post_init__(self) -> None:
-        wire.require(len(self.reason) <= MAX_REASON, "reason too long")
-
-
-@wire.message(0x0002)
-class Abort(wire.Message, frozen=True):
-    """Server to client: the session is over."""
-
-    reason: str
-
-    def __post_init__(self) -> None:
-        wire.require(len(self.reason) <= MAX_REASON, "reason too long")
-
-
-@wire.message(0x0003)
-class LeaveOut(wire.Message, frozen=True):
-    """Server to client: you missed a deadline, and the others go on. Send `Back` when you can take part again."""
-
-
-@wire.message(0x0004)
-class Back(wire.Message, frozen=True):
-    """Client to server: I know that I was excluded, and can take part again."""
-
-
-@wire.message(0x0005)
-class Abandon(wire.Message, frozen=True):
-    """Either way: this round's sum for `purpose` ends without a result. A client says so if it must not open it."""
-
-    purpose: str
-    reason: str
-
-    def __post_init__(self) -> None:
-        wire.require(len(self.purpose) <= MAX_PURPOSE, "purpose too long")
-        wire.require(len(self.reason) <= MAX_REASON, "reason too long")
 
 
 class Conversation:
@@ -149,10 +114,10 @@ class Conversation:
                 lost.add(party)
         return lost
 
-    def abort(self, to: Collection[PartyId], reason: str, round_id: RoundId) -> None:
+    def abort(self, to: Collection[PartyId], reason: str, round_id: RoundId, kind: type[Abort] = Abort) -> None:
         """Tell all parties that the session is over, without waiting for any that do not listen."""
         listening = [party for party in to if not self.transport.busy(party)]
-        self.broadcast(listening, Abort(reason[:MAX_REASON]), round_id)
+        self.broadcast(listening, kind(reason[:MAX_REASON]), round_id)
 
     def receive(
         self,
@@ -328,7 +293,8 @@ class Conversation:
             name = party_names([sender])
             raise PeerFailed(f"{name}: {_printable(envelope.message.reason).removeprefix(f'{name}: ')}")
         if isinstance(envelope.message, Abort) and sender == SERVER:
-            raise Aborted(_printable(envelope.message.reason))
+            kind = Regrouped if isinstance(envelope.message, Regroup) else Aborted
+            raise kind(_printable(envelope.message.reason))
         if isinstance(envelope.message, LeaveOut) and sender == SERVER:
             raise LeftOut("the server has gone on without this client")
         return envelope

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 
 from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import PeerLost
-from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.foundation.identifiers import SETUP, PartyId, RoundId
 from protocols.session.conversation import Conversation, LeaveOut
 from protocols.session.patience import Patience
 from secure_kg.runs.records.events import Dropout
@@ -36,13 +36,21 @@ class Attendance:
     def drop(self, conversation: Conversation, parties: Collection[PartyId], round_id: RoundId, step: str) -> None:
         """Go on without `parties`. They are told once; after that nothing is sent until they answer."""
         for party in sorted(set(parties) & self.present):
-            self.present.discard(party)
-            self._absent[party] = len(self.dropouts)
-            self.dropouts.append(Dropout(int(party), int(round_id), step))
+            self._note(party, round_id, step)
             self._untold.add(party)
-            when = f"in round {round_id}" if round_id else "during set-up"
-            self._report(f"client {party} dropped out {when} ({step}): going on with {len(self.present)} clients")
         self._tell(conversation, round_id)
+
+    def missing(self, party: PartyId, why: str) -> None:
+        """Go on without a client that is in no session yet, so that nothing can be told to it."""
+        if party in self.present:
+            self._note(party, SETUP, why)
+
+    def _note(self, party: PartyId, round_id: RoundId, step: str) -> None:
+        self.present.discard(party)
+        self._absent[party] = len(self.dropouts)
+        self.dropouts.append(Dropout(int(party), int(round_id), step))
+        when = f"in round {round_id}" if round_id else "during set-up"
+        self._report(f"client {party} dropped out {when} ({step}): going on with {len(self.present)} clients")
 
     def look_for_returned(self, conversation: Conversation, round_id: RoundId) -> set[PartyId]:
         """Take in clients that have sent `Back`, except those that dropped out during set-up: they lack keys."""

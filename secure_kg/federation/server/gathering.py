@@ -1,6 +1,6 @@
 """Messages to and from the clients that are present. Dropouts are excluded until they send `Back`."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
 
 from protocols.foundation import wire
@@ -11,6 +11,7 @@ from protocols.session.server_session import ServerSession
 from protocols.transport.base import Transport
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.server.attendance import Attendance
+from secure_kg.federation.server.regrouping import Regrouping
 from secure_kg.foundation.errors import UserError
 
 M = TypeVar("M", bound=wire.Message)
@@ -19,7 +20,13 @@ M = TypeVar("M", bound=wire.Message)
 class Gathering:
     """All clients of a run, those that are present, and the conversation with them."""
 
-    def __init__(self, plan: RunPlan, transport: Transport, report: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        plan: RunPlan,
+        transport: Transport,
+        report: Callable[[str], None],
+        regrouping: Regrouping | None = None,
+    ) -> None:
         self.clients = tuple(transport.peers)
         self.transport = transport
         self.conversation = Conversation(transport, NO_SESSION)
@@ -31,6 +38,7 @@ class Gathering:
         self._plan, self._config, self._report = plan, config, report
         self.patience = self.fresh_patience()
         self.attendance = Attendance(self.clients, self.patience, report)
+        self.regrouping = regrouping if regrouping is not None else Regrouping(lambda: transport.newcomers)
         self.on_dropout: Callable[[Collection[PartyId]], None] = lambda _: None
         """Called with new dropouts."""
 
@@ -53,9 +61,16 @@ class Gathering:
         return ServerSession(self.conversation, self.present, self.patience, self.dropout)
 
     def dropout(self, parties: Collection[PartyId], step: str) -> None:
-        """Record `parties` as dropouts of `step`, and go on without them."""
+        """Record `parties` as dropouts of `step`, and go on without them; or begin a new session with them."""
+        self.regrouping.instead_of_dropping(parties, self.present, int(self.round))
+        self.regrouping.unsteady()
         self.on_dropout(parties)
         self.attendance.drop(self.conversation, parties, self.round, step)
+
+    def begin_without(self, absent: Mapping[PartyId, str]) -> None:
+        """Clients that are not there when the session begins; the words say why. Nothing is sent to them."""
+        for party, why in sorted(absent.items()):
+            self.attendance.missing(party, why)
 
     def gather(
         self, expected: type[M], step: str, patience: Patience | None = None, among: Collection[PartyId] | None = None
@@ -70,7 +85,8 @@ class Gathering:
 
     def assemble(self) -> None:
         """Take in clients that have come back. If too few are present for any sum, wait for more."""
-        self.attendance.look_for_returned(self.conversation, self.round)
+        if self.attendance.look_for_returned(self.conversation, self.round):
+            self.regrouping.unsteady()
         clients, needed = len(self.clients), self._config.min_participants
         if self._plan.masks_sums:
             parameters = self._plan.parameters(clients)
