@@ -4,7 +4,8 @@ Rules that hold for every protocol on top of it:
 
 - A message of an earlier round is late and dropped (a client that was slow or stopped may still send one).
 - A message of a later round, of a kind that is not awaited, or that does not decode ends the conversation.
-- Either side may say that it cannot go on: a client with `Failed`, the server with `Abort`.
+- Either side may say that it cannot go on: a client with `Failed`, the server with `Abort`. Between organisations the
+  server outlives a client that fails: it is a dropout.
 - A frame larger than the tasks of this session have called for so far (`admit`) is refused unread.
 - Either side may abandon one sum (`Abandon`); a client takes the server's word only for one that it has begun. The
   server may go on without a client that is too slow (`LeaveOut`); the client says when it is back (`Back`), and until
@@ -15,7 +16,7 @@ Not covered here: authenticity. A party that can forge frames of a session can a
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TypeVar
 
 from protocols.foundation import wire
@@ -58,6 +59,8 @@ class Conversation:
         self.session, self.greeting = session, greeting
         self.setup = b""
         """At the server: digest of the set-up of keys (`channels.setup_transcript`); empty before it."""
+        self.outlives: Callable[[str], None] | None = None
+        """Gets the words of a peer that cannot go on, which then is merely lost (`PeerLost`); None: `PeerFailed`."""
         self.late_messages = 0
         self._abandoned: set[tuple[RoundId, str]] = set()
         self._begun: set[tuple[RoundId, str]] = set()
@@ -291,7 +294,11 @@ class Conversation:
         if isinstance(envelope.message, Failed):
             # The real sender always stands in front, and its words cannot steer a terminal.
             name = party_names([sender])
-            raise PeerFailed(f"{name}: {_printable(envelope.message.reason).removeprefix(f'{name}: ')}")
+            text = f"{name}: {_printable(envelope.message.reason).removeprefix(f'{name}: ')}"
+            if self.outlives is None:
+                raise PeerFailed(text)
+            self.outlives(text)
+            raise PeerLost(text, sender)
         if isinstance(envelope.message, Abort) and sender == SERVER:
             kind = Regrouped if isinstance(envelope.message, Regroup) else Aborted
             raise kind(_printable(envelope.message.reason))

@@ -85,7 +85,7 @@ class OwnSite:
         device = pick_device(self.local_rank, self.config.device)
         learner = RunPlan(self.config, self.clients).learner.make(self.config, graph, self.number, device)
         open_folder(folder, os.getpid(), resume=self.resume)  # the last step: a mistake leaves no folder behind
-        return Equipment(learner, credentials, self._record())
+        return Equipment(learner, credentials, self.record())
 
     def graph(self) -> ClientGraph:
         """The client's own data."""
@@ -105,6 +105,7 @@ class OwnSite:
             raise UserError(f"--keys {self.config.keys}: the key directory has no client {unknown[0]}")
         return loaded
 
-    def _record(self) -> Path | None:
+    def record(self) -> Path | None:
+        """Where it keeps which sums it has helped to open, if that is to hold for more than one run."""
         keys = self._keys()
         return record_folder(keys, self.number) if keys is not None else None

@@ -61,9 +61,7 @@ class Block:
 
     def message_bytes(self, rows: int) -> int:
         """The size of that message for a table of so many rows."""
-        return (
-            shared_rows_bytes(rows, self.width) if self.aligned else shared_block_bytes(self.name, rows, self.width)
-        )
+        return shared_rows_bytes(rows, self.width) if self.aligned else shared_block_bytes(self.name, rows, self.width)
 
     @property
     def fixed_union(self) -> Union:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
 
 from protocols.foundation import wire
+from protocols.foundation.deadline import Deadline
 from protocols.foundation.identifiers import NO_SESSION, SETUP, PartyId, RoundId, SessionId
 from protocols.session.conversation import Conversation
 from protocols.session.patience import Patience
@@ -29,16 +30,17 @@ class Gathering:
     ) -> None:
         self.clients = tuple(transport.peers)
         self.transport = transport
-        self.conversation = Conversation(transport, NO_SESSION)
+        self.regrouping = regrouping if regrouping is not None else Regrouping(lambda: transport.newcomers)
+        self._report = report
+        self.open_session(NO_SESSION, b"")
         self.round = SETUP
         """The round under way, for messages and for the record of dropouts."""
         # Where nothing is shared, nobody waits for a client until the next evaluation, which may be rounds away.
         config = plan.settings
         self._longest = config.deadline * (1 if plan.strategy.shared else config.eval_every)
-        self._plan, self._config, self._report = plan, config, report
+        self._plan, self._config = plan, config
         self.patience = self.fresh_patience()
         self.attendance = Attendance(self.clients, self.patience, report)
-        self.regrouping = regrouping if regrouping is not None else Regrouping(lambda: transport.newcomers)
         self.on_dropout: Callable[[Collection[PartyId]], None] = lambda _: None
         """Called with new dropouts."""
 
@@ -49,6 +51,8 @@ class Gathering:
     def open_session(self, session: bytes, greeting: bytes) -> None:
         """`greeting`: digest of what everybody was told."""
         self.conversation = Conversation(self.transport, SessionId(session), greeting)
+        if self.regrouping.outlives_failures:
+            self.conversation.outlives = self._report
 
     @property
     def present(self) -> set[PartyId]:
@@ -87,18 +91,25 @@ class Gathering:
         """Take in clients that have come back. If too few are present for any sum, wait for more."""
         if self.attendance.look_for_returned(self.conversation, self.round):
             self.regrouping.unsteady()
-        clients, needed = len(self.clients), self._config.min_participants
-        if self._plan.masks_sums:
-            parameters = self._plan.parameters(clients)
-            needed = max(parameters.min_survivors, parameters.least_present)
+        clients, needed = len(self.clients), self._plan.least_present
         if len(self.present) >= needed:
             return
         here = len(self.present)
         self._report(f"{here} of {clients} clients are here, {needed} are needed: waiting for some to come back")
-        if not self.attendance.wait_for(self.conversation, needed, self.round, self._config.deadline):
+        if not self._wait_for(needed):
             raise UserError(
                 f"{len(self.present)} of {clients} clients are left in round {self.round}, {needed} are needed"
             )
+
+    def _wait_for(self, needed: int) -> bool:
+        """Until so many are here; False if they do not come. `RegroupNeeded` if some have come for a new session."""
+        deadline = Deadline.after(self._config.deadline)
+        while len(self.present) < needed:
+            self.regrouping.instead_of_waiting()
+            if not self.transport.pause(deadline):
+                return False
+            self.attendance.look_for_returned(self.conversation, self.round)
+        return True
 
     def dismiss(self, message: wire.Message, round_id: RoundId) -> None:
         """A last message to all clients that can be sent one without waiting."""

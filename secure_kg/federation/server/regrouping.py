@@ -106,8 +106,11 @@ class Regrouping:
         budget: Budget | None = None,
         *,
         may_checkpoint: bool = True,
+        outlives_failures: bool = False,
     ) -> None:
+        """`outlives_failures`: a client that says it cannot go on is a dropout, and may come again."""
         self.absent = dict(absent or {})
+        self.outlives_failures = outlives_failures
         self._ask, self._may_checkpoint = newcomers, may_checkpoint
         self._budget = budget if budget is not None else Budget()
         self._checkpoint, self._group, self._steady = 0, frozenset[PartyId](), False
@@ -138,6 +141,12 @@ class Regrouping:
         again = self._newcomers() & frozenset(parties)
         situation = self._situation(done, frozenset(present) - frozenset(parties))
         if again and in_a_sum(situation) is Step.BACK and self._budget.allows(done):
+            raise self.end()
+
+    def instead_of_waiting(self) -> None:
+        """`RegroupNeeded` if too few are left for any sum, and some have come again. What cannot be repeated, clients
+        refuse to repeat; the others would wait in vain."""
+        if self._newcomers():
             raise self.end()
 
     def end(self) -> RegroupNeeded:
