@@ -29,8 +29,8 @@ _PLACEHOLDER: Final = ["--keys", "site"]
 
 
 def settings_of(trainer: str, options: Sequence[str]) -> RunConfig:
-    """The settings that `secure-kg TRAINER OPTIONS` would train with. Sites bring their own graphs, so presets are those
-    of graphs that are not small unless a data set is named."""
+    """The settings that `secure-kg TRAINER OPTIONS` would train with. Sites bring their own graphs, so presets are
+    those of graphs that are not small unless a data set is named."""
     for option in options:
         name = option.partition("=")[0]
         name = "-n" if name.startswith("-n") and not name.startswith("--") else name
