@@ -52,5 +52,5 @@ def settings_of(trainer: str, options: Sequence[str]) -> RunConfig:
 
 
 def _declares_active(options: Sequence[str]) -> bool:
-    pairs = zip(options, [*options[1:], ""], strict=True)
+    pairs = zip(options, [*options[1:], ""], strict=False)
     return any(one == "--adversary=active" or (one, value) == ("--adversary", "active") for one, value in pairs)

@@ -27,10 +27,10 @@ _NOBODY: Final = "start the server first, or ask whoever runs it; then check aga
 _ABOUT: Final = "server"
 _SET_CLOCK: Final = "set the clock (timedatectl set-ntp true), here or at the server"
 _ANOTHER: Final = (
-    "a proxy that looks into TLS, or another machine: have this address exempted from inspection, and check the address "
+    "a proxy that looks into TLS, or another machine: have this address exempted from inspection, and check it "
     "with the coordinator"
 )
-_CUT: Final = "is it the server's port? a firewall may cut TLS 1.3; ask whoever runs the server, and your network's administrators"
+_CUT: Final = "is it the server's port? a firewall may cut TLS 1.3; ask whoever runs the server, or the network"
 _REFUSED: Final = (
     "it may have an older federation.toml, in which this site is no member: ask the coordinator to pass the newest one "
     "on to it; or this clock is ahead by more than an hour"

@@ -32,7 +32,7 @@ class Federation:
 
     def __init__(self, path: Path, address: str = "127.0.0.1:8443") -> None:
         self.coordinator = Coordinator.new(
-            path / "coordinator", "Centre", address, RunConfig(strategy="fedr"), days=30, server=None
+            path / "coordinator", "Centre", address, RunConfig(strategy="fedr"), days=60, server=None
         )
         self.sites = [SiteFolder.new(path / f"site{number}", f"Site {number}") for number in (1, 2)]
         requests = [request_of(site) for site in self.sites]

@@ -101,7 +101,7 @@ def test_nobody_is_let_in_once_the_federation_has_expired(
     context = client_tls(federation.roster(), federation.sites[0].path)
     with serving(federation) as (port, lines):
         assert "Member: 1" in greeting(port, context)
-        monkeypatch.setattr(membership, "datetime", clock_at(datetime.now(UTC) + timedelta(days=31)))
+        monkeypatch.setattr(membership, "datetime", clock_at(datetime.now(UTC) + timedelta(days=61)))
         assert refused(port, context)
         monkeypatch.undo()
     assert any("expired" in line for line in lines)
