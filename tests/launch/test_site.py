@@ -1,4 +1,4 @@
-"""`secure-kg site`: an identity that stays, a coordinator that a person has compared, and a check that says what to do."""
+"""`secure-kg site`: an identity that stays, a coordinator that a person has compared, a check that says what to do."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Certificates: those that an identity issues are accepted, and every other one is refused, however nearly it is one."""
+"""Certificates: those that an identity issues are accepted, every other one is refused, however nearly it is one."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
