@@ -10,6 +10,10 @@ Rules that hold for every protocol on top of it:
   server may go on without a client that is too slow (`LeaveOut`); the client says when it is back (`Back`), and until
   then the server sends it nothing more and reads nothing else from it.
 
+- Some messages come before they are awaited (`wire.Message.AHEAD`): keys of sums to come, and shares that are relayed
+  while a client is at something else. They are kept, a few of each party and one of a kind for each sum, until their
+  sum asks for them. What a dropout has sent ahead is dropped with it.
+
 Not covered here: authenticity. A party that can forge frames of a session can also end it.
 """
 
@@ -33,55 +37,19 @@ from protocols.foundation.errors import (
     UnexpectedMessage,
 )
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId, SessionId
+from protocols.session.ahead import Ahead
 from protocols.session.patience import Patience
+from protocols.session.words import MAX_PURPOSE as MAX_PURPOSE
+from protocols.session.words import MAX_REASON as MAX_REASON
+from protocols.session.words import Abandon as Abandon
+from protocols.session.words import Abort as Abort
+from protocols.session.words import Back as Back
+from protocols.session.words import Failed as Failed
+from protocols.session.words import LeaveOut as LeaveOut
 from protocols.transport.base import Transport, party_names
 
-MAX_REASON = 500
-MAX_PURPOSE = 64
 _MOST_AT_ONCE = 100
 M = TypeVar("M", bound=wire.Message)
-
-
-@wire.message(0x0001)
-class Failed(wire.Message, frozen=True):
-    """Client to server: I cannot go on. The reason names places, never contents."""
-
-    reason: str
-
-    def __post_init__(self) -> None:
-        wire.require(len(self.reason) <= MAX_REASON, "reason too long")
-
-
-@wire.message(0x0002)
-class Abort(wire.Message, frozen=True):
-    """Server to client: the session is over."""
-
-    reason: str
-
-    def __post_init__(self) -> None:
-        wire.require(len(self.reason) <= MAX_REASON, "reason too long")
-
-
-@wire.message(0x0003)
-class LeaveOut(wire.Message, frozen=True):
-    """Server to client: you missed a deadline, and the others go on. Send `Back` when you can take part again."""
-
-
-@wire.message(0x0004)
-class Back(wire.Message, frozen=True):
-    """Client to server: I know that I was excluded, and can take part again."""
-
-
-@wire.message(0x0005)
-class Abandon(wire.Message, frozen=True):
-    """Either way: this round's sum for `purpose` ends without a result. A client says so if it must not open it."""
-
-    purpose: str
-    reason: str
-
-    def __post_init__(self) -> None:
-        wire.require(len(self.purpose) <= MAX_PURPOSE, "purpose too long")
-        wire.require(len(self.reason) <= MAX_REASON, "reason too long")
 
 
 class Conversation:
@@ -98,6 +66,7 @@ class Conversation:
         self._begun: set[tuple[RoundId, str]] = set()
         """Of the last round in which anything was said: the sums in which this party has said something."""
         self._largest = wire.SMALL_FRAME_BYTES
+        self._ahead = Ahead()
 
     def admit(self, frame_bytes: int) -> None:
         """From now on take frames up to this size (`protocols.foundation.frame_sizes`), for a task that has need of
@@ -122,6 +91,10 @@ class Conversation:
     def send(self, to: PartyId, message: wire.Message, round_id: RoundId) -> None:
         if (purpose := getattr(message, "purpose", None)) is not None:
             self.begin(round_id, purpose)
+        self.transport.send(to, wire.encode(message, self.session, round_id))
+
+    def send_ahead(self, to: PartyId, message: wire.Message, round_id: RoundId) -> None:
+        """A message of a sum that is to come: it does not begin by this."""
         self.transport.send(to, wire.encode(message, self.session, round_id))
 
     def broadcast(self, to: Collection[PartyId], message: wire.Message, round_id: RoundId) -> set[PartyId]:
@@ -174,6 +147,8 @@ class Conversation:
         while True:
             _, frame = self.transport.receive([sender], deadline, self._largest)
             envelope = self._open(sender, frame)
+            if self._keep_ahead(sender, envelope, round_at_least):
+                continue
             if envelope.round >= round_at_least:
                 return envelope.round, envelope.message
             self._pass_over()
@@ -249,6 +224,7 @@ class Conversation:
             except (DeadlineExpired, PeerLost):
                 return False
             if isinstance(envelope.message, Back):
+                self._ahead.forget(party)  # it knows that the others went on, and has forgotten these sums
                 return True
             self._pass_over()
         return False
@@ -272,6 +248,8 @@ class Conversation:
         purpose: str | None = None,
     ) -> tuple[PartyId, M]:
         heard, late = set(senders), Counter[PartyId]()
+        if expected.AHEAD and (kept := self._ahead.take(heard, expected, (round_id, purpose or ""))) is not None:
+            return kept
         while heard:
             sender, frame = self.transport.receive(heard, deadline, self._largest)
             envelope = self._open(sender, frame)
@@ -292,13 +270,24 @@ class Conversation:
                 if sender == SERVER:
                     raise SumAbandoned(_printable(message.reason))
                 raise SumRefused(f"{party_names([sender])}: {_printable(message.reason)}")
-            if envelope.round > round_id or not isinstance(message, expected):
+            awaited = envelope.round == round_id and isinstance(message, expected)
+            of_awaited = awaited and getattr(message, "purpose", None) == purpose
+            if not of_awaited and self._keep_ahead(sender, envelope, round_id):
+                continue
+            if not awaited or not isinstance(message, expected):
                 raise UnexpectedMessage(
                     f"{party_names([sender])} sent {type(message).__name__} of round {envelope.round} "
                     f"where {expected.__name__} of round {round_id} was due"
                 )
             return sender, message
         raise DeadlineExpired(f"no message from {party_names(senders)} in time")
+
+    def _keep_ahead(self, sender: PartyId, envelope: wire.Envelope, round_id: RoundId) -> bool:
+        """Keep what has come ahead. Of the server a client keeps what is of sums that have begun here."""
+        if not envelope.message.AHEAD or envelope.round < round_id:
+            return False
+        known = sender != SERVER or self.begun(envelope.round, getattr(envelope.message, "purpose", ""))
+        return known and self._ahead.keep(sender, envelope, round_id)
 
     def _pass_over(self) -> None:
         """The last message counts for nothing."""

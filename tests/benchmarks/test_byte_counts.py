@@ -64,7 +64,7 @@ def test_a_masked_sum_of_any_number_of_clients(clients: int, signed: bool) -> No
     signature = bytes(64 if signed else 0)
     messages = {
         "advertise keys": AdvertiseKeys("rows", bytes(32), b"", signature),
-        "share keys": ShareKeys("rows", {int(peer): bytes(108) for peer in others}, bytes(32)),
+        "share keys": ShareKeys("rows", {int(peer): bytes(108) for peer in others}, bytes(32), b"", signature),
         "masked input": MaskedInput("rows", np.zeros(10, dtype="<u4"), bytes(32)),
         "unmasking": UnmaskShares(
             "rows",

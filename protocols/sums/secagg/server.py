@@ -178,13 +178,15 @@ class SecAggServer:
     def _directory(self, party: PartyId) -> KeyDirectory:
         peers = sorted(self._neighbours[party])
         keys = {int(peer): self._adverts[peer].mask_key for peer in peers}
-        states = {int(peer): self._adverts[peer].state for peer in peers}
         signatures = {int(peer): self._adverts[peer].signature for peer in peers} if self._signed else {}
-        return KeyDirectory(self._terms.sum.purpose, keys, states, signatures)
+        return KeyDirectory(self._terms.sum.purpose, keys, {}, signatures)
 
     def _relayed(self, party: PartyId) -> EncryptedShares:
-        peers = sorted(self._neighbours[party])
-        return EncryptedShares(self._terms.sum.purpose, {int(peer): self._shares[peer].sealed[party] for peer in peers})
+        given = {int(peer): self._shares[peer] for peer in sorted(self._neighbours[party])}
+        sealed = {peer: one.sealed[party] for peer, one in given.items()}
+        states = {peer: one.state for peer, one in given.items()}
+        signatures = {peer: one.signature for peer, one in given.items()} if self._signed else {}
+        return EncryptedShares(self._terms.sum.purpose, sealed, states, signatures)
 
     def _told(self, party: PartyId) -> Survivors:
         dropped = self._neighbours[party] - self._survivors

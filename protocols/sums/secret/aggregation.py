@@ -70,7 +70,9 @@ _MASKS_AT_A_TIME: Final = 64
 def secret_terms(terms: SumTerms[SumLayout]) -> SumTerms[Layout]:
     """The terms of the vectors that are sent for a secret sum of numbers: these and, of few entries, their checks."""
     layout = VectorLayout(terms.layout.group, terms.layout.entries + checks_of(terms.layout))
-    return SumTerms(terms.round, terms.purpose, terms.participants, layout, terms.model, terms.state)
+    return SumTerms(
+        terms.round, terms.purpose, terms.participants, layout, terms.model, terms.state, counted=terms.counted
+    )
 
 
 def mask_key(key: GroupKey, terms: SumTerms[Layout], party: PartyId) -> bytes:

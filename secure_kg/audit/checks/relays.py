@@ -41,8 +41,11 @@ class Relays(Check):
         match message:
             case AdvertiseKeys():
                 self._forget_before(observation.round)
-                self._give(observation, "state", 0, message.state)
+                if message.state:  # until format 3
+                    self._give(observation, "state", 0, message.state)
             case ShareKeys():
+                if message.state or message.signature:
+                    self._give(observation, "state", 0, message.state)
                 for to, sealed in message.sealed.items():
                     self._give(observation, "share", to, sealed)
             case SurvivorSignature():
@@ -51,6 +54,9 @@ class Relays(Check):
                 for owner, state in message.states.items():
                     self._compare(observation, "state", owner, 0, state)
             case EncryptedShares():
+                for owner, state in message.states.items():
+                    if state:
+                        self._compare(observation, "state", owner, 0, state)
                 for owner, sealed in message.sealed.items():
                     self._compare(observation, "share", owner, peer, sealed)
             case SignedSurvivors():

@@ -25,10 +25,10 @@ from protocols.session.group_key import SealedGroupKey, SealedGroupKeys
 from protocols.session.messages import ChannelDirectory
 from protocols.sums.interface import SumLayout
 from protocols.sums.plain import ClearInput
-from protocols.sums.secagg.messages import STATE_BYTES, AdvertiseKeys
+from protocols.sums.secagg.messages import AdvertiseKeys
 from protocols.sums.secagg.params import SumParameters
 from protocols.sums.secagg.replay import RecordedSum, Withheld, open_again, withheld
-from protocols.sums.secagg.terms import Advert, BoundTerms
+from protocols.sums.secagg.terms import BoundTerms
 from secure_kg.audit.view.attending import Attending, Known, abandons, goes_on
 from secure_kg.audit.view.directions import misdirected
 from secure_kg.audit.view.read import Observation
@@ -290,9 +290,7 @@ class Opening:
                 withheld=kept_back,
                 asked=_asked(recorded),
                 answered=frozenset(int(party) for party in recorded.openings),
-                states={
-                    int(party): one.state[:STATE_BYTES] for party, one in recorded.adverts.items() if int(party) in who
-                },
+                states={int(party): recorded.state_of(party) for party in recorded.adverts if int(party) in who},
             )
         checked, wrong = self._verified(bound, recorded)
         return OpenedSum(
@@ -308,7 +306,7 @@ class Opening:
             signatures=checked,
             false_signatures=tuple(wrong),
             withheld=kept_back,
-            states={int(party): recorded.adverts[party].state[:STATE_BYTES] for party in opened.contributors},
+            states={int(party): recorded.state_of(party) for party in opened.contributors},
             asked=_asked(recorded),
             abandoned=abandoned,
         )
@@ -320,8 +318,13 @@ class Opening:
         survivors = recorded.contributors
         signed = [
             *(
-                (terms.advert_statement(party, Advert(one.mask_key, one.state)), one.signature)
+                (terms.advert_statement(party, one.mask_key, one.state), one.signature)
                 for party, one in recorded.adverts.items()
+            ),
+            *(
+                (terms.state_statement(party, recorded.adverts[party].mask_key, one.state), one.signature)
+                for party, one in recorded.shares.items()
+                if one.signature and party in recorded.adverts
             ),
             *(
                 (terms.survivors_statement(party, survivors), one.signature)

@@ -56,7 +56,7 @@ def attending(*before: Observation) -> Attending:
 
 
 TRAIN = told(TrainRound())
-COUNTED = [seen(keys(HOLDERS)), seen(ShareKeys(HOLDERS, {}, bytes(32)))]
+COUNTED = [seen(keys(HOLDERS)), seen(ShareKeys(HOLDERS, {}, bytes(32), b"", b""))]
 OVER = told(Abandon("rows", "too few"))
 
 
@@ -78,11 +78,11 @@ OVER = told(Abandon("rows", "too few"))
         ([told(Evaluate())], seen(Abandon("valid", "no")), True),
         ([told(Finish(1, True))], seen(Abandon("test", "no")), True),
         ([told(Finish(1, False))], seen(Abandon("test", "no")), False),
-        ([TRAIN, *COUNTED, seen(keys()), OVER], seen(ShareKeys("rows", {}, bytes(32))), False),
+        ([TRAIN, *COUNTED, seen(keys()), OVER], seen(ShareKeys("rows", {}, bytes(32), b"", b"")), False),
         ([TRAIN, *COUNTED, OVER], seen(keys()), True),
         (
             [TRAIN, *COUNTED, seen(keys()), OVER, told(KeyDirectory("rows", {}, {}, {}), 2)],
-            seen(ShareKeys("rows", {}, bytes(32))),
+            seen(ShareKeys("rows", {}, bytes(32), b"", b"")),
             True,
         ),
     ],
@@ -102,7 +102,7 @@ def test_a_sum_that_has_not_begun_cannot_be_over() -> None:
     assert found.abandoned == set()
     found = attending(TRAIN, *COUNTED, seen(keys()), OVER)
     assert found.abandoned == {(2, "rows")}
-    found.observe(told(EncryptedShares("rows", {}), 3))
+    found.observe(told(EncryptedShares("rows", {}, {}, {}), 3))
     assert found.abandoned == set()
 
 
