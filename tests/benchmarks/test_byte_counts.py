@@ -161,30 +161,30 @@ def test_the_documented_formula_is_the_count(clients: int, rows: int, dim: int) 
     text = (ROOT / "docs" / "overhead.md").read_text(encoding="utf-8")
     k, w, rows_of_table = clients - 1, 4, rows * (dim + 1)
     longer = 0 if k < 15 else 2 if k == 15 else 4  # heads of maps with more than 15 entries
-    plain_rows, masked_rows = 55 + w * rows_of_table, 353 + 154 * k + longer + w * rows_of_table
+    plain_rows, masked_rows = 55 + w * rows_of_table, 357 + 154 * k + longer + w * rows_of_table
     assert "55 + w m (d + 1)" in text
-    assert "353 + 154 k + w m (d + 1)" in text
+    assert "357 + 154 k + w m (d + 1)" in text
     assert plain_rows == sum(byte_counts.clear_input("rows", rows_of_table, w).values())
     neighbours = Uploads("secagg", clients, 1, rows, dim).neighbours
     masked = byte_counts.MaskedSum("rows", rows_of_table, w, PartyId(1), neighbours, guarded=True).bytes_up()
     assert masked_rows == sum(masked.values())
     assert "58 + 4 m" in text
-    assert "341 + 154 k + 8 m (h − 1)²" in text
+    assert "345 + 154 k + 8 m (h − 1)²" in text
     many = 4 * rows  # rows enough for a count of 64 kB
     if 4 * many >= 1 << 16:
         assert 58 + 4 * many == sum(byte_counts.clear_count(many).values())
         for least in (2, 3, 5):
             counted = byte_counts.secret_count(many, PartyId(1), neighbours, least).bytes_up()
-            assert 341 + 154 * k + longer + 8 * many * (least - 1) ** 2 == sum(counted.values())
+            assert 345 + 154 * k + longer + 8 * many * (least - 1) ** 2 == sum(counted.values())
 
 
 @pytest.mark.parametrize("clients", [2, 5, 15])
 def test_the_documented_sizes_of_an_evaluation_are_the_counts(clients: int) -> None:
     text = " ".join((ROOT / "docs" / "overhead.md").read_text(encoding="utf-8").split())
-    assert "181 bytes in clear and 482 + 154 k masked" in text
-    assert "803 + 154 k in all, and 35 for a verdict" in text
+    assert "181 bytes in clear and 486 + 154 k masked" in text
+    assert "807 + 154 k in all, and 35 for a verdict" in text
     k = clients - 1
-    sizes = {"plain": 181, "secagg": 482 + 154 * k, "secret": 803 + 154 * k + 35}
+    sizes = {"plain": 181, "secagg": 486 + 154 * k, "secret": 807 + 154 * k + 35}
     for aggregation, size in sizes.items():
         uploads = Uploads(aggregation, clients, 1, 100, 8)  # type: ignore[arg-type]
         assert sum(uploads.evaluation(1).values()) == size

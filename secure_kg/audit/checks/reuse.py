@@ -41,6 +41,10 @@ class Reuse(Check):
         """What the server drops it has seen."""
         self._look(observation, heard=False)
 
+    def unasked(self, observation: Observation) -> None:
+        """A key of a sum that did not come is of no other sum."""
+        self._look(observation, heard=True)
+
     def _look(self, observation: Observation, heard: bool) -> None:
         if observation.direction != "received":
             return

@@ -168,8 +168,8 @@ class Attending:
             case message if key[1]:
                 self._begun.add(key)
                 due = self._due.get(peer)
-                if due and due[0] == (key[1], type(message)):
-                    del due[0]
+                if due and (step := (key[1], type(message))) in due:  # keys may come before those of other sums
+                    due.remove(step)
 
     def _ended_with(self, key: Key) -> set[Key]:
         """The sum of rows that a count was made for ends with it."""

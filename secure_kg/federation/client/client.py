@@ -199,6 +199,8 @@ class FederationClient:
                 self._handle(round_id, message)
             except LeftOut:
                 self._blocks.excuse_all()
+                if self._context.keys is not None:
+                    self._context.keys.vectors.forget_ahead()
                 self._conversation.send(SERVER, Back(), self._done)
             except SumAbandoned:  # the server has said why; what this client trained stays its own
                 for purpose in self._conversation.abandoned(self._done):  # sums of a round end together
@@ -262,6 +264,7 @@ class FederationClient:
             self._train_locally(round_id)
         self._count.trained = round_id
         self._blocks.contribute(round_id)
+        self._blocks.advertise(round_id)
         self._in_vain = 0
 
     def _train_locally(self, round_id: RoundId) -> None:

@@ -6,6 +6,7 @@ from protocols.alignment.psu.vote import AlignmentRefused
 from protocols.foundation import wire
 from protocols.foundation.errors import PeerMisbehaved, ProtocolError, SumAbandoned, UnexpectedMessage
 from protocols.foundation.identifiers import SERVER, SETUP, PartyId, RoundId
+from protocols.registry import AGGREGATIONS
 from protocols.sums.totals import SumTotal
 from secure_kg.federation.client.block_exchange import BlockExchange
 from secure_kg.federation.client.context import ClientContext
@@ -113,6 +114,24 @@ class SharedBlocks:
         for one in self._exchanges:
             one.contribute()
             self._awaited[one.block.purpose] = round_id
+
+    def advertise(self, round_id: RoundId) -> None:
+        """Advertise the keys of the sums that come after those of a round, by the plan.
+
+        The server then begins them without asking for keys. Of a sum that does not come, or that begins without this
+        client, the key is thrown away.
+        """
+        context, plan = self._context, self._context.plan
+        if context.keys is None:
+            return
+        coming = [(plan.results(round_id, "valid"), plan.settings.aggregation)] if plan.evaluation_due(round_id) else []
+        after = RoundId(round_id + 1)
+        if after <= plan.settings.rounds and context.party in plan.participants(after):
+            of_blocks = [(plan.rows(after, one.block, one.union), one.block.aggregation) for one in self._exchanges]
+            coming += of_blocks
+        for terms, aggregation in coming:
+            if (masked := AGGREGATIONS[aggregation].masked_terms(terms)) is not None:
+                context.keys.vectors.advertise(context.step(), masked)
 
     def take(self, round_id: RoundId, message: wire.Message) -> None:
         """News of the shared blocks."""

@@ -39,8 +39,8 @@ _PARTS: Final = ("training", "queries", "privacy")  # tables of their own in a f
 _LOCAL_FIELDS: Final = frozenset(
     {"client_data", "columns", "device", "deadline", "grace", "transcript", "checkpoint_every", "keys"}
 )
-FORMAT: Final = 3
-"""3: the settings of each session are on record. 2: results hold Hits@5 and ranks. 1: they do not; config files of that
+FORMAT: Final = 4
+"""4: keys of sums may be advertised ahead, states come with the shares. 3: the settings of each session are on record. 2: results hold Hits@5 and ranks. 1: they do not; config files of that
 time do not say so."""
 _LEAST: Final = {"rounds": 1, "eval_every": 1, "patience": 1, "min_participants": 2, "min_holders": 1}
 # The share of clients that may drop out in a sum unless told otherwise; an active server leaves room for fewer.
