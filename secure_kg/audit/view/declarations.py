@@ -33,6 +33,7 @@ _OF_A_RUN: Final[Fields] = {
     federation.Ready: {},
     federation.Aligned: {},
     federation.TrainRound: {},
+    federation.CountHolders: {},
     federation.Evaluate: {},
     federation.SharedRows: {
         "rows": Field("aggregate", "the mean of each shared row over its holders"),
@@ -74,6 +75,7 @@ _GREETING: Final = (
     federation.Welcome,
     federation.Ready,
     federation.TrainRound,
+    federation.CountHolders,
     federation.Evaluate,
     federation.Verdict,
     federation.SaveCheckpoint,

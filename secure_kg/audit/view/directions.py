@@ -46,6 +46,7 @@ OF_SERVERS: Final[frozenset[type[wire.Message]]] = frozenset(
         SumTotal,
         Survivors,
         UnionPlaces,
+        federation.CountHolders,
         federation.Evaluate,
         federation.Finish,
         federation.Goodbye,

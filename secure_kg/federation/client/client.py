@@ -32,6 +32,7 @@ from secure_kg.federation.client.result_exchange import ResultExchange
 from secure_kg.federation.client.states import States
 from secure_kg.federation.plan import twins
 from secure_kg.federation.plan.messages import (
+    CountHolders,
     Done,
     Evaluate,
     Finish,
@@ -72,7 +73,7 @@ class FederationClient:
         self._count = OwnCount(self._plan, transport.party)
         self._in_vain = 0
         self._conversation = Conversation(transport, NO_SESSION)
-        self._done = SETUP
+        self._done = self._counting = SETUP
         self._welcome: Welcome | None = None
         self._receipt: ReceiptKeeper | None = None
         if config.transcript:
@@ -209,6 +210,8 @@ class FederationClient:
     def _handle(self, round_id: RoundId, message: wire.Message) -> None:
         rounds, blocks = self._plan.settings.rounds, self._blocks
         match message:
+            case CountHolders() if blocks.any and max(self._done, self._counting) < round_id <= rounds:
+                self._counting = round_id
             case TrainRound() if self._done < round_id <= rounds:
                 blocks.require_news()
                 self._train(round_id)
@@ -259,7 +262,7 @@ class FederationClient:
             raise PeerMisbehaved(f"this client has trained for {self._in_vain} sums in a row that were abandoned")
         self._in_vain += 1
         self._count.begin(round_id)
-        self._blocks.prepare(round_id)
+        self._blocks.prepare(round_id, counting=self._counting == round_id)
         if self._plan.trains(round_id):
             self._train_locally(round_id)
         self._count.trained = round_id

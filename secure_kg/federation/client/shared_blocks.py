@@ -98,8 +98,8 @@ class SharedBlocks:
         """Blocks whose sums only clients can read."""
         return [one for one in self._exchanges if one.read_by_clients_only]
 
-    def prepare(self, round_id: RoundId) -> None:
-        """Begin a round at the applied rows, and agree on the keys of its sums.
+    def prepare(self, round_id: RoundId, *, counting: bool) -> None:
+        """Begin a round at the applied rows, and agree on the keys of its sums. `counting`: and count holders.
 
         All blocks go back to their last means before the first of them is committed to: what one block has been trained
         to since must not make an input of another look new.
@@ -107,7 +107,7 @@ class SharedBlocks:
         for one in self._exchanges:
             one.rows.begin_round()
         for one in self._exchanges:
-            one.prepare(round_id)
+            one.prepare(round_id, counting=counting)
 
     def contribute(self, round_id: RoundId) -> None:
         """Add this client's blocks to the sums that were prepared."""
@@ -156,8 +156,10 @@ class SharedBlocks:
             del self._awaited[purpose]
 
     def excuse_all(self) -> None:
-        """Expect no result: this client was a dropout, and may have missed all of them."""
+        """Expect no result: this client was a dropout, and may have missed all of them, and counts of holders."""
         self._awaited = {}
+        for one in self._exchanges:
+            one.forget_count()
 
     def require_news(self) -> None:
         """`PeerMisbehaved` if the server goes on without having sent the result of a sum, or abandoned it.

@@ -72,6 +72,13 @@ class TrainRound(wire.Message, frozen=True):
     """Server to participant: train, then contribute."""
 
 
+@wire.message(0x1019)
+class CountHolders(wire.Message, frozen=True):
+    """Server to participant, before `TrainRound`: holders of rows are counted anew in this round. Without this word the
+    last count stands.
+    """
+
+
 @wire.message(0x1014)
 class Evaluate(wire.Message, frozen=True):
     """Server to every client: rank your validation part."""

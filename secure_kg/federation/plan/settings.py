@@ -40,8 +40,8 @@ _LOCAL_FIELDS: Final = frozenset(
     {"client_data", "columns", "device", "deadline", "grace", "transcript", "checkpoint_every", "keys"}
 )
 FORMAT: Final = 4
-"""4: keys of sums may be advertised ahead, states come with the shares. 3: the settings of each session are on record. 2: results hold Hits@5 and ranks. 1: they do not; config files of that
-time do not say so."""
+"""4: keys of sums may be advertised ahead, states come with the shares, a count of holders stands. 3: the settings of
+each session are on record. 2: results hold Hits@5 and ranks. 1: they do not; files of that time do not say so."""
 _LEAST: Final = {"rounds": 1, "eval_every": 1, "patience": 1, "min_participants": 2, "min_holders": 1}
 # The share of clients that may drop out in a sum unless told otherwise; an active server leaves room for fewer.
 _USUAL_DROPOUT: Final = {"semi-honest": 0.4, "active": 0.25}

@@ -33,6 +33,11 @@ class SharedTables:
         return iter(self._tables)
 
     @property
+    def unions(self) -> list[tuple[Block, Union]]:
+        """What is shared, and its rows."""
+        return [(table.block, table.union) for table in self._tables]
+
+    @property
     def aligned(self) -> SharedTable | None:
         """Of the block whose rows stand under names."""
         return next((table for table in self._tables if table.block.aligned), None)

@@ -61,7 +61,8 @@ def test_what_is_derived_from_the_terms_of_a_sum_stays_the_same(name: str, reord
     parameters, terms = SUMS[name]
     if reordered:
         turned = tuple(reversed(terms.participants))
-        terms = SumTerms(terms.round, terms.purpose, turned, terms.layout, terms.model, terms.state, counted=terms.counted)
+        given = terms.model, terms.state, terms.announced, terms.counted
+        terms = SumTerms(terms.round, terms.purpose, turned, terms.layout, *given)
     bound = BoundTerms(SESSION, TRANSCRIPT, parameters, terms)
     assert derived(bound) == vectors("sum_terms")["sums"][name]
     assert bound.participants == CLIENTS
