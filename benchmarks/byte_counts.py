@@ -51,10 +51,12 @@ class Uploads:
         )
         return RunPlan(settings, self.clients)
 
-    def round(self) -> dict[str, int]:
-        """A training round: the count of holders, unless any number of them will do, and the sum of rows."""
+    def round(self, *, counting: bool = True) -> dict[str, int]:
+        """A training round: the count of holders, unless any number of them will do or the last count stands, and the
+        sum of rows.
+        """
         layout = self._plan.row_layout(Block("rows", self.width, self.aggregation), self.rows)
-        counted = self._count() if self.least_holders > 1 else {}
+        counted = self._count() if counting and self.least_holders > 1 else {}
         return counted | self._sum("rows", layout)
 
     def evaluation(self, number: int) -> dict[str, int]:
