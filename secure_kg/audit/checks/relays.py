@@ -41,11 +41,9 @@ class Relays(Check):
         match message:
             case AdvertiseKeys():
                 self._forget_before(observation.round)
-                if message.state:  # until format 3
-                    self._give(observation, "state", 0, message.state)
+                self._give(observation, "state", 0, message.state)
             case ShareKeys():
-                if message.state or message.signature:
-                    self._give(observation, "state", 0, message.state)
+                self._give(observation, "state beside shares", 0, message.state)
                 for to, sealed in message.sealed.items():
                     self._give(observation, "share", to, sealed)
             case SurvivorSignature():
@@ -55,8 +53,7 @@ class Relays(Check):
                     self._compare(observation, "state", owner, 0, state)
             case EncryptedShares():
                 for owner, state in message.states.items():
-                    if state:
-                        self._compare(observation, "state", owner, 0, state)
+                    self._compare(observation, "state beside shares", owner, 0, state)
                 for owner, sealed in message.sealed.items():
                     self._compare(observation, "share", owner, peer, sealed)
             case SignedSurvivors():

@@ -32,7 +32,7 @@ _NEXT = ScoresTotal | EncryptedTotal | NamesTotal | BatchServed
 
 @dataclass(frozen=True)
 class ScorePlan:
-    """The sums of a session by their round and purpose; a `secure_kg.audit.view.opening.SumPlan`."""
+    """The sums of a session by their round and purpose; a `secure_kg.audit.view.sum_plan.SumPlan`."""
 
     session: ScoredSession
 

@@ -5,9 +5,9 @@ digest of the rows sent before) is in the transcript or in the run's settings: s
 did. A sum that cannot be computed again is told with the reason.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,13 +26,13 @@ from protocols.session.messages import ChannelDirectory
 from protocols.sums.interface import SumLayout
 from protocols.sums.plain import ClearInput
 from protocols.sums.secagg.messages import AdvertiseKeys
-from protocols.sums.secagg.params import SumParameters
 from protocols.sums.secagg.replay import RecordedSum, Withheld, open_again, withheld
 from protocols.sums.secagg.terms import BoundTerms
 from secure_kg.audit.view.attending import Attending, Known, abandons, goes_on
 from secure_kg.audit.view.directions import misdirected
+from secure_kg.audit.view.in_turn import InTurn
 from secure_kg.audit.view.read import Observation
-from secure_kg.federation.plan.blocks import Block
+from secure_kg.audit.view.sum_plan import SumPlan
 from secure_kg.federation.plan.messages import Welcome
 from secure_kg.federation.plan.run_plan import UNION, PlannedSum, PublicState, RunPlan
 from secure_kg.federation.plan.settings import RunConfig
@@ -86,19 +86,6 @@ class OpenedSum:
         return self.layout is not None or self.attempt is not None or self.purpose == union_names.PURPOSE
 
 
-class SumPlan(Protocol):
-    """What an auditor knows of the sums of a session beforehand."""
-
-    @property
-    def blocks(self) -> Collection[Block]: ...
-
-    def sum_of(self, round_id: int, purpose: str, public: PublicState) -> PlannedSum: ...
-
-    def parameters(self, participants: int) -> SumParameters: ...
-
-    def union_attempt(self, number: int, public: PublicState) -> Attempt: ...
-
-
 @dataclass(slots=True)
 class _Running:
     planned: PlannedSum
@@ -137,6 +124,7 @@ class Opening:
         """
         self._config, self._identities = config, identities
         self._plan: SumPlan = plan if plan is not None else RunPlan(config, clients)
+        self._in_turn = InTurn() if plan is None else None
         self._public = PublicState(union=union)
         self._channels = self._greeting = b""
         self._running: dict[Key, _Running] = {}
@@ -147,6 +135,11 @@ class Opening:
         """Whether the server's program explains the whole record: a sum that cannot be opened it has not opened."""
 
     def observe(self, observation: Observation) -> list[OpenedSum]:
+        """Of a training run, keys that were advertised ahead are looked at in their turn."""
+        now = [observation] if self._in_turn is None else self._in_turn.turn(observation)
+        return [total for one in now for total in self._observe(one)]
+
+    def _observe(self, observation: Observation) -> list[OpenedSum]:
         message = observation.message
         if not self._attending.takes(observation):
             self._keep_late(observation)
