@@ -7,7 +7,7 @@ sees the key where it counts, right after the words by which its client was aske
 
 from collections.abc import Callable
 
-from protocols.foundation.identifiers import SETUP
+from protocols.foundation.identifiers import SETUP, RoundId
 from protocols.sums.secagg.messages import AdvertiseKeys, KeyDirectory
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.messages import Evaluate, Finish, TrainRound
@@ -20,6 +20,8 @@ class InTurn:
     def __init__(self) -> None:
         self._asked: set[tuple[int, int, str]] = set()
         """Client, round, and the part of the round it was asked for: `valid`, `test`, or empty for blocks."""
+        self._round = SETUP
+        """Of what the server said last."""
         self._waiting: list[Observation] = []
 
     def turn(self, observation: Observation) -> list[Observation]:
@@ -29,6 +31,7 @@ class InTurn:
                 self._waiting.append(observation)
                 return []
             return [observation]
+        self._round = max(self._round, RoundId(number))
         match message:
             case TrainRound():
                 return [observation, *self._asks(peer, number, "")]
@@ -46,7 +49,9 @@ class InTurn:
         return left
 
     def _is_due(self, observation: Observation) -> bool:
-        return observation.round == SETUP or (observation.peer, *_part(observation)) in self._asked
+        """What is of an earlier round is late, not early."""
+        early = observation.round >= self._round and observation.round != SETUP
+        return not early or (observation.peer, *_part(observation)) in self._asked
 
     def _asks(self, peer: int, number: int, part: str) -> list[Observation]:
         self._asked = {one for one in self._asked if one[1] >= number} | {(peer, number, part)}
