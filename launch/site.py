@@ -185,7 +185,8 @@ def _show(options: argparse.Namespace) -> int:
             say(f"coordinator  none accepted yet: {_next('check federation.toml', site)}")
             return
         say(f"coordinator  {told['coordinator']}")
-        say(f"federation   version {record.version}, check code {grouped_digits(record.file_digest)}")
+        say(f"federation   version {record.version}")
+        say(f"check code   {grouped_digits(record.file_digest, 8)}")
         say(f"compared     fingerprints of {counted(len(record.compared), 'member')}")
 
     deliver(told, options.json, show)
