@@ -75,6 +75,7 @@ def make_parser() -> argparse.ArgumentParser:
         return one
 
     new = use("new", "an identity for the coordinator, and federation.toml without members", _NEW)
+    new.usage = f"{new.prog} {'|'.join(TRAINERS)} --name NAME --address HOST:PORT [options] [training options]"
     new.add_argument("trainer", choices=TRAINERS, metavar="|".join(TRAINERS), help="the command that is to train")
     new.add_argument("--name", required=True, metavar="NAME", help="of the coordinator")
     new.add_argument("--address", required=True, metavar="HOST:PORT", help="where sites reach the server")
@@ -84,7 +85,7 @@ def make_parser() -> argparse.ArgumentParser:
     new.add_argument("--days", type=int, default=DEFAULT_DAYS, metavar="N", help=f"expires after N [{DEFAULT_DAYS}]")
 
     approve = use("approve", "make the sites of these requests members", _APPROVE)
-    approve.add_argument("requests", type=Path, nargs="+", metavar="FILE", help="request.toml of a site")
+    approve.add_argument("requests", type=Path, nargs="+", metavar="REQUEST", help="request.toml of a site")
     approve.add_argument("--fingerprint", action="append", default=[], metavar="TEXT",
                          help="as a site has read it out; one for each request, in any order")  # fmt: skip
     approve.add_argument("--in-place-of", metavar="MEMBER",
