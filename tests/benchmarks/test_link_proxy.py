@@ -87,10 +87,10 @@ def test_a_rate_is_kept(echo: Echo) -> None:
 
 def test_a_cut_comes_in_the_middle_of_its_piece_and_only_once(echo: Echo) -> None:
     with FaultProxy(echo.address, Faults(break_at_pieces=frozenset({2}))) as proxy:
-        with connected(proxy) as connection, pytest.raises(ConnectionError):
+        with connected(proxy) as connection, contextlib.suppress(ConnectionError):
             connection.sendall(record(b"one"))
-            assert read(connection, 8) != record(b"one")
-            raise ConnectionResetError  # cut in good order, which the system may make of it
+            assert record(b"one").startswith(cut := read(connection, 8))
+            assert len(cut) < 8
         with connected(proxy) as connection:
             connection.sendall(record(b"two"))
             assert read(connection, 8) == record(b"two")
@@ -128,17 +128,17 @@ def test_connections_are_refused_or_swallowed(echo: Echo) -> None:
 
 
 def test_a_newer_connection_overtakes_an_older_one(echo: Echo) -> None:
-    with FaultProxy(echo.address, Faults(overtaken=frozenset({1}), patience=60.0)) as proxy:
-        with connected(proxy) as older:
-            older.sendall(b"\x00")
-            older.settimeout(0.1)
-            with pytest.raises(TimeoutError):
-                older.recv(1)
-            with connected(proxy) as newer:
-                newer.sendall(b"\x01")
-                assert read(newer, 1) == b"\x01"
-                older.settimeout(10)
-                assert read(older, 1) == b"\x00"
+    faults = Faults(overtaken=frozenset({1}), patience=60.0)
+    with FaultProxy(echo.address, faults) as proxy, connected(proxy) as older:
+        older.sendall(b"\x00")
+        older.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            older.recv(1)
+        with connected(proxy) as newer:
+            newer.sendall(b"\x01")
+            assert read(newer, 1) == b"\x01"
+            older.settimeout(10)
+            assert read(older, 1) == b"\x00"
 
 
 def test_it_ends_by_itself(echo: Echo) -> None:
