@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import signal
 import socket
 import ssl
@@ -295,7 +296,7 @@ def test_ctrl_c_ends_a_wait_and_closing_is_not_held_up(linked: Links) -> None:
     linked.wait(1)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        threading.Timer(0.1, signal.raise_signal, [signal.SIGINT]).start()
+        threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
         with pytest.raises(KeyboardInterrupt):
             client.receive([SERVER], soon())
         client.close()

@@ -181,8 +181,11 @@ def test_a_client_goes_nowhere_else(provisioned: Provisioned, linked: Links, mod
 
 def test_addresses_and_modes_that_cannot_be_used(provisioned: Provisioned) -> None:
     tls = provisioned.client_tls(1)
-    with pytest.raises(ValueError, match="https://"):
-        HttpsClientTransport("http://127.0.0.1", tls, ONE, FEDERATION, limits=QUICK)
+    for wrong in ("http://127.0.0.1", "https://127.0.0.1/elsewhere", "https://me:s3cret@127.0.0.1", "https://"):
+        with pytest.raises(ValueError, match="https://HOST or https://HOST:PORT"):
+            HttpsClientTransport(wrong, tls, ONE, FEDERATION, limits=QUICK)
+    with pytest.raises(ValueError, match="32 bytes"):
+        HttpsClientTransport("https://127.0.0.1", tls, ONE, FEDERATION[1:], limits=QUICK)
     with pytest.raises(ValueError, match="auto, websocket, poll"):
         HttpsClientTransport("https://127.0.0.1", tls, ONE, FEDERATION, mode="carrier pigeon")  # type: ignore[typeddict-item]
     client = HttpsClientTransport("https://127.0.0.1", tls, ONE, FEDERATION, proxy="socks5://x", limits=QUICK)
