@@ -10,6 +10,7 @@ import struct
 import threading
 import tracemalloc
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import aiohttp
@@ -17,6 +18,7 @@ import pytest
 
 from protocols.foundation.errors import LinkRefused, PeerLost
 from protocols.foundation.identifiers import SERVER, PartyId
+from protocols.session.site_keys import issue
 from protocols.transport.https import pieces
 from protocols.transport.https.channels import PATH
 from protocols.transport.https.limits import PIECE_BYTES, LinkLimits
@@ -141,6 +143,27 @@ def test_a_member_that_was_revoked_is_refused_and_a_live_one_cut_off(tmp_path: P
         assert server.receive([TWO], soon()) == (TWO, b"still here")
         assert any("client 1 is cut off" in line for line in made.lines)
         assert any("was revoked" in line for line in made.lines)
+
+
+def test_an_expired_certificate_is_refused(attacked: Links, tmp_path: Path) -> None:
+    expired = issue(attacked.federation.sites[ONE].identity_pem, "client", datetime.now(UTC) - timedelta(days=500))
+    (tmp_path / "expired.pem").write_bytes(expired.private_pem + expired.certificate_pem)
+    tls = attacked.federation.client_tls(1)
+    tls.load_cert_chain(tmp_path / "expired.pem")
+    client = attacked.client(1, tls=tls)
+    with pytest.raises(LinkRefused, match="it may not know this site's certificate"):
+        client.receive([SERVER], soon())
+    assert any("refused a connection from 127.0.0.1: certificate verify failed" in line for line in attacked.lines)
+
+
+def test_a_certificate_without_its_key_lets_nobody_in(attacked: Links, tmp_path: Path) -> None:
+    """Copied from the wire: its thief has a key of another certificate only, with which OpenSSL does not even begin."""
+    own = attacked.federation.sites[ONE].leaf_file("client").read_text()
+    other = attacked.federation.sites[TWO].leaf_file("client").read_text()
+    cut = own.index("-----BEGIN CERTIFICATE-----")
+    (tmp_path / "copied.pem").write_text(other[: other.index("-----BEGIN CERTIFICATE-----")] + own[cut:])
+    with pytest.raises(ssl.SSLError):
+        attacked.federation.client_tls(1).load_cert_chain(tmp_path / "copied.pem")
 
 
 def test_a_2_gib_announcement_is_refused_by_its_first_bytes(attacked: Links) -> None:
