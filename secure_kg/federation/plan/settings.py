@@ -15,6 +15,7 @@ from protocols.foundation.errors import ProtocolError
 from protocols.registry import AGGREGATIONS, ALIGNMENTS
 from protocols.sums.secagg.params import SumParameters, ThreatModel
 from protocols.sums.secagg.vectors import parameters_for
+from protocols.sums.travelling import RING_BITS
 from secure_kg.data.partition import RULES, By
 from secure_kg.data.readers.interface import Literals, Reading
 from secure_kg.federation.plan.count_plan import require_room
@@ -74,7 +75,7 @@ class RunConfig:
     client_fraction: float = 1.0
     eval_every: int = 5
     patience: int = 5
-    ring_bits: Literal[32, 64] = 32
+    ring_bits: int = 32
     clip: float = 16.0
     min_participants: int = 2
     adversary: Adversary = "semi-honest"
@@ -103,7 +104,6 @@ class RunConfig:
             "aggregation": tuple(AGGREGATIONS),
             "alignment": tuple(ALIGNMENTS),
             "adversary": get_args(Adversary),
-            "ring_bits": (32, 64),
             "device": get_args(Device),
         }
         for name, allowed in choices.items():
@@ -124,6 +124,8 @@ class RunConfig:
         for name in ("seed", "checkpoint_every"):
             if getattr(self, name) < 0:
                 raise UserError(f"{flag(name)} must not be negative")
+        if not RING_BITS[0] <= self.ring_bits <= RING_BITS[1]:
+            raise UserError(f"--ring-bits must lie between {RING_BITS[0]} and {RING_BITS[1]}")
         if not 0 < self.client_fraction <= 1:
             raise UserError("--client-fraction must lie above 0 and at most at 1")
         for name in ("max_corrupt", "max_dropout"):
