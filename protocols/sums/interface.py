@@ -49,7 +49,7 @@ class MeanGrid:
 
     def nearest(self, means: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         scale = float(1 << self.fraction_bits)
-        rounded: npt.NDArray[np.float64] = np.rint(means * scale) / scale
+        rounded: npt.NDArray[np.float64] = np.rint(means * scale) / scale + 0.0  # no zero is negative
         return rounded
 
 
