@@ -49,9 +49,9 @@ class Measured:
         return cls(
             bits=bits,
             seed=seed,
-            clip=summary.settings.clip,
-            mrr=_known(summary.mrr),
-            both_sides=_known(summary.both_sides["mrr"]),
+            clip=float(summary.config["clip"]),
+            mrr=_figure(summary.figures, "mrr"),
+            both_sides=_figure(summary.figures.get("both_sides"), "mrr"),
             rounds=rounds,
             bytes_up=(summary.bytes_up - setup.bytes_up) / rounds,
             bytes_down=(summary.bytes_down - setup.bytes_down) / rounds,
@@ -181,6 +181,11 @@ def _finished(folder: Path, job: Sequence[str]) -> Summary:
             said = done.stderr.strip().splitlines()
             raise UserError(f"{folder}: the run failed: {said[-1] if said else f'exit code {done.returncode}'}")
     return read_record(folder / "summary.json", Summary)
+
+
+def _figure(figures: object, name: str) -> float:
+    value = figures.get(name) if isinstance(figures, dict) else None
+    return _known(value if isinstance(value, int | float) else None)
 
 
 def _known(value: float | None) -> float:
