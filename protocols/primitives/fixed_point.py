@@ -92,7 +92,7 @@ class FixedPoint:
 
     def encode_into(self, values: npt.NDArray[np.floating], vector: RingVector) -> Encoded:
         """The same into a given vector of the same length, block by block so that the work stays in the cache."""
-        self.ring.require(vector, len(values))
+        self.ring.require_room(vector, len(values))
         # Scaling by a power of two, rounding and their difference are exact in the precision the values have already.
         if values.dtype not in (np.float32, np.float64):
             values = values.astype(np.float64)

@@ -142,9 +142,13 @@ class Ring(Group):
         number: np.unsignedinteger = self.dtype.type((1 << self.bits) - 1)
         return number
 
-    def require(self, vector: RingVector, length: int) -> None:
+    def require_room(self, vector: RingVector, length: int) -> None:
+        """As `require`, of memory that is to be written: whatever stands there will do."""
         if vector.dtype != self.dtype or vector.shape != (length,):
             raise ValueError(f"{vector.dtype}{vector.shape} is not a vector of {length} entries modulo 2^{self.bits}")
+
+    def require(self, vector: RingVector, length: int) -> None:
+        self.require_room(vector, length)
         if self.packed and vector.max(initial=0) > self.largest:
             raise ValueError(f"a vector with an entry of 2^{self.bits} or more is not one modulo 2^{self.bits}")
 

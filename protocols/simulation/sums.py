@@ -92,7 +92,7 @@ def simulate_sum(
         raise ParametersRefused(f"client {unknown[0]} is to drop out, and there is no such client")
     largest = max(float(np.abs(vector).max(initial=0.0)) for vector in inputs.values())
     layout = SumLayout(len(inputs[1]), 0, bound or largest or 1.0, 0, len(clients), ring_bits)
-    terms = SumTerms(_ROUND, _PURPOSE, clients, layout)
+    terms, group = SumTerms(_ROUND, _PURPOSE, clients, layout), layout.group
     stage = _Stage(AGGREGATIONS[aggregation], terms, threat, frozenset(PartyId(number) for number in dropouts))
     received = ReceivedInputs(stage.session)
     ended = run_in_process(
@@ -106,7 +106,7 @@ def simulate_sum(
         total=total.real,
         contributors=tuple(sorted(int(party) for party in contributors)),
         read_by="the server" if isinstance(at_end, tuple) else "the clients",
-        received={party: layout.group.from_wire(sent, layout.entries) for party, sent in received.inputs.items()},
+        received={party: group.from_wire(sent, group.length_on_wire(sent)) for party, sent in received.inputs.items()},
         bytes_up=max(sent for sent, _, _ in staying),
         bytes_down=max(taken for _, taken, _ in staying),
         unit=layout.codec.unit,

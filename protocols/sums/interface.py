@@ -111,7 +111,7 @@ class SumLayout:
         """
         contribution.check(self)
         vector: GroupVector = np.empty(self.entries, dtype=self.group.dtype) if into is None else into
-        self.group.require(vector, self.entries)
+        self.group.require_room(vector, self.entries)
         vector[self.real_entries :] = contribution.counts.astype(self.group.dtype)
         if not self.real_entries:
             return Encoded(vector=vector, clipped=0, max_error=0.0)
