@@ -43,6 +43,8 @@ _LOCAL_FIELDS: Final = frozenset(
 FORMAT: Final = 3
 """3: the settings of each session are on record. 2: results hold Hits@5 and ranks. 1: they do not; config files of that
 time do not say so."""
+_FINE: Final = 32
+"""Bits of a ring below which only rows of graphs are shared."""
 _LEAST: Final = {"rounds": 1, "eval_every": 1, "patience": 1, "min_participants": 2, "min_holders": 1}
 # The share of clients that may drop out in a sum unless told otherwise; an active server leaves room for fewer.
 _USUAL_DROPOUT: Final = {"semi-honest": 0.4, "active": 0.25}
@@ -126,6 +128,9 @@ class RunConfig:
                 raise UserError(f"{flag(name)} must not be negative")
         if not RING_BITS[0] <= self.ring_bits <= RING_BITS[1]:
             raise UserError(f"--ring-bits must lie between {RING_BITS[0]} and {RING_BITS[1]}")
+        if self.ring_bits < _FINE and (self.privacy is not None or self.queries is not None):
+            why = "--dp: noise has no room" if self.queries is None else "networks that are shared need finer values"
+            raise UserError(f"--ring-bits {self.ring_bits}: {why} below {_FINE} bits")
         if not 0 < self.client_fraction <= 1:
             raise UserError("--client-fraction must lie above 0 and at most at 1")
         for name in ("max_corrupt", "max_dropout"):

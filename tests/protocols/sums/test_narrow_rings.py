@@ -20,6 +20,7 @@ from protocols.sums.secret.check import CHECKS, with_checks
 from protocols.sums.totals import SumTotal
 from protocols.sums.travelling import pack_means, unpack_means
 from secure_kg.federation.plan.row_sum import mean_rows
+from tests.support.group_keys import KINDS
 from tests.support.in_threads import SESSION
 from tests.support.secret_sums import CLIENTS, KEY, client_with, is_sum_of, masked, run
 from tests.support.sum_conversations import (
@@ -50,7 +51,7 @@ def test_the_twins_agree_to_the_bit(secure: Twin, bits: int) -> None:
     for clear, other, inputs in zip(plain, hidden, rounds, strict=True):
         real = np.sum([given.real.astype(np.float64) for given in inputs.values()], axis=0)
         assert np.array_equal(clear.total.real, other.total.real)
-        assert 0 < np.abs(other.total.real - real).max() <= 3 * layout.codec.unit / 2
+        assert np.abs(other.total.real - real).max() <= 3 * layout.codec.unit / 2
         assert np.array_equal(other.total.counts, np.sum([given.counts for given in inputs.values()], axis=0))
     assert all(report.clipped == 0 for one in reports.values() for report in one)
 
@@ -59,7 +60,7 @@ def test_the_twins_agree_to_the_bit(secure: Twin, bits: int) -> None:
 def test_secret_sums_are_the_same_to_the_bit(bits: int) -> None:
     layout = layout_for(4, bits)
     task, inputs = task_of(layout, CLIENTS), random_inputs(layout, CLIENTS)
-    made = run(SECAGG, [(task, inputs)])
+    made = run(KINDS["semi-honest"], [(task, inputs)])
     (total,) = made.totals
     assert total.vector.nbytes == int(np.prod(layout.group.on_wire(layout.entries + CHECKS)))
     for party in CLIENTS:
@@ -166,7 +167,7 @@ def shifted(total: SumTotal, layout: SumLayout, place: int, amount: int) -> SumT
     return SumTotal(total.purpose, total.of_round, total.contributors, ring.to_wire(vector))
 
 
-@pytest.mark.parametrize("bits", FEW)
+@pytest.mark.parametrize("bits", [16, *(pytest.param(bits, marks=pytest.mark.slow) for bits in (17, 24))])
 def test_any_single_bit_of_a_total_that_is_changed_is_noticed(bits: int) -> None:
     task, inputs = task_of(FEW[bits], CLIENTS), random_inputs(FEW[bits], CLIENTS)
     total, reader = masked(KEY, task, inputs), client_with(KEY)
@@ -177,7 +178,7 @@ def test_any_single_bit_of_a_total_that_is_changed_is_noticed(bits: int) -> None
                 reader.open(task, shifted(total, task.layout, place, 1 << bit))
 
 
-@pytest.mark.parametrize("bits", FEW)
+@pytest.mark.parametrize("bits", [16, pytest.param(17, marks=pytest.mark.slow)])
 def test_half_the_ring_on_one_entry_passes_every_second_check(bits: int) -> None:
     """What the bound of 2^-40 rests on does not depend on how wide the ring is."""
     layout, tries, missed = FEW[bits], 100, 0

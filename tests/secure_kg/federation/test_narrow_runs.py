@@ -145,3 +145,10 @@ def test_what_does_not_fit_is_refused_in_one_line() -> None:
     layout = RunPlan(small_config(ring_bits=16, clients=3), 3).row_layout(Block("relation", 8, "secagg"), 4)
     with pytest.raises(EncodingOverflow):
         dataclasses.replace(layout, parties=1 << 15)
+
+
+def test_noise_and_networks_have_no_room_in_a_narrow_ring() -> None:
+    with pytest.raises(UserError, match=r"^--ring-bits 31: --dp: noise has no room below 32 bits$"):
+        resolved({"dataset": "umls", "dp": "sgd", "epsilon": 4.0, "delta": 1e-5, "ring_bits": 31}, {}, of_queries=False)
+    with pytest.raises(UserError, match=r"^--ring-bits 16: networks that are shared need finer values below 32 bits$"):
+        resolved({"ring_bits": 16, "strategy": "fedcqa"}, {}, of_queries=True)
