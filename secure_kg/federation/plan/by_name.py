@@ -45,9 +45,11 @@ def usual_clip(config: RunConfig) -> float:
 
     Rows begin uniform in a public range and grow by training; measured, by less than `_GROWTH` times.
     """
-    shared = STRATEGIES[config.strategy].learner.blocks(config, STRATEGIES[config.strategy])
-    span = max((block.span for block in shared), default=0.0)
-    if config.ring_bits > WIDEST_GRID or config.privacy is not None or not span:
+    if config.ring_bits > WIDEST_GRID:
+        return config.clip
+    strategy = STRATEGIES[config.strategy]
+    span = max((block.span for block in strategy.learner.blocks(config, strategy)), default=0.0)
+    if not span:
         return config.clip
     return min(config.clip, float(2.0 ** math.ceil(math.log2(_GROWTH * span))))
 
