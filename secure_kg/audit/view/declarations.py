@@ -43,6 +43,14 @@ _OF_A_RUN: Final[Fields] = {
         "rows": Field("aggregate", "the mean of a shared block over its contributors"),
         "averaged": Field("aggregate", "in which round a block was last averaged"),
     },
+    federation.PackedRows: {
+        "block": Field("public", "the name of a shared block, or none"),
+        "width": Field("public", "how many numbers a shared row has"),
+        "fraction_bits": Field("public", "the unit that means are rounded to"),
+        "bits": Field("public", "how many bits a mean has"),
+        "numbers": Field("aggregate", "the mean of each shared row over its holders"),
+        "averaged": Field("aggregate", "in which round a row was last averaged"),
+    },
     federation.LendTable: {"to": Field("public", "which client has missed sums")},
     federation.LentTable: {
         "by": Field("public", "which client lends another one its table"),
@@ -123,11 +131,14 @@ def allowed_kinds(config: RunConfig) -> frozenset[type[wire.Message]]:
             kinds |= set(disclosure.signed_fields)
     if config.sum_protocol.sealed:
         kinds |= {federation.Judged}
-    for block in RunPlan(config, config.clients or 1).blocks:
+    plan = RunPlan(config, config.clients or 1)
+    for block in plan.blocks:
         if AGGREGATIONS[block.aggregation].sealed:
             kinds |= {federation.LendTable, federation.LentTable}
         else:
-            kinds |= {federation.SharedRows if block.aligned else federation.SharedBlock}
+            on_grid = plan.row_layout(block, 1).grid is not None
+            shared = federation.SharedRows if block.aligned else federation.SharedBlock
+            kinds |= {federation.PackedRows if on_grid else shared}
         if block.aligned:
             kinds |= {federation.Aligned}
     return frozenset(kinds)

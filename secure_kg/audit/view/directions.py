@@ -50,6 +50,7 @@ OF_SERVERS: Final[frozenset[type[wire.Message]]] = frozenset(
         federation.Finish,
         federation.Goodbye,
         federation.LendTable,
+        federation.PackedRows,
         federation.SaveCheckpoint,
         federation.SharedBlock,
         federation.SharedRows,
