@@ -103,7 +103,7 @@ def _session(
         return transport.newcomers | late
 
     may_checkpoint = config.checkpoint_every > 0
-    regrouping = Regrouping(newcomers, absent, budget, may_checkpoint=may_checkpoint, outlives_failures=True)
+    regrouping = Regrouping(newcomers, absent, budget, may_checkpoint=may_checkpoint, lasting=True)
 
     def make(folder: RunFolder) -> FederationServer:
         board.watch(transport, folder.path)

@@ -51,8 +51,13 @@ class Gathering:
     def open_session(self, session: bytes, greeting: bytes) -> None:
         """`greeting`: digest of what everybody was told."""
         self.conversation = Conversation(self.transport, SessionId(session), greeting)
-        if self.regrouping.outlives_failures:
+        if self.regrouping.lasting:
             self.conversation.outlives = self._report
+
+    @property
+    def aligns(self) -> bool:
+        """Whether the run aligns names."""
+        return self._plan.aligned_block is not None
 
     @property
     def present(self) -> set[PartyId]:
