@@ -21,6 +21,7 @@ from protocols.transport.https.server import HttpsServer
 from secure_kg.federation.client.member_site import MemberSite
 from secure_kg.federation.server.serve import Served
 from secure_kg.provisioning.membership import member_of
+from secure_kg.provisioning.signing import keys_folder
 from secure_kg.provisioning.tls import client_tls, server_tls
 from tests.support.organisations import Organisations
 
@@ -132,9 +133,13 @@ class MembersInThreads:
 
         return party.begin(work)
 
-    def join(self, number: int, dies_at: int | None = None, *, in_order: bool = False) -> Party:
+    def join(
+        self, number: int, dies_at: int | None = None, *, in_order: bool = False, data: Path | None = None
+    ) -> Party:
         party, roster, folder = Party(), self.place.coordinator.roster, self.place.path / f"site{number}"
-        config = dataclasses.replace(roster.settings, client_data=str(self.place.data))
+        keys = str(keys_folder(roster, folder)) if roster.settings.adversary == "active" else None
+        own = str(self.place.data) if data is None else str(data)
+        config = dataclasses.replace(roster.settings, client_data=own, keys=keys)
         folders = list[Path]()
         site = MemberSite(
             config=config,

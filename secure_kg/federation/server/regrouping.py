@@ -11,9 +11,10 @@ BACK              since the checkpoint every sum was over everybody who will be 
 CHECKPOINT_FIRST  some sum was not. A checkpoint is written first, so that no sum is repeated. The client was a dropout.
 
 In the middle of a round only the first way is open. Before names are aligned, a session that loses a client begins
-again without waiting for it to come: rows of a client that was not there then have no place in the run. A client that comes again and again costs the others a few
-regroupings within some rounds and no more (`Budget`); then it waits. Nothing here is trusted by clients: each decides
-from its own record which sums it helps to open.
+again without waiting for it to come: rows of a client that was not there then have no place in the run.
+
+A client that comes again and again costs the others a few regroupings within some rounds and no more (`Budget`); then
+it waits. Nothing here is trusted by clients: each decides from its own record which sums it helps to open.
 """
 
 from collections.abc import Callable, Collection, Mapping
