@@ -119,7 +119,7 @@ EVERYTHING = {
     "recorded": dataclasses.replace(TINY, transcript=True),
     "fedcqa": RunConfig(dataset="nations", strategy="fedcqa", aggregation="secret", by="relations", rounds=2,
                         eval_every=2, queries=QueryConfig(dim=4)),
-    "private": dataclasses.replace(TINY, strategy="all-rows", privacy=PrivacyConfig(dp="sgd", epsilon=8, delta=1e-5)),
+    "private": dataclasses.replace(TINY, strategy="all-rows", privacy=PrivacyConfig(dp="sgd", epsilon=8.0, delta=1e-5)),
 }  # fmt: skip
 
 
