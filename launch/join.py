@@ -108,6 +108,7 @@ def _config(options: argparse.Namespace, roster: Roster) -> RunConfig:
 
 
 def _join(options: argparse.Namespace, roster: Roster, number: PartyId, config: RunConfig) -> int:
+    from launch.between.own_results import own_results
     from launch.hosts.network_member import Progress, join_run
     from launch.status.board import StatusBoard
     from secure_kg.federation.client.take_part import Participation
@@ -130,6 +131,8 @@ def _join(options: argparse.Namespace, roster: Roster, number: PartyId, config: 
         board.done()
         missing = "" if ended is Participation.ALL_PRESENT else "; some members were missing at its end"
         say(f"the run is over{missing}; this site's model and results: {shown(known.path)}")
+        for line in own_results(known.path):
+            say(line)
     return 0
 
 
@@ -138,6 +141,7 @@ def _site(
 ) -> "MemberSite":
     from secure_kg.federation.client.member_site import MemberSite
 
+    known = known_run(options.site, roster.digest)
     return MemberSite(
         config=config,
         number=int(number),
@@ -147,6 +151,7 @@ def _site(
         resume=True,
         keys=options.site / KEYS,
         report=report,
+        complete=known.path if known is not None and known.over else None,
         named=lambda folder: note_run(options.site, roster.digest, KnownRun(folder)),
     )
 

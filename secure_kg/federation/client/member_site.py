@@ -26,6 +26,8 @@ class MemberSite(OwnSite):
     keys: Path
     """The folder with its record of openings."""
     report: Callable[[str], None]
+    complete: Path | None = None
+    """This client's folder of a run that is complete: another run of that name must not be written over it."""
     named: Callable[[Path], None] = lambda folder: None
     """Called with this client's folder of a run, when a session has begun."""
     follow: Callable[[Followed], None] = lambda client: None
@@ -36,6 +38,8 @@ class MemberSite(OwnSite):
         folder = OwnSite.folder(self, run_name)
         if run_name is not None:
             self._require_same_run(self.runs / run_name)
+            if self.complete is not None and folder.resolve() == self.complete.resolve():
+                raise UserError(f"{folder}: has the files of a run that is complete; choose another --out")
             self.named(folder)
         return folder
 
