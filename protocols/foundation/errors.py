@@ -45,6 +45,10 @@ class Aborted(ProtocolError):
     """The server ended the session. The text is its reason."""
 
 
+class Regrouped(Aborted):
+    """The server ended the session to begin the next one with a client that has come again. The text says why."""
+
+
 class SumAbandoned(ProtocolError):
     """One sum ended without a result, e.g. with too few survivors. The session goes on."""
 

@@ -4,7 +4,8 @@ Rules that hold for every protocol on top of it:
 
 - A message of an earlier round is late and dropped (a client that was slow or stopped may still send one).
 - A message of a later round, of a kind that is not awaited, or that does not decode ends the conversation.
-- Either side may say that it cannot go on: a client with `Failed`, the server with `Abort`.
+- Either side may say that it cannot go on: a client with `Failed`, the server with `Abort`. Between organisations the
+  server outlives a client that fails: it is a dropout.
 - A frame larger than the tasks of this session have called for so far (`admit`) is refused unread.
 - Either side may abandon one sum (`Abandon`); a client takes the server's word only for one that it has begun. The
   server may go on without a client that is too slow (`LeaveOut`); the client says when it is back (`Back`), and until
@@ -15,7 +16,7 @@ Not covered here: authenticity. A party that can forge frames of a session can a
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TypeVar
 
 from protocols.foundation import wire
@@ -28,60 +29,25 @@ from protocols.foundation.errors import (
     PeerFailed,
     PeerLost,
     PeerMisbehaved,
+    Regrouped,
     SumAbandoned,
     SumRefused,
     UnexpectedMessage,
 )
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId, SessionId
+from protocols.session.control import MAX_PURPOSE as MAX_PURPOSE
+from protocols.session.control import MAX_REASON as MAX_REASON
+from protocols.session.control import Abandon as Abandon
+from protocols.session.control import Abort as Abort
+from protocols.session.control import Back as Back
+from protocols.session.control import Failed as Failed
+from protocols.session.control import LeaveOut as LeaveOut
+from protocols.session.control import Regroup as Regroup
 from protocols.session.patience import Patience
 from protocols.transport.base import Transport, party_names
 
-MAX_REASON = 500
-MAX_PURPOSE = 64
 _MOST_AT_ONCE = 100
 M = TypeVar("M", bound=wire.Message)
-
-
-@wire.message(0x0001)
-class Failed(wire.Message, frozen=True):
-    """Client to server: I cannot go on. The reason names places, never contents."""
-
-    reason: str
-
-    def __post_init__(self) -> None:
-        wire.require(len(self.reason) <= MAX_REASON, "reason too long")
-
-
-@wire.message(0x0002)
-class Abort(wire.Message, frozen=True):
-    """Server to client: the session is over."""
-
-    reason: str
-
-    def __post_init__(self) -> None:
-        wire.require(len(self.reason) <= MAX_REASON, "reason too long")
-
-
-@wire.message(0x0003)
-class LeaveOut(wire.Message, frozen=True):
-    """Server to client: you missed a deadline, and the others go on. Send `Back` when you can take part again."""
-
-
-@wire.message(0x0004)
-class Back(wire.Message, frozen=True):
-    """Client to server: I know that I was excluded, and can take part again."""
-
-
-@wire.message(0x0005)
-class Abandon(wire.Message, frozen=True):
-    """Either way: this round's sum for `purpose` ends without a result. A client says so if it must not open it."""
-
-    purpose: str
-    reason: str
-
-    def __post_init__(self) -> None:
-        wire.require(len(self.purpose) <= MAX_PURPOSE, "purpose too long")
-        wire.require(len(self.reason) <= MAX_REASON, "reason too long")
 
 
 class Conversation:
@@ -93,6 +59,8 @@ class Conversation:
         self.session, self.greeting = session, greeting
         self.setup = b""
         """At the server: digest of the set-up of keys (`channels.setup_transcript`); empty before it."""
+        self.outlives: Callable[[str], None] | None = None
+        """Gets the words of a peer that cannot go on, which then is merely lost (`PeerLost`); None: `PeerFailed`."""
         self.late_messages = 0
         self._abandoned: set[tuple[RoundId, str]] = set()
         self._begun: set[tuple[RoundId, str]] = set()
@@ -149,10 +117,10 @@ class Conversation:
                 lost.add(party)
         return lost
 
-    def abort(self, to: Collection[PartyId], reason: str, round_id: RoundId) -> None:
+    def abort(self, to: Collection[PartyId], reason: str, round_id: RoundId, kind: type[Abort] = Abort) -> None:
         """Tell all parties that the session is over, without waiting for any that do not listen."""
         listening = [party for party in to if not self.transport.busy(party)]
-        self.broadcast(listening, Abort(reason[:MAX_REASON]), round_id)
+        self.broadcast(listening, kind(reason[:MAX_REASON]), round_id)
 
     def receive(
         self,
@@ -326,9 +294,14 @@ class Conversation:
         if isinstance(envelope.message, Failed):
             # The real sender always stands in front, and its words cannot steer a terminal.
             name = party_names([sender])
-            raise PeerFailed(f"{name}: {_printable(envelope.message.reason).removeprefix(f'{name}: ')}")
+            text = f"{name}: {_printable(envelope.message.reason).removeprefix(f'{name}: ')}"
+            if self.outlives is None:
+                raise PeerFailed(text)
+            self.outlives(text)
+            raise PeerLost(text, sender)
         if isinstance(envelope.message, Abort) and sender == SERVER:
-            raise Aborted(_printable(envelope.message.reason))
+            kind = Regrouped if isinstance(envelope.message, Regroup) else Aborted
+            raise kind(_printable(envelope.message.reason))
         if isinstance(envelope.message, LeaveOut) and sender == SERVER:
             raise LeftOut("the server has gone on without this client")
         return envelope

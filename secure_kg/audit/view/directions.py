@@ -14,7 +14,7 @@ from protocols.scores.crypten import messages as crypten
 from protocols.scores.encrypted import messages as encrypted
 from protocols.scores.plain import ClearQueries, ClearScores
 from protocols.scores.topk import messages as topk
-from protocols.session.conversation import Abandon, Abort, Back, Failed, LeaveOut
+from protocols.session.conversation import Abandon, Abort, Back, Failed, LeaveOut, Regroup
 from protocols.session.group_key import DrawGroupKey, SealedGroupKey, SealedGroupKeys
 from protocols.session.messages import AdvertiseChannel, ChannelDirectory
 from protocols.sums.plain import ClearInput
@@ -41,6 +41,7 @@ OF_SERVERS: Final[frozenset[type[wire.Message]]] = frozenset(
         EncryptedShares,
         KeyDirectory,
         LeaveOut,
+        Regroup,
         SealedGroupKey,
         SignedSurvivors,
         SumTotal,

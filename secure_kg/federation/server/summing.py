@@ -88,6 +88,7 @@ class Summing:
         `rest`: other sums of the same round, for which clients may be waiting already.
         """
         self.refused = isinstance(problem, SumRefused)
+        self._people.regrouping.unsteady()
         self._ledger.abandon(int(terms.round), purpose, str(problem))
         self._report(f"round {terms.round}: the sum of {purpose} was abandoned: {problem}")
         for ended in (purpose, *rest):

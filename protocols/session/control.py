@@ -1,0 +1,53 @@
+"""Messages by which either side of a conversation steers it: it cannot go on, somebody is too slow, a sum ends."""
+
+from protocols.foundation import wire
+
+MAX_REASON = 500
+MAX_PURPOSE = 64
+
+
+@wire.message(0x0001)
+class Failed(wire.Message, frozen=True):
+    """Client to server: I cannot go on. The reason names places, never contents."""
+
+    reason: str
+
+    def __post_init__(self) -> None:
+        wire.require(len(self.reason) <= MAX_REASON, "reason too long")
+
+
+@wire.message(0x0002)
+class Abort(wire.Message, frozen=True):
+    """Server to client: the session is over."""
+
+    reason: str
+
+    def __post_init__(self) -> None:
+        wire.require(len(self.reason) <= MAX_REASON, "reason too long")
+
+
+@wire.message(0x0003)
+class LeaveOut(wire.Message, frozen=True):
+    """Server to client: you missed a deadline, and the others go on. Send `Back` when you can take part again."""
+
+
+@wire.message(0x0004)
+class Back(wire.Message, frozen=True):
+    """Client to server: I know that I was excluded, and can take part again."""
+
+
+@wire.message(0x0005)
+class Abandon(wire.Message, frozen=True):
+    """Either way: this round's sum for `purpose` ends without a result. A client says so if it must not open it."""
+
+    purpose: str
+    reason: str
+
+    def __post_init__(self) -> None:
+        wire.require(len(self.purpose) <= MAX_PURPOSE, "purpose too long")
+        wire.require(len(self.reason) <= MAX_REASON, "reason too long")
+
+
+@wire.message(0x0006)
+class Regroup(Abort, frozen=True):
+    """Server to client: this session is over, and the next one begins at once. Come again with what you have kept."""
