@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from launch.between.comparing import all_matched, asked, is_terminal
-from launch.between.showing import grouped_digits, member_table, roster_record
-from launch.between.training import TRAINERS, settings_of
+from launch.between.showing import grouped_digits, member_table, roster_record, typed
 from launch.command_line import OneLineParser, deliver, require_json, run_command
+from launch.federation_settings import TRAINERS, settings_of
 from protocols.session.site_keys import fingerprint
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.console import say, table
@@ -37,7 +37,7 @@ at a number that you did not get with the request, and let it read its fingerpri
 _EXAMPLES: Final = """\
 examples, from the first command to a revoked member:
   python -m launch.federation new fede --name "Health Agency" --address fed.example.org:443 --dim 128 --rounds 50
-  python -m launch.federation approve north.toml south.toml       shows fingerprints, and asks whether they were compared
+  python -m launch.federation approve north.toml south.toml       shows fingerprints, asks whether they were compared
   python -m launch.federation approve north.toml --fingerprint "9c1d 4e7a 02bb 5f60 a1d8 77c3 e94f 3b12"
                                                                   as the site has read it out; for scripts, too
   python -m launch.federation show                                members, fingerprints, settings
@@ -115,8 +115,8 @@ A revoked member keeps its number, so a run goes on with it as a dropout. The se
 new version. --certificates-only is enough where a TLS key was copied without identity.key; whoever has copied the whole
 folder can issue certificates by itself, so then revoke the member and approve a new identity."""
 _RENEW: Final = """\
-Sites and server refuse a version that has expired, so a site that gets no newer one does not go on for ever with members
-that were revoked meanwhile."""
+Sites and server refuse a version that has expired, so a site that gets no newer one does not go on for ever with
+members that were revoked meanwhile."""
 
 
 def _run(argv: Sequence[str] | None) -> int:
@@ -141,9 +141,7 @@ def _new(options: argparse.Namespace, training: Sequence[str]) -> int:
         _compare([server], [] if options.fingerprint is None else [options.fingerprint], "run the server")
     elif options.fingerprint is not None:
         raise UserError("--fingerprint is for --server-request: without it the coordinator's machine runs the server")
-    made = Coordinator.new(
-        options.folder, options.name, options.address, settings, days=options.days, server=server
-    )
+    made = Coordinator.new(options.folder, options.name, options.address, settings, days=options.days, server=server)
 
     def show(_: dict[str, Any]) -> None:
         own = "this machine" if server is None else f"the machine of {server.name}"
@@ -152,7 +150,10 @@ def _new(options: argparse.Namespace, training: Sequence[str]) -> int:
         say(f"settings of {options.trainer}: {_settings_line(made.roster)}")
         say(f"\nfingerprint of this coordinator, which every site compares once (read it out to them):\n\n"
             f"    {fingerprint(made.roster.coordinator)}\n")  # fmt: skip
-        say(f"next: each site sends the request that `secure-kg site new` makes; {command('launch.federation')} approve")
+        say(
+            f"next: each site sends the file request.toml that {command('launch.site')} new has made;\n"
+            f"then: {typed('launch.federation', options.folder, DEFAULT_COORDINATOR, 'approve REQUEST ...')}"
+        )
 
     return _deliver(made, options, show)
 
@@ -219,7 +220,8 @@ def _changed(coordinator: Coordinator, told: str) -> None:
     say(f"version {roster.version} with {counted(standing, 'member')}: {shown(coordinator.path)}")
     if problem := standing_problem(roster):
         say(f"note: {problem}")
-    say(f"next: pass this file on to the server and all sites; each runs: {command('launch.site')} check federation.toml")
+    check = f"{command('launch.site')} check federation.toml"
+    say(f"next: pass this file on to the server and all sites; each runs: {check}")
 
 
 def standing_problem(roster: Roster) -> str:

@@ -55,12 +55,13 @@ def preflight(roster: Roster, folder: Path, data: Path | None, columns: str = ""
 
 def _files(folder: Path) -> Finding:
     try:
-        for path in sorted(folder.rglob("*")):
-            if path.name in _PUBLIC and path.parent == folder:
-                continue
+        check_folder(folder)
+        keys = folder / "keys"
+        inside = sorted(keys.iterdir()) if keys.is_dir() and not keys.is_symlink() else []
+        for path in (*sorted(folder.iterdir()), *inside):
             if path.is_dir() and not path.is_symlink():
                 check_folder(path)
-            else:
+            elif path.name not in _PUBLIC:
                 check_private(path)
     except UserError as problem:
         return Finding("private files", "problem", str(problem), "mend it, and ask yourself who has read it meanwhile")
@@ -71,7 +72,8 @@ def _version(roster: Roster) -> Finding:
     left = roster.expires - datetime.now(UTC)
     return graded(
         "federation",
-        f"version {roster.version}, check code {grouped_digits(roster.file_digest)}, expires {time_text(roster.expires)}",
+        f"version {roster.version}, check code {grouped_digits(roster.file_digest)}, "
+        f"expires {time_text(roster.expires)}",
         note=left < _SOON,
         next_step=f"it expires in {counted(max(0, left.days), 'day')}; ask the coordinator for a newer version",
     )

@@ -33,6 +33,12 @@ _FROM: Final = datetime(2020, 1, 1, tzinfo=UTC)
 _UNTIL: Final = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)  # RFC 5280, 4.1.2.5: no known end
 _USES: Final = {"client": ExtendedKeyUsageOID.CLIENT_AUTH, "server": ExtendedKeyUsageOID.SERVER_AUTH}
 _ORGANISATION: Final = "secure-kg identity"
+_SIGNED: Final = bytes.fromhex("300506032b6570034100")
+"""DER between what is signed and the signature: Ed25519, and a bit string of 64 whole bytes."""
+_VERSION: Final = bytes.fromhex("a00302010202")
+"""DER of version 3, and of the integer that follows."""
+_SERIAL: Final = 14
+"""Where the length of the serial number stands, behind the lengths of two sequences of more than 255 bytes."""
 
 Extensions = Sequence[tuple[x509.ExtensionType, bool]]
 
@@ -141,6 +147,7 @@ def _parsed(certificate: bytes) -> x509.Certificate:
     if len(certificate) > LARGEST_CERTIFICATE:
         raise PeerMisbehaved(f"a certificate of {len(certificate)} bytes")
     try:
+        _check_serial(certificate)
         found = x509.load_der_x509_certificate(certificate)
         found.public_key()
         len(found.extensions)  # read when first asked for, as are the names below
@@ -150,7 +157,17 @@ def _parsed(certificate: bytes) -> x509.Certificate:
     except (ValueError, TypeError, UnsupportedAlgorithm, x509.DuplicateExtension, x509.UnsupportedGeneralNameType,
             x509.InvalidVersion):  # fmt: skip
         raise PeerMisbehaved("no certificate that can be read") from None
+    # What the signature does not cover is fixed: the outer algorithm, and the unused bits of the signature, none.
+    if not certificate.endswith(found.tbs_certificate_bytes + _SIGNED + found.signature):
+        raise PeerMisbehaved("a certificate in another encoding than it must have")
     return found
+
+
+def _check_serial(certificate: bytes) -> None:
+    """`ValueError` for a serial number that is not positive: the parser warns of it on the console, and goes on."""
+    length, first = certificate[_SERIAL : _SERIAL + 2].ljust(2, b"\xff")
+    if certificate[_SERIAL - len(_VERSION) : _SERIAL] != _VERSION or first > 0x7F or (length, first) == (1, 0):
+        raise ValueError
 
 
 def _check_signature(found: x509.Certificate, identity: bytes) -> None:

@@ -118,9 +118,9 @@ class Coordinator:
         if member.revoked:
             raise UserError(f"member {member.number} ({member.name}) was revoked already")
         # A clock that is ahead dates certificates in the future, and those that are valid by now are dated up to
-        # `BACKDATED` ahead. One second more, for issue times have no fractions.
+        # `BACKDATED` ahead. One that is dated there itself is valid from now on.
         changed = (
-            dataclasses.replace(member, issued_from=_now() + BACKDATED + timedelta(seconds=1))
+            dataclasses.replace(member, issued_from=_now() + BACKDATED)
             if certificates_only
             else dataclasses.replace(member, revoked=True)
         )

@@ -118,7 +118,7 @@ def name(value: str) -> str:
 
 
 def folded(value: str) -> str:
-    """The same for names that people would take for one another: by case, signs, accents, or letters that look alike."""
+    """The same for names that people would take for one another: by case, signs, accents, or like letters."""
     plain = unicodedata.normalize("NFKD", value.casefold())
     return "".join(letter for letter in plain if letter.isalnum()).translate(_ALIKE).replace("l", "i")
 

@@ -171,8 +171,8 @@ def parse_roster(text: str, coordinator: str) -> Roster:
     values = signed.values()
     if values.get("kind") != KIND or type(values.get("format")) is not int or values["format"] != FORMAT:
         raise UserError(f"not a federation of format {FORMAT}; this site or the coordinator needs an update")
-    fields.only(values, "kind", "format", "software", "federation", "version", "made", "expires", "settings_digest", "retired",
-                "server", "settings", "member")  # fmt: skip
+    fields.only(values, "kind", "format", "software", "federation", "version", "made", "expires", "settings_digest",
+                "retired", "server", "settings", "member")  # fmt: skip
     server, members = _table(values, "server"), _tables(values, "member")
     fields.only(server, "address", "identity", "certificate")
     identity = fields.octets(server, "identity", IDENTITY_BYTES)
