@@ -27,6 +27,8 @@ from secure_kg.provisioning.tls import client_tls
 if TYPE_CHECKING:
     from launch.hosts.network_member import Joining
     from launch.status.board import StatusBoard
+    from secure_kg.federation.client.member_site import MemberSite
+    from secure_kg.federation.server.server import Report
 
 _DESCRIPTION: Final = """\
 Take part in the run of a federation with this site's own triples, which stay here.
@@ -59,7 +61,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("federation", type=Path, metavar="FILE", help="federation.toml, as it was passed on")
     parser.add_argument("--data", type=Path, required=True, metavar="PATH",
-                        help="this site's triples: a file in any format (docs/data.md), or a folder with parts")  # fmt: skip
+                        help="this site's triples: a file (docs/data.md), or a folder with parts")  # fmt: skip
     parser.add_argument("--columns", default="", metavar="TEXT",
                         help="of a table: head,relation,tail, as names or numbers of its columns")  # fmt: skip
     parser.add_argument("--site", type=Path, default=DEFAULT_SITE, metavar="DIR",
@@ -106,7 +108,7 @@ def _config(options: argparse.Namespace, roster: Roster) -> RunConfig:
 
 
 def _join(options: argparse.Namespace, roster: Roster, number: PartyId, config: RunConfig) -> int:
-    from launch.hosts.network_member import join_run
+    from launch.hosts.network_member import Progress, join_run
     from launch.status.board import StatusBoard
     from secure_kg.federation.client.take_part import Participation
 
@@ -117,8 +119,12 @@ def _join(options: argparse.Namespace, roster: Roster, number: PartyId, config: 
         require_consent(config, options.site, names[number])
     note_consent(config, options.site)
     board = StatusBoard(int(number), config, names=names)
-    with status_page(board, options):
-        ended = join_run(_joining(options, roster, number, config, board))
+    report = board.wrap(say)
+    progress = Progress(config.rounds, report, board)
+    with status_page(board, options), progress:
+        site = _site(options, roster, number, config, report)
+        site = dataclasses.replace(site, follow=progress.follow)
+        ended = join_run(_joining(options, roster, site, report, board))
         known = known_run(options.site, roster.digest) or KnownRun(options.out)
         note_run(options.site, roster.digest, KnownRun(known.path, over=True))
         board.done()
@@ -127,28 +133,12 @@ def _join(options: argparse.Namespace, roster: Roster, number: PartyId, config: 
     return 0
 
 
-def _joining(
-    options: argparse.Namespace, roster: Roster, number: PartyId, config: RunConfig, board: "StatusBoard"
-) -> "Joining":
-    from protocols.transport.https.client import HttpsClientTransport
-
-    from launch.hosts.network_member import Joining
+def _site(
+    options: argparse.Namespace, roster: Roster, number: PartyId, config: RunConfig, report: "Report"
+) -> "MemberSite":
     from secure_kg.federation.client.member_site import MemberSite
 
-    report = board.wrap(say)
-
-    def named(folder: Path) -> None:
-        note_run(options.site, roster.digest, KnownRun(folder))
-
-    def link() -> HttpsClientTransport:
-        tls = client_tls(roster, options.site)
-        return HttpsClientTransport(roster.server_url, tls, number, roster.digest, notice=report)
-
-    def has_results() -> bool:
-        known = known_run(options.site, roster.digest)
-        return known is not None and (known.path / "result.json").exists()
-
-    site = MemberSite(
+    return MemberSite(
         config=config,
         number=int(number),
         clients=len(roster.members),
@@ -157,9 +147,25 @@ def _joining(
         resume=True,
         keys=options.site / KEYS,
         report=report,
-        named=named,
+        named=lambda folder: note_run(options.site, roster.digest, KnownRun(folder)),
     )
-    return Joining(config=config, site=site, link=link, report=report, board=board, has_results=has_results)
+
+
+def _joining(
+    options: argparse.Namespace, roster: Roster, site: "MemberSite", report: "Report", board: "StatusBoard"
+) -> "Joining":
+    from launch.hosts.network_member import Joining
+    from protocols.transport.https.client import HttpsClientTransport
+
+    def link() -> HttpsClientTransport:
+        tls, number = client_tls(roster, options.site), PartyId(site.number)
+        return HttpsClientTransport(roster.server_url, tls, number, roster.digest, notice=report)
+
+    def has_results() -> bool:
+        known = known_run(options.site, roster.digest)
+        return known is not None and (known.path / "result.json").exists()
+
+    return Joining(config=site.config, site=site, link=link, report=report, board=board, has_results=has_results)
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ def _say_privacy(summary: Summary) -> None:
         return
     active = settings.adversary == "active"
     trust = "even if it breaks the protocol" if active else "if it follows the protocol"
-    lost = "noise on every entry"
+    lost = "noise on every entry" if summary.statement is not None else "clients know what rounding and clipping cost"
     if summary.max_fixed_point_error is not None:
         lost = f"fixed-point error at most {summary.max_fixed_point_error:.1e}, {summary.clipped_values} values clipped"
     say(disclosed.fill(disclosed.sums.disclosure.in_brief, trust=trust, lost=lost))

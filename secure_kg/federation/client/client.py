@@ -9,6 +9,7 @@ for. Its rows of the missed round are used by nobody, and their masks by no othe
 """
 
 import contextlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -83,6 +84,17 @@ class FederationClient:
     def keys(self) -> ClientKeys | None:
         """Of the session under way."""
         return self._context.keys
+
+    @property
+    def rounds_done(self) -> int:
+        """The last round that this client has begun, for whoever shows how far it is."""
+        return int(self._done)
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """By phase, so far."""
+        context: ClientContext | None = getattr(self, "_context", None)
+        return {} if context is None else dict(context.watch.seconds)
 
     @property
     def means(self) -> dict[str, Rows]:

@@ -8,11 +8,11 @@ Misuse: the server names a run. A folder that has files of a run under other set
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from secure_kg.data.graph import ClientGraph
-from secure_kg.federation.client.site import Equipment, OwnSite
+from secure_kg.federation.client.site import Equipment, Followed, OwnSite
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.words import counted
 from secure_kg.runs.key_files import record_folder
@@ -28,6 +28,8 @@ class MemberSite(OwnSite):
     report: Callable[[str], None]
     named: Callable[[Path], None] = lambda folder: None
     """Called with this client's folder of a run, when a session has begun."""
+    follow: Callable[[Followed], None] = lambda client: None
+    """Called with the client of each session."""
     _read: list[ClientGraph] = field(default_factory=list, repr=False)
 
     def folder(self, run_name: str | None) -> Path:
@@ -38,7 +40,7 @@ class MemberSite(OwnSite):
         return folder
 
     def equip(self, folder: Path) -> Equipment:
-        equipment = OwnSite.equip(self, folder)
+        equipment = replace(OwnSite.equip(self, folder), follow=self.follow)
         where = folder.parents[1] / "config.toml"
         if not where.exists():  # so that commands that use a trained model find what it was trained on
             write_whole(where, self.config.to_toml().encode())
