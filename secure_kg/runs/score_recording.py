@@ -51,6 +51,7 @@ def of_session(
     *,
     dimensions: int = 0,
     allow_extraction: bool = False,
+    greeting: bytes = b"",
 ) -> ScoreSession:
     """The record of a session that is about to begin."""
     return ScoreSession(
@@ -64,6 +65,7 @@ def of_session(
         allow_extraction=allow_extraction,
         dimensions=dimensions,
         batches=list(batches),
+        greeting=greeting.hex(),
     )
 
 
@@ -120,6 +122,7 @@ def read_session(folder: Path) -> ScoreSession | None:
             raise ValueError(f"version {record.version}")
         if record_path(folder, SessionId(bytes.fromhex(record.session))) != found[0]:
             raise ValueError("of another session than its name says")
+        bytes.fromhex(record.greeting)
         if not record.parties or any(party < 1 for party in record.parties):
             raise ValueError("parties that are none")
         for batch in record.batches:
