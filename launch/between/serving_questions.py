@@ -19,9 +19,7 @@ from secure_kg.runs.alignment_files import load_aligned
 from secure_kg.runs.run_folder import RunFolder
 
 
-def question_server(
-    options: argparse.Namespace, roster: Roster, path: Path
-) -> tuple[Questions, Callable[..., int]]:
+def question_server(options: argparse.Namespace, roster: Roster, path: Path) -> tuple[Questions, Callable[..., int]]:
     """What is served, and what serves it. `UserError` in one line for a run that has nothing to ask."""
     if (config := _config(path)).digest() != roster.settings.digest():
         raise UserError(f"{path}: a run with other settings than those of {shown(options.federation)}")
@@ -52,9 +50,7 @@ def _config(path: Path) -> RunConfig:
     return config
 
 
-def _newest_identities(
-    federation: Path, site: Path, roster: Roster
-) -> Callable[[PartyId], bytes | None]:
+def _newest_identities(federation: Path, site: Path, roster: Roster) -> Callable[[PartyId], bytes | None]:
     """By the file as it is now, if that is a sound version; sites check for themselves."""
     known = {"roster": roster}
 

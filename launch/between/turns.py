@@ -74,9 +74,7 @@ class SiteTurns:
         return False
 
     @contextmanager
-    def _held(
-        self, name: str, seconds: float, problem: str, note: Callable[[], None] = lambda: None
-    ) -> Iterator[None]:
+    def _held(self, name: str, seconds: float, problem: str, note: Callable[[], None] = lambda: None) -> Iterator[None]:
         descriptor = self._open(name)
         try:
             self._wait(descriptor, seconds, problem, note)

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 _LOOK_SECONDS: Final = 0.5
 _FIRST_PAUSE: Final = 0.2
 _LONGEST_PAUSE: Final = 15.0
+_REFUSED_PAUSE: Final = 1.0
+"""After a session that came to nothing, so that a server that begins them without end keeps no site busy."""
 _TURN_SECONDS: Final = 3600.0
 """That an asker waits for its turn."""
 _FLUSH_SECONDS: Final = 10.0
@@ -82,9 +84,9 @@ def answer_sessions(answering: Answering) -> None:
                 begin = _awaited(answering, transport)
                 if begin is None:
                     return
-                answer_one(answering, transport, begin)
-            seconds = _FIRST_PAUSE
-            continue
+                seconds = _FIRST_PAUSE if answer_one(answering, transport, begin) else _REFUSED_PAUSE
+            if seconds == _FIRST_PAUSE:
+                continue
         except LinkRefused:
             raise
         except PeerLost as problem:  # every session ends so for those that are not in it
@@ -99,7 +101,7 @@ def answer_sessions(answering: Answering) -> None:
 def _awaited(answering: Answering, transport: Transport) -> BeginSession | None:
     """The beginning of a session; None if this process is to leave."""
     talk = Conversation(transport, NO_SESSION)
-    talk.send(SERVER, Attend(answers=True), SETUP)
+    talk.send(SERVER, Attend(), SETUP)
     while not (answering.stopped() or answering.aside()):
         if (begin := _next(talk)) is not None:
             return begin
@@ -117,8 +119,9 @@ def _next(talk: Conversation) -> BeginSession | None:
     return message
 
 
-def answer_one(answering: Answering, transport: Transport, begin: BeginSession) -> None:
-    """One session of somebody else. Whatever goes wrong is told to the others as far as `telling` does, and here."""
+def answer_one(answering: Answering, transport: Transport, begin: BeginSession) -> bool:
+    """One session of somebody else; whether it came to its end. Whatever goes wrong is told to the others as far as
+    `telling` does, and here."""
     from secure_kg.queries.retrieval import parts
     from secure_kg.queries.retrieval.members import terms_of
 
@@ -135,10 +138,12 @@ def answer_one(answering: Answering, transport: Transport, begin: BeginSession) 
         site.report(f"{who} is over")
     except (UserError, ProtocolError, EncodingOverflow, InternalError) as problem:
         site.report(f"{who}: {problem}")
+        return False
     finally:
         if member is not None:
             member.release()
         transport.flush(Deadline.after(_FLUSH_SECONDS))
+    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +175,7 @@ def ask_session(asking: AskingSite) -> int:
         with site.link() as transport:
             content, signature = asking.sign(statement)
             try:
-                begin = _turn(asking, transport, AskSession(content, signature), limit)
+                begin = _turn(asking, transport, AskSession(asking.meanwhile is not None, content, signature), limit)
             except OutOfReach:
                 raise
             except PeerLost as problem:
@@ -194,7 +199,6 @@ def ask_session(asking: AskingSite) -> int:
 def _turn(asking: AskingSite, transport: Transport, ask: AskSession, limit: Deadline) -> BeginSession | None:
     """The beginning of a session; None if it has not come in time."""
     talk = Conversation(transport, NO_SESSION)
-    talk.send(SERVER, Attend(answers=asking.meanwhile is not None), SETUP)
     talk.send(SERVER, ask, SETUP)
     while not limit.expired:
         if (begin := _next(talk)) is not None:

@@ -17,13 +17,22 @@ from typing import Final, Protocol
 
 from protocols.foundation import wire
 from protocols.foundation.deadline import Deadline
-from protocols.foundation.errors import DeadlineExpired, DecodeError, PeerLost, PeerMisbehaved, ProtocolError
+from protocols.foundation.errors import (
+    DeadlineExpired,
+    DecodeError,
+    PeerFailed,
+    PeerLost,
+    PeerMisbehaved,
+    ProtocolError,
+)
 from protocols.foundation.identifiers import NO_SESSION, SETUP, PartyId, new_session
+from protocols.scores.terms import FEWEST_CLIENTS
 from protocols.session.conversation import Conversation
 from protocols.transport.base import Transport
 from secure_kg.federation.plan.settings import RunConfig
-from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.errors import InternalError, UserError
 from secure_kg.queries.retrieval.over_run import AskSettings, RunAsked
+from secure_kg.queries.retrieval.rules import Exact
 from secure_kg.queries.retrieval.serving import Serving, serve
 from secure_kg.queries.retrieval.terms import PublicTerms
 from secure_kg.queries.sessions.messages import AskSession, Attend, BeginSession
@@ -113,7 +122,7 @@ def serve_questions(questions: Questions, members: Members) -> int:
                 return history.sessions
             history.served[PartyId(turn.statement.asker)] = time.monotonic()
             history.sessions += 1
-            _hold(questions, transport, turn, history.sessions)
+            _held(questions, transport, turn, history.sessions)
             history.waiting = lobby.askers - {PartyId(turn.statement.asker)}
             transport.flush(Deadline.after(_FLUSH_SECONDS))
 
@@ -139,8 +148,6 @@ def _hold(questions: Questions, transport: Transport, turn: _Turn, number: int) 
     lost = Conversation(transport, NO_SESSION).broadcast(turn.here, begin, SETUP)
     conversation = Conversation(transport, session, greeting(turn.content))
     run, public = terms_at_server(questions, turn.statement)
-    if not public.needs_all:  # a client that cannot go on is a dropout
-        conversation.outlives = questions.report
     record = None if questions.record is None else _record_folder(questions.record, asker)
     others = ", ".join(questions.named(party) for party in sorted(turn.here - {asker}))
     questions.report(f"session {number}: {questions.named(asker)} asks ({public.backend}); {others} answer")
@@ -150,8 +157,34 @@ def _hold(questions: Questions, transport: Transport, turn: _Turn, number: int) 
         here=turn.here - lost,
         until=Deadline.after(questions.session_seconds),
     )
+    if not public.needs_all:
+        conversation.outlives = _outliving(questions, public, turn.here)
     served = serve(serving, conversation)
     questions.report(f"session {number}: {served.problem or 'has come to its end'}")
+
+
+def _outliving(questions: Questions, public: PublicTerms, here: frozenset[PartyId]) -> Callable[[str], None]:
+    """A client that cannot go on is a dropout, as long as there are enough to score without it."""
+    failed: list[str] = []
+
+    def heard(words: str) -> None:
+        failed.append(words)
+        questions.report(words)
+        if len(here - {public.asker}) - len(failed) < FEWEST_CLIENTS:
+            raise PeerFailed("; ".join(failed))
+
+    return heard
+
+
+def _held(questions: Questions, transport: Transport, turn: _Turn, number: int) -> None:
+    """The next session can be held, whatever becomes of this one: a record that cannot be written, for instance."""
+    try:
+        _hold(questions, transport, turn, number)
+    except (UserError, ProtocolError, OSError) as problem:
+        questions.report(f"session {number}: {problem}")
+    except Exception as problem:
+        fault = InternalError.recorded(problem, RunFolder(questions.run).server / "error.log")
+        questions.report(f"session {number}: {fault}")
 
 
 def _record_folder(record: Path, asker: PartyId) -> Path:
@@ -220,12 +253,11 @@ class _Waiting:
     def _take(self, sender: PartyId, frame: wire.Frame) -> None:
         try:
             message = wire.decode(frame, session=NO_SESSION).message
-            if isinstance(message, Attend) and sender not in self._answers:
-                self._answers[sender] = message.answers
-            elif isinstance(message, AskSession) and sender not in self._asked:
-                self._asked[sender] = self._statement(sender, message), message
-            else:
+            if not isinstance(message, Attend | AskSession) or sender in self._answers:
                 raise StatementRefused(OTHER_USE)
+            if isinstance(message, AskSession):
+                self._asked[sender] = self._statement(sender, message), message
+            self._answers[sender] = not isinstance(message, AskSession) or message.answers
         except DecodeError:
             self._turn_away(sender, OTHER_USE)
         except (UserError, ProtocolError) as problem:
@@ -293,8 +325,10 @@ class _Waiting:
         """Why nothing could come of a session with those that are here; None if something may."""
         _, public = terms_at_server(self._questions, statement)
         missing = [self._questions.named(party) for party in public.clients if party not in here]
-        if not missing or not public.needs_all:
+        too_few = len(frozenset(here) - {public.asker}) < FEWEST_CLIENTS
+        if not missing or not (public.needs_all or too_few):
             return None
         are = "does" if len(missing) == 1 else "do"
-        ways = " (--scores masked does without)" if public.hidden or public.backend == "topk" else ""
-        return f"{', '.join(missing)} {are} not answer now, and these questions need everybody{ways}"
+        need = f"{FEWEST_CLIENTS} others" if too_few else "everybody"
+        ways = "" if too_few or public.exact is not Exact.NO else " (--scores masked may do without)"
+        return f"{', '.join(missing)} {are} not answer now, and these questions need {need}{ways}"

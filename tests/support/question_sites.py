@@ -6,6 +6,7 @@ import io
 import json
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from typing import Any
 from launch.between.questions import QuestionSite, answer_until_stopped, identities
 from launch.between.run_records import KnownRun, note_run
 from launch.hosts.network_questions import Questions, serve_questions
+from protocols.foundation.errors import TransportError
 from protocols.foundation.identifiers import PartyId
 from protocols.transport.https.impatient import ImpatientClientTransport
 from protocols.transport.https.server import HttpsServer
@@ -44,7 +46,8 @@ class Distributed:
             path / "coordinator", "Centre", f"127.0.0.1:{self.port}", settings, days=30, server=None
         )
         self.sites = {
-            PartyId(number): SiteFolder.new(path / f"site{number}", f"Site {number}") for number in range(1, members + 1)
+            PartyId(number): SiteFolder.new(path / f"site{number}", f"Site {number}")
+            for number in range(1, members + 1)
         }
         requests = [
             parse_request(request_text(one.name, one.identity_pem, datetime.now(UTC))) for one in self.sites.values()
@@ -63,7 +66,9 @@ class Distributed:
             shutil.copytree(run / "clients" / str(number), own / "clients" / str(number))
             here = dataclasses.replace(config, client_data=str(data))
             (own / "config.toml").write_text(here.to_toml())
-            note_run(self.sites[PartyId(number)].path, self.roster.digest, KnownRun(own / "clients" / str(number), True))
+            note_run(
+                self.sites[PartyId(number)].path, self.roster.digest, KnownRun(own / "clients" / str(number), True)
+            )
 
     @property
     def roster(self) -> Roster:
@@ -92,7 +97,7 @@ class Live:
         self.said: dict[int, list[str]] = {}
         self._record, self._wait, self._open, self._threads = record, wait, ExitStack(), list[threading.Thread]()
 
-    def serve(self) -> HttpsServer:
+    def serve(self) -> None:
         roster, folder = self.parties.roster, self.parties.path / "coordinator"
         tls = server_tls(roster, folder)
         server = HttpsServer(
@@ -105,9 +110,14 @@ class Live:
             stopped=self.over.is_set,
         )  # fmt: skip
         server.start()
+        self.server = server
         self._open.callback(server.close)
-        self._thread(lambda: serve_questions(questions, server))
-        return server
+        self._serving = self._thread(lambda: _until_closed(questions, server))
+
+    def serve_again(self) -> None:
+        """After the server was closed."""
+        self._serving.join(60)
+        self.serve()
 
     def answer(self, number: int, rules: SiteRules = SiteRules(), stopped: threading.Event | None = None) -> None:  # noqa: B008
         lines = self.said.setdefault(number, [])
@@ -118,17 +128,16 @@ class Live:
         self._thread(lambda: answer_until_stopped(site, rules, answering))
 
     def until(self, condition: Callable[[], bool], seconds: float = 60.0) -> None:
-        import time
-
         until = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < until, (self.lines, self.said)
             time.sleep(0.02)
 
-    def _thread(self, work: Callable[[], object]) -> None:
+    def _thread(self, work: Callable[[], object]) -> threading.Thread:
         thread = threading.Thread(target=work)
         thread.start()
         self._threads.append(thread)
+        return thread
 
     def end(self) -> None:
         self.over.set()
@@ -136,6 +145,11 @@ class Live:
             thread.join(60)
             assert not thread.is_alive(), (self.lines, self.said)
         self._open.close()
+
+
+def _until_closed(questions: Questions, server: HttpsServer) -> None:
+    with contextlib.suppress(TransportError):  # it was closed in a session
+        serve_questions(questions, server)
 
 
 @contextmanager

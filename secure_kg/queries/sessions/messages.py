@@ -11,16 +11,15 @@ MOST_STATEMENT_BYTES: Final = 2048
 
 @wire.message(0x1101)
 class Attend(wire.Message, frozen=True):
-    """Member to server: I am here."""
-
-    answers: bool
-    """Whether sessions of others can begin with me."""
+    """Member to server: I am here, and sessions of others can begin with me. Nothing follows before one does."""
 
 
 @wire.message(0x1102)
 class AskSession(wire.Message, frozen=True):
-    """Member to server: I ask for a session."""
+    """Member to server: I am here, and ask for a session. Nothing follows before one begins."""
 
+    answers: bool
+    """Whether sessions of others can begin with me until then."""
     statement: bytes
     """As `secure_kg.queries.sessions.statement` writes it."""
     signature: bytes
