@@ -25,6 +25,8 @@ _ANSWERING: Final = "answering.lock"
 _LOOK_SECONDS: Final = 0.1
 _MOST_SECONDS: Final = 1800.0
 _NOTE_SECONDS: Final = 3.0
+_PATIENCE: Final = 10.0
+"""A process that was killed may take a moment to end."""
 
 
 class SiteTurns:
@@ -50,7 +52,7 @@ class SiteTurns:
     @contextmanager
     def linked(self) -> Iterator[None]:
         """While a process that answers has the link."""
-        with self._held(LOCK, 10.0, "this site takes part in another session; start this one after it"):
+        with self._held(LOCK, _PATIENCE, "this site takes part in another session; start this one after it"):
             yield
 
     @contextmanager
@@ -59,7 +61,7 @@ class SiteTurns:
         busy = "another process of this site asks, or trains"
         with self._held(_ASKING, _MOST_SECONDS, busy, lambda: note("waiting: another process of this site asks")):
             answers = self.somebody_answers()
-            seconds, wait = (_MOST_SECONDS if answers else 10.0), "waiting: this site answers others just now"
+            seconds, wait = (_MOST_SECONDS if answers else _PATIENCE), "waiting: this site answers others just now"
             with self._held(LOCK, seconds, "this site takes part in another session; ask after it", lambda: note(wait)):
                 yield
 
