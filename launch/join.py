@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, get_args
 
-from launch.between.answering import add_answer_options, answer_others
+from launch.answering import add_answer_options, answer_others
 from launch.between.consent import note_consent, require_consent, show_disclosures
 from launch.between.run_records import KnownRun, known_run, note_run
 from launch.between.running import add_status_options, run_until_stopped, status_page

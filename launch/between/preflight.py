@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from launch.between.reaching import Reached, listening, reach
-from launch.between.showing import grouped_digits
+from launch.between.showing import check_code, grouped_digits
 from launch.checkup.finding import Finding, graded
 from launch.checkup.machine import disk, python
 from launch.checkup.packages import packages
@@ -33,6 +33,7 @@ def preflight(roster: Roster, folder: Path, data: Path | None, columns: str = ""
     """All checks. `data`: this site's triples, read as training reads them; None: they are not looked at."""
     yield _files(folder)
     yield _version(roster)
+    yield Finding("check code", "ok", check_code(roster))
     number, membership = _membership(roster, folder)
     yield membership
     if number is not None and number != SERVER:
@@ -72,8 +73,7 @@ def _version(roster: Roster) -> Finding:
     left = roster.expires - datetime.now(UTC)
     return graded(
         "federation",
-        f"version {roster.version}, check code {grouped_digits(roster.file_digest)}, "
-        f"expires {time_text(roster.expires)}",
+        f"version {roster.version}, expires {time_text(roster.expires)}",
         note=left < _SOON,
         next_step=f"it expires in {counted(max(0, left.days), 'day')}; ask the coordinator for a newer version",
     )
@@ -114,7 +114,7 @@ def _compared(roster: Roster, number: PartyId, folder: Path) -> Finding:
 def _settings(roster: Roster) -> Finding:
     settings, count = roster.settings, len(roster.members)
     told = f"{settings.strategy}, {settings.aggregation} sums, {settings.adversary} server; digest " \
-        f"{grouped_digits(settings.digest())}"  # fmt: skip
+        f"{grouped_digits(settings.digest(), 2)}"  # fmt: skip
     if count < 2:
         return Finding("settings", "note", told, "at least two members are needed before training can begin")
     try:

@@ -35,10 +35,6 @@ _USES: Final = {"client": ExtendedKeyUsageOID.CLIENT_AUTH, "server": ExtendedKey
 _ORGANISATION: Final = "secure-kg identity"
 _SIGNED: Final = bytes.fromhex("300506032b6570034100")
 """DER between what is signed and the signature: Ed25519, and a bit string of 64 whole bytes."""
-_VERSION: Final = bytes.fromhex("a00302010202")
-"""DER of version 3, and of the integer that follows."""
-_SERIAL: Final = 14
-"""Where the length of the serial number stands, behind the lengths of two sequences of more than 255 bytes."""
 
 Extensions = Sequence[tuple[x509.ExtensionType, bool]]
 
@@ -147,7 +143,6 @@ def _parsed(certificate: bytes) -> x509.Certificate:
     if len(certificate) > LARGEST_CERTIFICATE:
         raise PeerMisbehaved(f"a certificate of {len(certificate)} bytes")
     try:
-        _check_serial(certificate)
         found = x509.load_der_x509_certificate(certificate)
         found.public_key()
         len(found.extensions)  # read when first asked for, as are the names below
@@ -161,13 +156,6 @@ def _parsed(certificate: bytes) -> x509.Certificate:
     if not certificate.endswith(found.tbs_certificate_bytes + _SIGNED + found.signature):
         raise PeerMisbehaved("a certificate in another encoding than it must have")
     return found
-
-
-def _check_serial(certificate: bytes) -> None:
-    """`ValueError` for a serial number that is not positive: the parser warns of it on the console, and goes on."""
-    length, first = certificate[_SERIAL : _SERIAL + 2].ljust(2, b"\xff")
-    if certificate[_SERIAL - len(_VERSION) : _SERIAL] != _VERSION or first > 0x7F or (length, first) == (1, 0):
-        raise ValueError
 
 
 def _check_signature(found: x509.Certificate, identity: bytes) -> None:

@@ -51,7 +51,6 @@ def of_session(
     *,
     dimensions: int = 0,
     allow_extraction: bool = False,
-    greeting: bytes = b"",
 ) -> ScoreSession:
     """The record of a session that is about to begin."""
     return ScoreSession(
@@ -65,13 +64,12 @@ def of_session(
         allow_extraction=allow_extraction,
         dimensions=dimensions,
         batches=list(batches),
-        greeting=greeting.hex(),
     )
 
 
-def announced(record: ScoreSession, asker: PartyId) -> ScoreSession:
-    """The same where the asker's announcements say which batch comes next."""
-    return msgspec.structs.replace(record, announced_by=int(asker))
+def announced(record: ScoreSession, asker: PartyId, greeting: bytes = b"") -> ScoreSession:
+    """The same where the asker's announcements say which batch comes next. `greeting`: what keys are bound to."""
+    return msgspec.structs.replace(record, announced_by=int(asker), greeting=greeting.hex())
 
 
 class SessionRecord:

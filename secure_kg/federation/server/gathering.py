@@ -6,7 +6,7 @@ from typing import TypeVar
 from protocols.foundation import wire
 from protocols.foundation.deadline import Deadline
 from protocols.foundation.identifiers import NO_SESSION, SETUP, PartyId, RoundId, SessionId
-from protocols.session.conversation import Conversation
+from protocols.session.conversation import Abort, Conversation
 from protocols.session.patience import Patience
 from protocols.session.server_session import ServerSession
 from protocols.transport.base import Transport
@@ -51,8 +51,13 @@ class Gathering:
     def open_session(self, session: bytes, greeting: bytes) -> None:
         """`greeting`: digest of what everybody was told."""
         self.conversation = Conversation(self.transport, SessionId(session), greeting)
-        if self.regrouping.outlives_failures:
+        if self.regrouping.lasting:
             self.conversation.outlives = self._report
+
+    @property
+    def aligns(self) -> bool:
+        """Whether the run aligns names."""
+        return self._plan.aligned_block is not None
 
     @property
     def present(self) -> set[PartyId]:
@@ -110,6 +115,10 @@ class Gathering:
                 return False
             self.attendance.look_for_returned(self.conversation, self.round)
         return True
+
+    def end(self, reason: str, kind: type[Abort] = Abort) -> None:
+        """Tell all clients that know of the session that it is over."""
+        self.conversation.abort(self.attendance.greeted, reason, self.round, kind)
 
     def dismiss(self, message: wire.Message, round_id: RoundId) -> None:
         """A last message to all clients that can be sent one without waiting."""

@@ -102,10 +102,10 @@ class FederationServer:
         try:
             return self._run()
         except RegroupNeeded as problem:
-            self._people.conversation.abort(self._clients, str(problem), self._people.round, Regroup)
+            self._people.end(str(problem), Regroup)
             raise
         except (UserError, ProtocolError) as problem:
-            self._people.conversation.abort(self._clients, str(problem), self._people.round)
+            self._people.end(str(problem))
             raise
 
     @property

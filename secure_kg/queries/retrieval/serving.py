@@ -69,9 +69,8 @@ def serve(serving: Serving, conversation: Conversation) -> Served:
         [],
         dimensions=public.dim,
         allow_extraction=serving.allow_extraction,
-        greeting=conversation.greeting,
     )
-    with recorded(serving.record, announced(begun, public.asker), conversation.transport) as record:
+    with recorded(serving.record, announced(begun, public.asker, conversation.greeting), conversation.transport) as record:
         return _serve(serving, conversation, record)
 
 

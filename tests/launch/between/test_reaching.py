@@ -148,7 +148,11 @@ def test_something_else_on_the_port_is_a_problem_and_not_a_traceback(answer: byt
 
 def test_whoever_says_nothing_is_not_waited_for_for_ever(federation: Federation) -> None:
     ended = threading.Event()
-    with answering(lambda plain: ended.wait(5) and None, port_of(federation)):
+
+    def nothing(plain: socket.socket) -> None:
+        ended.wait(5)
+
+    with answering(nothing, port_of(federation)):
         (found,) = reached(federation, 0.2).findings
         ended.set()
     assert found.status == "problem"

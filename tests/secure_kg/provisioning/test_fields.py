@@ -24,14 +24,15 @@ def test_a_name_that_is_accepted_is_seen_as_it_is_and_is_no_path(name: str) -> N
 
 
 @pytest.mark.parametrize(
-    "name", ["\ud55c\u115f", "\u115f", "N\u043erth", "\u0661\u0662", "a\u200bb", "x\u202ey", "a  b", "-a", "a/b", "\u24b6"]
+    "name",
+    ["\ud55c\u115f", "\u115f", "N\u043erth", "\u0661\u0662", "a\u200bb", "x\u202ey", "a  b", "-a", "a/b", "\u24b6"],
 )
 def test_a_name_with_something_hidden_or_of_mixed_alphabets_is_refused(name: str) -> None:
     with pytest.raises(UserError):
         fields.name(name)
 
 
-@pytest.mark.parametrize("name", ["Charité Berlin (Mitte)", "Klinikum Süd-West 2", "Больница 5", "東京大学", "St. Mary's"])
+@pytest.mark.parametrize("name", ["Charité (Mitte)", "Klinikum Süd-West 2", "Больница 5", "東京大学", "St. Mary's"])
 def test_names_of_real_places_are_accepted(name: str) -> None:
     assert fields.name(name) == name
 
