@@ -64,7 +64,6 @@ from protocols.sums.secagg.messages import (
     UnmaskShares,
 )
 from protocols.sums.totals import SumTotal
-from secure_kg.queries.sessions.messages import AskSession, Attend, BeginSession
 from tests.support.vectors import unhex, vectors
 
 
@@ -136,11 +135,6 @@ STRATEGIES: dict[type[wire.Message], st.SearchStrategy[wire.Message]] = {
     LeaveOut: st.builds(LeaveOut),
     Back: st.builds(Back),
     Abandon: st.builds(Abandon, _PURPOSE, _REASON),
-    Attend: st.builds(Attend),
-    AskSession: st.builds(AskSession, st.booleans(), st.binary(min_size=1, max_size=64), _SIGNATURE),
-    BeginSession: st.builds(
-        BeginSession, _exactly(15).map(b"\1".__add__), st.binary(min_size=1, max_size=64), _SIGNATURE
-    ),
     AdvertiseChannel: st.builds(AdvertiseChannel, _KEY, _SIGNATURE_OR_NONE),
     ChannelDirectory: st.builds(ChannelDirectory, _by_client(_KEY), _by_client(_SIGNATURE_OR_NONE)),
     AdvertiseKeys: st.builds(AdvertiseKeys, _PURPOSE, _KEY, _STATE_OR_NONE, _SIGNATURE_OR_NONE),

@@ -70,7 +70,8 @@ def serve(serving: Serving, conversation: Conversation) -> Served:
         dimensions=public.dim,
         allow_extraction=serving.allow_extraction,
     )
-    with recorded(serving.record, announced(begun, public.asker, conversation.greeting), conversation.transport) as record:
+    announcing = announced(begun, public.asker, conversation.greeting)
+    with recorded(serving.record, announcing, conversation.transport) as record:
         return _serve(serving, conversation, record)
 
 

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from protocols.foundation.identifiers import PartyId
+from protocols.foundation import wire
+from protocols.foundation.identifiers import NO_SESSION, SETUP, PartyId
 from protocols.session.identities import new_identity
 from protocols.session.site_keys import public_of, sign_document
 from secure_kg.foundation.errors import UserError
 from secure_kg.queries.retrieval.over_run import AskSettings
 from secure_kg.queries.retrieval.rules import Exact, Rules
 from secure_kg.queries.sessions.checks import SiteChecks
-from secure_kg.queries.sessions.messages import BeginSession
+from secure_kg.queries.sessions.messages import MOST_STATEMENT_BYTES, AskSession, Attend, BeginSession
 from secure_kg.queries.sessions.seen import SeenStatements
 from secure_kg.queries.sessions.site_rules import SiteRules
 from secure_kg.queries.sessions.statement import (
@@ -167,6 +168,30 @@ def test_a_record_that_cannot_be_read_ends_the_answering(tmp_path: Path) -> None
     (tmp_path / "asked.json").chmod(0o600)
     with pytest.raises(UserError, match="could begin again"):
         checks(tmp_path).admitted(begin(statement()))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [Attend(), AskSession(True, b"{}", bytes(64)), BeginSession(bytes(15) + b"1", b"{}", bytes(64))],
+    ids=["attend", "ask", "begin"],
+)
+def test_messages_before_a_session_come_back(message: wire.Message) -> None:
+    assert wire.decode(wire.encode(message, NO_SESSION, SETUP), session=NO_SESSION).message == message
+
+
+@pytest.mark.parametrize(
+    ("statement", "signature", "session"),
+    [
+        (b"", bytes(64), bytes([1]) * 16),
+        (b"x" * (MOST_STATEMENT_BYTES + 1), bytes(64), bytes([1]) * 16),
+        (b"{}", bytes(63), bytes([1]) * 16),
+        (b"{}", bytes(64), NO_SESSION),
+        (b"{}", bytes(64), b"1"),
+    ],
+)
+def test_and_have_no_other_lengths(statement: bytes, signature: bytes, session: bytes) -> None:
+    with pytest.raises(ValueError, match="length|number"):
+        BeginSession(session, statement, signature)
 
 
 def test_rules_are_read_as_they_were_written() -> None:
