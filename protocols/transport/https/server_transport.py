@@ -38,6 +38,14 @@ class HttpsServerTransport(Transport):
         if self._open and client.party not in self._clients:
             self.adopt(client)
 
+    def readmit(self) -> frozenset[PartyId]:
+        """Take the newcomers into this epoch after all: what was said with their older incarnations is over."""
+        with self._guard:
+            found = self._registry.waiting() & self._clients.keys()
+            for party in found:
+                self.adopt(self._registry.newest[party])
+        return found
+
     def busy(self, to: PartyId) -> bool:
         with self._guard:
             client = self._clients.get(to)

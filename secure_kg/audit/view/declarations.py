@@ -19,6 +19,7 @@ from secure_kg.federation.plan import messages as federation
 from secure_kg.federation.plan.disclosed import Disclosed
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.queries.sessions import messages as questions
 
 _OF_A_RUN: Final[Fields] = {
     federation.Hello: {"digest": Field("public", "a fingerprint of the client's settings")},
@@ -74,6 +75,17 @@ _OF_A_RUN: Final[Fields] = {
     talk.Regroup: {"reason": Field("public", "which client has come again, in words")},
     talk.LeaveOut: {},
     talk.Back: {},
+    questions.Attend: {},
+    questions.AskSession: {
+        "answers": Field("public", "whether a member that asks answers others, too"),
+        "statement": Field("public", "who asks, when and with which settings"),
+        "signature": Field("public", "the asker's signature"),
+    },
+    questions.BeginSession: {
+        "session": Field("public", "the number of a session"),
+        "statement": Field("public", "who asks, when and with which settings"),
+        "signature": Field("public", "the asker's signature"),
+    },
     talk.Abandon: {"purpose": PURPOSE, "reason": Field("public", "why a sum was abandoned, in words")},
 }
 """Messages of every run, whatever its protocols."""
