@@ -29,12 +29,28 @@ class PeerLost(ProtocolError):
         self.parties = parties
 
 
+class OutOfReach(PeerLost):
+    """There has been no connection to a peer for so long that nobody waits any more; it may still be there."""
+
+
+class TransportError(ProtocolError):
+    """A transport cannot begin, e.g. because its address is taken."""
+
+
+class LinkRefused(TransportError):
+    """The other end refuses this party's connection, or this party the other's: trying again does not mend it."""
+
+
 class PeerFailed(ProtocolError):
     """A peer said that it cannot go on. The text is its own one-line reason."""
 
 
 class Aborted(ProtocolError):
     """The server ended the session. The text is its reason."""
+
+
+class Regrouped(Aborted):
+    """The server ended the session to begin the next one with a client that has come again. The text says why."""
 
 
 class SumAbandoned(ProtocolError):

@@ -4,7 +4,8 @@ Rules that hold for every protocol on top of it:
 
 - A message of an earlier round is late and dropped (a client that was slow or stopped may still send one).
 - A message of a later round, of a kind that is not awaited, or that does not decode ends the conversation.
-- Either side may say that it cannot go on: a client with `Failed`, the server with `Abort`.
+- Either side may say that it cannot go on: a client with `Failed`, the server with `Abort`. Between organisations the
+  server outlives a client that fails: it is a dropout.
 - A frame larger than the tasks of this session have called for so far (`admit`) is refused unread.
 - Either side may abandon one sum (`Abandon`); a client takes the server's word only for one that it has begun. The
   server may go on without a client that is too slow (`LeaveOut`); the client says when it is back (`Back`), and until
@@ -19,7 +20,7 @@ Not covered here: authenticity. A party that can forge frames of a session can a
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TypeVar
 
 from protocols.foundation import wire
@@ -32,20 +33,22 @@ from protocols.foundation.errors import (
     PeerFailed,
     PeerLost,
     PeerMisbehaved,
+    Regrouped,
     SumAbandoned,
     SumRefused,
     UnexpectedMessage,
 )
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId, SessionId
 from protocols.session.ahead import Ahead
+from protocols.session.control import MAX_PURPOSE as MAX_PURPOSE
+from protocols.session.control import MAX_REASON as MAX_REASON
+from protocols.session.control import Abandon as Abandon
+from protocols.session.control import Abort as Abort
+from protocols.session.control import Back as Back
+from protocols.session.control import Failed as Failed
+from protocols.session.control import LeaveOut as LeaveOut
+from protocols.session.control import Regroup as Regroup
 from protocols.session.patience import Patience
-from protocols.session.words import MAX_PURPOSE as MAX_PURPOSE
-from protocols.session.words import MAX_REASON as MAX_REASON
-from protocols.session.words import Abandon as Abandon
-from protocols.session.words import Abort as Abort
-from protocols.session.words import Back as Back
-from protocols.session.words import Failed as Failed
-from protocols.session.words import LeaveOut as LeaveOut
 from protocols.transport.base import Transport, party_names
 
 _MOST_AT_ONCE = 100
@@ -61,6 +64,8 @@ class Conversation:
         self.session, self.greeting = session, greeting
         self.setup = b""
         """At the server: digest of the set-up of keys (`channels.setup_transcript`); empty before it."""
+        self.outlives: Callable[[str], None] | None = None
+        """Gets the words of a peer that cannot go on, which then is merely lost (`PeerLost`); None: `PeerFailed`."""
         self.late_messages = 0
         self._abandoned: set[tuple[RoundId, str]] = set()
         self._begun: set[tuple[RoundId, str]] = set()
@@ -122,10 +127,10 @@ class Conversation:
                 lost.add(party)
         return lost
 
-    def abort(self, to: Collection[PartyId], reason: str, round_id: RoundId) -> None:
+    def abort(self, to: Collection[PartyId], reason: str, round_id: RoundId, kind: type[Abort] = Abort) -> None:
         """Tell all parties that the session is over, without waiting for any that do not listen."""
         listening = [party for party in to if not self.transport.busy(party)]
-        self.broadcast(listening, Abort(reason[:MAX_REASON]), round_id)
+        self.broadcast(listening, kind(reason[:MAX_REASON]), round_id)
 
     def receive(
         self,
@@ -315,9 +320,14 @@ class Conversation:
         if isinstance(envelope.message, Failed):
             # The real sender always stands in front, and its words cannot steer a terminal.
             name = party_names([sender])
-            raise PeerFailed(f"{name}: {_printable(envelope.message.reason).removeprefix(f'{name}: ')}")
+            text = f"{name}: {_printable(envelope.message.reason).removeprefix(f'{name}: ')}"
+            if self.outlives is None:
+                raise PeerFailed(text)
+            self.outlives(text)
+            raise PeerLost(text, sender)
         if isinstance(envelope.message, Abort) and sender == SERVER:
-            raise Aborted(_printable(envelope.message.reason))
+            kind = Regrouped if isinstance(envelope.message, Regroup) else Aborted
+            raise kind(_printable(envelope.message.reason))
         if isinstance(envelope.message, LeaveOut) and sender == SERVER:
             raise LeftOut("the server has gone on without this client")
         return envelope

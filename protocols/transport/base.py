@@ -72,6 +72,15 @@ class Transport(ABC):
         self._record("received", sender, frame)
         return sender, frame
 
+    @property
+    def newcomers(self) -> frozenset[PartyId]:
+        """Peers whose process was started again: its frames are kept back until a new session begins with it."""
+        return frozenset()
+
+    def readmit(self) -> frozenset[PartyId]:
+        """Take the newcomers in after all, where nothing is lost by it; who they are."""
+        return frozenset()
+
     def gather(self, senders: Collection[PartyId], deadline: Deadline) -> dict[PartyId, Frame]:
         """One frame from each of `senders`, or from those that answered before the deadline."""
         answers: dict[PartyId, Frame] = {}

@@ -20,7 +20,8 @@ from secure_kg.provisioning.roster import Roster
 from secure_kg.provisioning.site_folder import SiteFolder
 from secure_kg.runs.key_files import DIRECTORY, private_file
 
-_KEYS: Final = "keys"
+KEYS: Final = "keys"
+"""The folder, in that of the site. The record of openings lies there against any adversary."""
 
 
 def site_credentials(roster: Roster, site_folder: Path) -> Credentials:
@@ -38,7 +39,7 @@ def keys_folder(roster: Roster, site_folder: Path) -> Path:
     The record of the sums that this site has helped to open is kept there, too, for all of its runs.
     """
     number = _compared_number(roster, site_folder)
-    folder = site_folder / _KEYS
+    folder = site_folder / KEYS
     if not folder.is_symlink() and not folder.exists():
         try:
             folder.mkdir(mode=0o700)

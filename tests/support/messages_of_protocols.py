@@ -45,7 +45,7 @@ from protocols.scores.topk.messages import (
     SelectionStep,
     SharesForAsker,
 )
-from protocols.session.conversation import MAX_PURPOSE, MAX_REASON, Abandon, Abort, Back, Failed, LeaveOut
+from protocols.session.conversation import MAX_PURPOSE, MAX_REASON, Abandon, Abort, Back, Failed, LeaveOut, Regroup
 from protocols.session.group_key import DrawGroupKey, SealedGroupKey, SealedGroupKeys
 from protocols.session.messages import AdvertiseChannel, ChannelDirectory
 from protocols.sums.plain import ClearInput
@@ -140,6 +140,7 @@ _WORDS = st.integers(1, 4).flatmap(lambda words: _exactly(DIGEST_BYTES + 8 * wor
 STRATEGIES: dict[type[wire.Message], st.SearchStrategy[wire.Message]] = {
     Failed: st.builds(Failed, _REASON),
     Abort: st.builds(Abort, _REASON),
+    Regroup: st.builds(Regroup, _REASON),
     LeaveOut: st.builds(LeaveOut),
     Back: st.builds(Back),
     Abandon: st.builds(Abandon, _PURPOSE, _REASON),

@@ -17,8 +17,9 @@ from secure_kg.audit.replay.record import Record
 from secure_kg.audit.replay.wire import NotExplained, RecordedWire, RecordEnded, kind_name
 from secure_kg.audit.view.read import AuditedRun, Recording, session_settings
 from secure_kg.federation.plan import twins
-from secure_kg.federation.plan.messages import Welcome
+from secure_kg.federation.plan.messages import SaveCheckpoint, Welcome
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.server.regrouping import Step
 from secure_kg.federation.server.server import FederationServer
 from secure_kg.federation.server.session_record import SessionRecord
 from secure_kg.foundation.errors import UserError
@@ -72,6 +73,12 @@ class _ServerAgain(FederationServer):
     def __init__(self, config: RunConfig, wire: RecordedWire, record: Record, folder: RunFolder, session: SessionId):
         super().__init__(config, wire, folder, lambda line: None)
         self._events, self._record = record, _KnownSession(session, record)
+
+    def _next_step(self, done: int) -> Step:
+        """Who waited for the next session is on no record; what the server did about it is."""
+        if self._plan.checkpoint_due(done, over=self._over(done)) or self._events.said(SaveCheckpoint) is None:
+            return Step.GO_ON
+        return Step.CHECKPOINT_FIRST
 
     def _unite(self, session: ServerSession) -> Union:
         return twins.align_as_server_again(self._config, session, self._keys, self._clients, self._events.said)

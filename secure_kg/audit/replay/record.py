@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 from protocols.foundation import wire
 from protocols.foundation.errors import DecodeError
 from protocols.foundation.identifiers import PartyId, SessionId
-from protocols.session.conversation import Abandon, Abort
+from protocols.session.conversation import Abandon, Abort, Regroup
 from protocols.transport.tap import Transcript, TranscriptRecord
 
 _SMALL_BYTES: Final = 1 << 16
@@ -75,7 +75,7 @@ def same_message(said: wire.Frame, meant: wire.Frame) -> bool:
     if said == meant:
         return True
     kind = wire.kind_of(said)
-    if kind not in (Abort, Abandon) or kind is not wire.kind_of(meant):
+    if kind not in (Abort, Abandon, Regroup) or kind is not wire.kind_of(meant):
         return False
     one, other = _decoded(said), _decoded(meant)
     if isinstance(one, Abandon) and isinstance(other, Abandon):

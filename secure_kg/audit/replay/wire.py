@@ -89,7 +89,7 @@ class RecordedWire(Transport):
             self._sent_since_looking()
             return
         self._not_next(f"sends {kind_name(frame)} to {party_names([to])}")
-        if event.direction == "sent" and wire.kind_of(event.frame) is Abort:
+        if event.direction == "sent" and _ends(event.frame):
             raise ProtocolError("the server ends the session for reasons of its own")
         raise PeerLost(f"{party_names([to])} could not be reached", to)
 
@@ -122,7 +122,7 @@ class RecordedWire(Transport):
         event = self._events.next
         self._events.take()
         self._in_vain, self.wanted = 0, ""
-        if event is not None and wire.kind_of(event.frame) is not Abort:
+        if event is not None and not _ends(event.frame):
             self.settled = self._events.position
 
     def _not_next(self, wanted: str) -> None:
@@ -141,3 +141,9 @@ def kind_name(frame: wire.Frame) -> str:
     """The type of a message by its header."""
     kind = wire.kind_of(frame)
     return kind.__name__ if kind is not None else "what is no message"
+
+
+def _ends(frame: wire.Frame) -> bool:
+    """Whether the server ends the session with it."""
+    kind = wire.kind_of(frame)
+    return kind is not None and issubclass(kind, Abort)

@@ -39,6 +39,7 @@ from secure_kg.federation.plan.messages import (
     Evaluate,
     Finish,
     Goodbye,
+    PackedRows,
     SaveCheckpoint,
     SharedBlock,
     SharedRows,
@@ -47,7 +48,7 @@ from secure_kg.federation.plan.messages import (
 )
 from secure_kg.federation.plan.run_plan import RunPlan
 
-_NEWS = SharedRows | SharedBlock | SumTotal | UnionPlaces
+_NEWS = SharedRows | SharedBlock | PackedRows | SumTotal | UnionPlaces
 _NEXT = _NEWS | CountHolders | TrainRound | Evaluate | Verdict | SaveCheckpoint | Finish | Goodbye
 _REQUESTS = KeyDirectory | EncryptedShares | Survivors | SignedSurvivors
 Key = tuple[int, str]

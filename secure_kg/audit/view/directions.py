@@ -14,7 +14,7 @@ from protocols.scores.crypten import messages as crypten
 from protocols.scores.encrypted import messages as encrypted
 from protocols.scores.plain import ClearQueries, ClearScores
 from protocols.scores.topk import messages as topk
-from protocols.session.conversation import Abandon, Abort, Back, Failed, LeaveOut
+from protocols.session.conversation import Abandon, Abort, Back, Failed, LeaveOut, Regroup
 from protocols.session.group_key import DrawGroupKey, SealedGroupKey, SealedGroupKeys
 from protocols.session.messages import AdvertiseChannel, ChannelDirectory
 from protocols.sums.plain import ClearInput
@@ -33,6 +33,7 @@ from protocols.sums.secagg.messages import (
 )
 from protocols.sums.totals import SumTotal
 from secure_kg.federation.plan import messages as federation
+from secure_kg.queries.sessions import messages as questions
 
 OF_SERVERS: Final[frozenset[type[wire.Message]]] = frozenset(
     {
@@ -44,16 +45,19 @@ OF_SERVERS: Final[frozenset[type[wire.Message]]] = frozenset(
         EncryptedSharesWithoutStates,
         KeyDirectory,
         LeaveOut,
+        Regroup,
         SealedGroupKey,
         SignedSurvivors,
         SumTotal,
         Survivors,
         UnionPlaces,
+        questions.BeginSession,
         federation.CountHolders,
         federation.Evaluate,
         federation.Finish,
         federation.Goodbye,
         federation.LendTable,
+        federation.PackedRows,
         federation.SaveCheckpoint,
         federation.SharedBlock,
         federation.SharedRows,
@@ -88,6 +92,8 @@ OF_CLIENTS: Final[frozenset[type[wire.Message]]] = frozenset(
         ShareKeysWithoutState,
         SurvivorSignature,
         UnmaskShares,
+        questions.AskSession,
+        questions.Attend,
         federation.Aligned,
         federation.Done,
         federation.Hello,

@@ -9,6 +9,7 @@ for. Its rows of the missed round are used by nobody, and their masks by no othe
 """
 
 import contextlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -40,6 +41,7 @@ from secure_kg.federation.plan.messages import (
     Hello,
     LendTable,
     LentTable,
+    PackedRows,
     Ready,
     SaveCheckpoint,
     Saved,
@@ -84,6 +86,17 @@ class FederationClient:
     def keys(self) -> ClientKeys | None:
         """Of the session under way."""
         return self._context.keys
+
+    @property
+    def rounds_done(self) -> int:
+        """The last round that this client has begun, for whoever shows how far it is."""
+        return int(self._done)
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """By phase, so far."""
+        context: ClientContext | None = getattr(self, "_context", None)
+        return {} if context is None else dict(context.watch.seconds)
 
     @property
     def means(self) -> dict[str, Rows]:
@@ -215,7 +228,7 @@ class FederationClient:
             case TrainRound() if self._done < round_id <= rounds:
                 blocks.require_news()
                 self._train(round_id)
-            case SharedRows() | SharedBlock() | SumTotal() | LentTable() if blocks.any:
+            case SharedRows() | SharedBlock() | PackedRows() | SumTotal() | LentTable() if blocks.any:
                 with self._context.watch.measure("take"):
                     blocks.take(round_id, message)
             case LendTable() if blocks.any:

@@ -91,9 +91,7 @@ class OwnCount:
 
     def record(self) -> CountRecord:
         """For a checkpoint."""
-        return CountRecord(
-            trained=self.trained, evaluated=self._evaluated, judged=self._judged, refused=self.refused
-        )
+        return CountRecord(trained=self.trained, evaluated=self._evaluated, judged=self._judged, refused=self.refused)
 
     def restore(self, record: CountRecord) -> None:
         """Go on from a checkpoint."""

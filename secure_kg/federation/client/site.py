@@ -4,7 +4,7 @@
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -31,6 +31,18 @@ class Equipment:
     """Its signing key and the others' pinned identities, against an active server."""
     record: Path | None = None
     """Where it keeps which sums it has helped to open, if that is to hold for more than one run."""
+    follow: Callable[["Followed"], None] = lambda client: None
+    """Called with the client when its work begins."""
+
+
+class Followed(Protocol):
+    """A client's work, for whoever shows it."""
+
+    @property
+    def rounds_done(self) -> int: ...
+
+    @property
+    def seconds(self) -> Mapping[str, float]: ...
 
 
 class Site(Protocol):
@@ -85,7 +97,7 @@ class OwnSite:
         device = pick_device(self.local_rank, self.config.device)
         learner = RunPlan(self.config, self.clients).learner.make(self.config, graph, self.number, device)
         open_folder(folder, os.getpid(), resume=self.resume)  # the last step: a mistake leaves no folder behind
-        return Equipment(learner, credentials, self._record())
+        return Equipment(learner, credentials, self.record())
 
     def graph(self) -> ClientGraph:
         """The client's own data."""
@@ -105,6 +117,7 @@ class OwnSite:
             raise UserError(f"--keys {self.config.keys}: the key directory has no client {unknown[0]}")
         return loaded
 
-    def _record(self) -> Path | None:
+    def record(self) -> Path | None:
+        """Where it keeps which sums it has helped to open, if that is to hold for more than one run."""
         keys = self._keys()
         return record_folder(keys, self.number) if keys is not None else None

@@ -197,9 +197,7 @@ class PrivatePlan:
         if self.keeps_own and unit * math.sqrt(self.coordinates) > _ROUNDING * self._sensitivity(self.rounds):
             raise UserError(f"--dp: shared values of {unit:.2g} are too coarse for so small a step; --ring-bits 64")
         falling = min(1.0, last / first)
-        return NoiseShares(
-            first, self.clients, self.corrupt, self.dropouts, self.first_round, self.rounds, falling
-        )
+        return NoiseShares(first, self.clients, self.corrupt, self.dropouts, self.first_round, self.rounds, falling)
 
     @property
     def sensitivity(self) -> float:
@@ -217,7 +215,7 @@ class PrivatePlan:
     def _unit(self, deviation: float) -> float:
         """Of the ring, with room for noise of this deviation in all."""
         share = CUT * deviation / math.sqrt(self.clients - self.corrupt - self.dropouts)
-        layout = SumLayout(1, 1, self.bound, 1, self.clients, self.ring_bits, share)  # type: ignore[arg-type]
+        layout = SumLayout(1, 1, self.bound, 1, self.clients, self.ring_bits, share)
         return layout.codec.unit
 
     @property
@@ -256,7 +254,6 @@ class PrivatePlan:
             outside=tuple(outside),
             tuned_on=privacy.dp_tuned_on or "data that nobody has named (--dp-tuned-on)",
         )
-
 
     @property
     def _what(self) -> str:

@@ -97,6 +97,14 @@ class RunPlan:
         return least if self.private is None else max(least, self.private.least_contributors)
 
     @property
+    def least_present(self) -> int:
+        """How many clients must be there for a run to go on."""
+        if not self.masks_sums:
+            return self.settings.min_participants
+        parameters = self.parameters(len(self.clients))
+        return max(parameters.min_survivors, parameters.least_present)
+
+    @property
     def metrics(self) -> type[Metrics]:
         """How results are summed."""
         return self.learner.metrics_of(self.settings)

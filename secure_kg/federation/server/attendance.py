@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Collection
 
-from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import PeerLost
-from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.foundation.identifiers import SETUP, PartyId, RoundId
 from protocols.session.conversation import Conversation, LeaveOut
 from protocols.session.patience import Patience
 from secure_kg.runs.records.events import Dropout
@@ -22,6 +21,7 @@ class Attendance:
         """By dropout that has not come back: its index in `dropouts`."""
         self._untold: set[PartyId] = set()
         """Dropouts that have not taken an earlier message yet, so that they could not be told."""
+        self._never_here: set[PartyId] = set()
 
     @property
     def complete(self) -> bool:
@@ -36,13 +36,22 @@ class Attendance:
     def drop(self, conversation: Conversation, parties: Collection[PartyId], round_id: RoundId, step: str) -> None:
         """Go on without `parties`. They are told once; after that nothing is sent until they answer."""
         for party in sorted(set(parties) & self.present):
-            self.present.discard(party)
-            self._absent[party] = len(self.dropouts)
-            self.dropouts.append(Dropout(int(party), int(round_id), step))
+            self._note(party, round_id, step)
             self._untold.add(party)
-            when = f"in round {round_id}" if round_id else "during set-up"
-            self._report(f"client {party} dropped out {when} ({step}): going on with {len(self.present)} clients")
         self._tell(conversation, round_id)
+
+    def missing(self, party: PartyId, why: str) -> None:
+        """Go on without a client that is in no session yet, so that nothing can be told to it."""
+        if party in self.present:
+            self._never_here.add(party)
+            self._note(party, SETUP, why)
+
+    def _note(self, party: PartyId, round_id: RoundId, step: str) -> None:
+        self.present.discard(party)
+        self._absent[party] = len(self.dropouts)
+        self.dropouts.append(Dropout(int(party), int(round_id), step))
+        when = f"in round {round_id}" if round_id else "during set-up"
+        self._report(f"client {party} dropped out {when} ({step}): going on with {len(self.present)} clients")
 
     def look_for_returned(self, conversation: Conversation, round_id: RoundId) -> set[PartyId]:
         """Take in clients that have sent `Back`, except those that dropped out during set-up: they lack keys."""
@@ -60,18 +69,14 @@ class Attendance:
             self._report(f"client {party} is back in round {round_id}")
         return returned
 
-    def wait_for(self, conversation: Conversation, needed: int, round_id: RoundId, seconds: float) -> bool:
-        """Wait until at least `needed` clients are here; False if they do not come."""
-        deadline = Deadline.after(seconds)
-        while len(self.present) < needed:
-            if not conversation.transport.pause(deadline):
-                return False
-            self.look_for_returned(conversation, round_id)
-        return True
-
     def reachable(self, conversation: Conversation) -> list[PartyId]:
         """The clients that can be sent a last message without waiting."""
-        return [party for party in self._clients if not conversation.transport.busy(party)]
+        return [party for party in self.greeted if not conversation.transport.busy(party)]
+
+    @property
+    def greeted(self) -> list[PartyId]:
+        """The clients that know of this session."""
+        return [party for party in self._clients if party not in self._never_here]
 
     def _tell(self, conversation: Conversation, round_id: RoundId) -> None:
         for party in sorted(self._untold):

@@ -39,14 +39,23 @@ class Served:
     """Whether every client is there at the end."""
 
 
-def serve(
-    config: RunConfig, transport: Transport, path: Path, *, resume: bool, report: Report, show: Show
-) -> Served:
+def serve(config: RunConfig, transport: Transport, path: Path, *, resume: bool, report: Report, show: Show) -> Served:
     """The whole part of the server. `path`: the run's folder. `report` gets a line now and then, `show` the result."""
+
+    def make(folder: RunFolder) -> FederationServer:
+        return FederationServer(config, transport, folder, report, turns_of_environment())
+
+    return serve_by(make, config, path, resume=resume, show=show)
+
+
+def serve_by(
+    make: Callable[[RunFolder], FederationServer], config: RunConfig, path: Path, *, resume: bool, show: Show
+) -> Served:
+    """The same with a server that `make` has made, for a host that knows more of who is there."""
     servers: list[FederationServer] = []
 
     def work(folder: RunFolder) -> ServerOutcome:
-        servers.append(FederationServer(config, transport, folder, report, turns_of_environment()))
+        servers.append(make(folder))
         return servers[0].run()
 
     try:

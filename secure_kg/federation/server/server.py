@@ -17,6 +17,7 @@ from protocols.alignment.interface import Union
 from protocols.alignment.psu import names as union_names
 from protocols.foundation.errors import ProtocolError, SumAbandoned
 from protocols.foundation.identifiers import SETUP, PartyId, RoundId
+from protocols.session.control import Regroup
 from protocols.session.patience import Patience
 from protocols.session.server_session import ServerSession
 from protocols.sums.interface import Collected
@@ -32,23 +33,23 @@ from secure_kg.federation.plan.messages import (
     Evaluate,
     Finish,
     Goodbye,
-    Hello,
     Judged,
     Ready,
     SaveCheckpoint,
     Saved,
     TrainRound,
     Verdict,
-    Welcome,
 )
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import SETUP_SECONDS, RunConfig
 from secure_kg.federation.server.gathering import Gathering
+from secure_kg.federation.server.greeting import greet
 from secure_kg.federation.server.ledger import Ledger
 from secure_kg.federation.server.pacing import Turns
+from secure_kg.federation.server.regrouping import Regrouping, RegroupNeeded, Step
 from secure_kg.federation.server.round_lines import RoundLines
 from secure_kg.federation.server.session_record import SessionRecord
-from secure_kg.federation.server.set_up import check_feasible, rows_kept_local, setting
+from secure_kg.federation.server.set_up import check_feasible, outcome, setting
 from secure_kg.federation.server.shared_table import SharedTable
 from secure_kg.federation.server.shared_tables import SharedTables
 from secure_kg.federation.server.standing_count import StandingCount
@@ -71,9 +72,15 @@ class FederationServer:
     """One run, from greeting to results. `run()` is the whole life of the object."""
 
     def __init__(
-        self, config: RunConfig, transport: Transport, folder: RunFolder, report: Report, turns: Turns | None = None
+        self,
+        config: RunConfig,
+        transport: Transport,
+        folder: RunFolder,
+        report: Report,
+        turns: Turns | None = None,
+        regrouping: Regrouping | None = None,
     ) -> None:
-        """`turns`: when it may work (`pacing`); None: always."""
+        """`turns`: when it may work (`pacing`); None: always. `regrouping`: None if its transport says who comes."""
         self._config, self._transport, self._folder, self._report = config, transport, folder, report
         self._turns = turns if turns is not None else Turns()
         self._plan = RunPlan(config, len(transport.peers))
@@ -86,17 +93,20 @@ class FederationServer:
         self._idle: set[PartyId] = set()
         """Clients that were asked to train and have not, since their last evaluation: they would refuse another."""
         self._standing, self._begun = StandingCount(), list[RoundSum]()
-        self._people = Gathering(self._plan, transport, report)
+        self._people = Gathering(self._plan, transport, report, regrouping)
         self._people.on_dropout = self._forget
-        self._tables = SharedTables(self._people, (), None)
+        self._tables = SharedTables(self._people, None, None)
         self._ledger = Ledger(transport, self._clients, self._people.attendance)
 
     def run(self) -> ServerOutcome:
         """The whole run. If it cannot be finished, the clients are told why before the error leaves."""
         try:
             return self._run()
+        except RegroupNeeded as problem:
+            self._people.end(str(problem), Regroup)
+            raise
         except (UserError, ProtocolError) as problem:
-            self._people.conversation.abort(self._clients, str(problem), self._people.round)
+            self._people.end(str(problem))
             raise
 
     @property
@@ -108,13 +118,15 @@ class FederationServer:
         check_feasible(self._plan)
         last, aligned = self._last_session()
         patience = Patience(max(SETUP_SECONDS, self._config.deadline), _SETUP_GRACE)
-        self._greet(last, aligned, patience)
+        greet(self._people, self._record, self._config, (last, aligned), patience)
         self._people.gather(Ready, "start", patience)
+        self._people.regrouping.begin(self._people.present, last.round)
         with self._turn("set-up", SETUP):
             self._set_up(last, aligned, patience)
         self._folder.begin()
         done, self._lines = last.round, RoundLines(self._report, self._config.rounds, self._ledger, last.round)
         while not self._over(done):
+            self._regroup(done)
             done += 1
             with self._turn("round", RoundId(done)):
                 self._round(RoundId(done))
@@ -122,8 +134,20 @@ class FederationServer:
                 with self._turn("evaluation", RoundId(done)):
                     self._look_back(RoundId(done))
             self._lines.round(done)
+        self._regroup(done)
         with self._turn("results", RoundId(done)):
             return self._finish(RoundId(done))
+
+    def _regroup(self, done: int) -> None:
+        """End the session if clients wait for the next one and nothing speaks against it (`regrouping`)."""
+        if (step := self._next_step(done)) is Step.CHECKPOINT_FIRST:
+            self._people.round = RoundId(done)
+            self._checkpoint(RoundId(done))
+        if step is not Step.GO_ON:
+            raise self._people.regrouping.end()
+
+    def _next_step(self, done: int) -> Step:
+        return self._people.regrouping.after_round(done, self._people.present)
 
     @property
     def _table(self) -> SharedTable | None:
@@ -141,13 +165,12 @@ class FederationServer:
         return last, aligned
 
     def _set_up(self, last: checkpoint.Complete, aligned: AlignedRun | None, patience: Patience) -> None:
-        """Keys and alignment."""
         people = self._people
         if self._plan.needs_keys:
             self._keys = twins.server_keys(self._config, self._clients, people.session.with_patience(patience))
         self._sums = Summing(self._plan, self._keys, people, self._ledger, self._report, self._standing)
         union = self._align(aligned, patience) if self._plan.aligned_block is not None else None
-        self._tables = SharedTables(people, self._plan.blocks, union)
+        self._tables = SharedTables(people, self._plan, union)
         if last.round:
             self._restore(last.round)
         self._report(setting(self._plan, self._table))
@@ -162,27 +185,13 @@ class FederationServer:
     def _over(self, done: int) -> bool:
         return done >= self._config.rounds or self._stopping.exhausted
 
-    def _greet(self, last: checkpoint.Complete, aligned: AlignedRun | None, patience: Patience) -> None:
-        """Open a session with every client; settings that differ between parties end the job before it starts."""
-        digest = self._config.digest()
-        session, people = self._record.begin(self._transport), self._people
-        hellos = people.gather(Hello, "greeting", patience)
-        union = aligned.union.digest if aligned is not None else b""
-        welcome = Welcome(session, digest, last.round, list(last.saved_by), union, self._record.run_name)
-        people.tell(hellos, welcome)
-        people.open_session(session, welcome.binding)
-        odd = [party for party in sorted(hellos) if hellos[party].digest != digest]
-        if odd:
-            raise UserError(f"client {odd[0]} was started with other settings than the server")
-        if aligned is not None and (strangers := people.present - set(aligned.clients)):
-            people.dropout(strangers, "alignment")  # not there when the run began, so its rows have no place
-
     def _align(self, aligned: AlignedRun | None, patience: Patience) -> Union:
         """Line 1-2: the size of the union. The first rows are the clients' own affair."""
         union = aligned.union if aligned is not None else self._aligned_anew(patience)
         there = self._people.gather(Aligned, "alignment", patience)
         if aligned is None:
             save_aligned(self._folder.server, union, there)
+        self._people.regrouping.aligned_with(there if aligned is None else aligned.clients)
         return union
 
     def _aligned_anew(self, patience: Patience) -> Union:
@@ -231,10 +240,7 @@ class FederationServer:
         return self._plan.checkpoint_due(done, over=self._over(done))
 
     def _assemble(self) -> None:
-        try:
-            self._people.assemble()
-        except UserError as problem:
-            raise UserError(f"{problem}; --resume {self._folder.path} continues from the last checkpoint") from None
+        self._people.assemble(self._folder.path)
 
     def _add_up_blocks(self, round_id: RoundId) -> dict[str, twins.Result]:
         """The sums of a round, by purpose, as far as they were not abandoned."""
@@ -251,6 +257,8 @@ class FederationServer:
         self._assemble()
         self._bring(self._clients, round_id)
         asked = self._people.present - self._idle
+        if self._people.present & self._idle:
+            self._people.regrouping.unsteady()
         with self._transport.phase(round_id, "evaluate"):
             self._people.tell(asked, Evaluate())
         result = self._add_up_results(round_id, "valid", asked)
@@ -299,6 +307,7 @@ class FederationServer:
             checkpoint.save_part(self._folder.server, round_id, self._tables.state(), record.to_json())
             saved = self._people.gather(Saved, "checkpoint")
         checkpoint.mark_complete(self._folder.path, round_id, saved)
+        self._people.regrouping.begin(self._people.present, int(round_id))
 
     def _restore(self, done: int) -> None:
         arrays, read = checkpoint.load_part(self._folder.server, done)
@@ -335,17 +344,5 @@ class FederationServer:
         with self._transport.phase(last, "finish"):
             self._people.gather(Done, "results")
             self._people.dismiss(Goodbye(self.complete), last)
-        test, table, ledger = None, self._table, self._ledger
-        if isinstance(result, Collected):
-            test = self._plan.metrics.of(result.total)
-        return ServerOutcome(
-            rounds=done,
-            best_round=self._stopping.best_round,
-            valid_mrr=self._stopping.best_mrr if test is not None else None,
-            test=test,
-            test_clients=len(result.contributors) if result is not None else 0,
-            union_size=table.union.size if table is not None else 0,
-            rows_kept_local=rows_kept_local(table),
-            **ledger.costs(),
-            transcript=self._record.seal(),
-        )
+        costs = {**self._ledger.costs(), "transcript": self._record.seal()}
+        return outcome(done, self._stopping, self._plan.metrics, result, self._table, **costs)

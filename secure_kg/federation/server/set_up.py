@@ -1,10 +1,17 @@
-"""Checks before a run begins, and what its server says of it."""
+"""Checks before a run begins, what its server says of it, and its outcome."""
+
+from typing import Any
 
 from protocols.foundation.errors import EncodingOverflow
-from protocols.sums.interface import SumLayout
+from protocols.foundation.identifiers import RoundId
+from protocols.sums.interface import Collected, SumLayout
+from secure_kg.evaluation.metrics import Metrics
+from secure_kg.federation.plan.early_stopping import EarlyStopping
 from secure_kg.federation.plan.run_plan import AGREEING_ROUND, RunPlan
+from secure_kg.federation.plan.twins import Result
 from secure_kg.federation.server.shared_table import ReadableTable, SealedTable, SharedTable
 from secure_kg.foundation.errors import UserError
+from secure_kg.runs.outcome import ServerOutcome
 
 
 def check_feasible(plan: RunPlan) -> None:
@@ -39,7 +46,29 @@ def setting(plan: RunPlan, table: SharedTable | None) -> str:
     return f"{strategy.title}: {len(plan.clients)} clients, {rows}{aligned}, aggregation {config.aggregation}"
 
 
-def rows_kept_local(table: SharedTable | None) -> int | None:
+def outcome(
+    done: RoundId,
+    stopping: EarlyStopping,
+    metrics: type[Metrics],
+    result: Result | None,
+    table: SharedTable | None,
+    **costs: Any,
+) -> ServerOutcome:
+    """What the server knows at the end. `result`: the sum of test results; `costs`: those of the ledger, and more."""
+    test = metrics.of(result.total) if isinstance(result, Collected) else None
+    return ServerOutcome(
+        rounds=done,
+        best_round=stopping.best_round,
+        valid_mrr=stopping.best_mrr if test is not None else None,
+        test=test,
+        test_clients=len(result.contributors) if result is not None else 0,
+        union_size=table.union.size if table is not None else 0,
+        rows_kept_local=_rows_kept_local(table),
+        **costs,
+    )
+
+
+def _rows_kept_local(table: SharedTable | None) -> int | None:
     """How many rows of the union were averaged in no round; None if the server cannot tell."""
     match table:
         case SealedTable():

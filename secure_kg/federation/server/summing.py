@@ -116,6 +116,7 @@ class Summing:
         `rest`: other sums of the same round, for which clients may be waiting already.
         """
         self.refused = isinstance(problem, SumRefused)
+        self._people.regrouping.unsteady()
         if purpose not in RESULTS:
             self._standing.fall()
         self._ledger.abandon(int(terms.round), purpose, str(problem))

@@ -1,4 +1,4 @@
-"""Messages by which parties of a session tell each other that something is over, or begins again."""
+"""Messages by which either side of a conversation steers it: it cannot go on, somebody is too slow, a sum ends."""
 
 from protocols.foundation import wire
 
@@ -46,3 +46,8 @@ class Abandon(wire.Message, frozen=True):
     def __post_init__(self) -> None:
         wire.require(len(self.purpose) <= MAX_PURPOSE, "purpose too long")
         wire.require(len(self.reason) <= MAX_REASON, "reason too long")
+
+
+@wire.message(0x0006)
+class Regroup(Abort, frozen=True):
+    """Server to client: this session is over, and the next one begins at once. Come again with what you have kept."""
