@@ -42,8 +42,8 @@ class Reuse(Check):
         self._look(observation, heard=False)
 
     def unasked(self, observation: Observation) -> None:
-        """A key of a sum that did not come is of no other sum."""
-        self._look(observation, heard=True)
+        """A key of a sum that did not come is of no other sum. The server has it, and has not gone by it."""
+        self._look(observation, heard=False)
 
     def _look(self, observation: Observation, heard: bool) -> None:
         if observation.direction != "received":
