@@ -310,7 +310,11 @@ class Conversation:
         about = getattr(message, "purpose", None)
         if about is None or about == purpose:
             return False
-        return isinstance(message, Abandon) or (round_id, about) in self._abandoned
+        return isinstance(message, Abandon) or (not self._is_relayed(message) and (round_id, about) in self._abandoned)
+
+    def _is_relayed(self, message: wire.Message) -> bool:
+        """What a client keeps until it knows what became of its sum."""
+        return message.AHEAD and self.transport.party != SERVER
 
     def _open(self, sender: PartyId, frame: wire.Frame) -> wire.Envelope:
         try:

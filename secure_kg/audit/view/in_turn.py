@@ -8,6 +8,7 @@ sees the key where it counts, right after the words by which its client was aske
 from collections.abc import Callable
 
 from protocols.foundation.identifiers import SETUP, RoundId
+from protocols.session.conversation import LeaveOut
 from protocols.sums.secagg.messages import AdvertiseKeys, KeyDirectory
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.messages import Evaluate, Finish, TrainRound
@@ -23,6 +24,8 @@ class InTurn:
         self._round = SETUP
         """Of what the server said last."""
         self._waiting: list[Observation] = []
+        self._left: list[Observation] = []
+        """Of dropouts: nothing came of it."""
 
     def turn(self, observation: Observation) -> list[Observation]:
         message, peer, number = observation.message, observation.peer, observation.round
@@ -39,13 +42,18 @@ class InTurn:
                 return [observation, *self._asks(peer, number, "valid")]
             case Finish():
                 return [observation, *self._asks(peer, number, "test")]
+            case LeaveOut():  # what a dropout has sent ahead is dropped with it
+                self._left += [one for one in self._waiting if one.peer == peer]
+                self._waiting = [one for one in self._waiting if one.peer != peer]
             case KeyDirectory():  # whoever is in it was asked, or the server has begun the sum unasked
-                return [*self._release(lambda one: _sum(one) == (number, observation.purpose)), observation]
+                named = {peer, *message.mask_keys}
+                of_sum = number, observation.purpose
+                return [*self._release(lambda one: _sum(one) == of_sum and one.peer in named), observation]
         return [observation]
 
     def unasked(self) -> list[Observation]:
         """Keys of sums that did not come."""
-        left, self._waiting = self._waiting, []
+        left, self._waiting, self._left = [*self._left, *self._waiting], [], []
         return left
 
     def _is_due(self, observation: Observation) -> bool:

@@ -150,8 +150,7 @@ class FederationServer:
         return self._people.regrouping.after_round(done, self._people.present)
 
     @property
-    def _table(self) -> SharedTable | None:
-        """Of the rows that stand under names."""
+    def _table(self) -> SharedTable | None:  # of the rows that stand under names
         return self._tables.aligned
 
     def _turn(self, work: str, round_id: RoundId) -> AbstractContextManager[None]:
