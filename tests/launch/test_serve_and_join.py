@@ -1,6 +1,7 @@
 """Runs between organisations: the result of mpirun to the last bit, also after parties have died and come again."""
 
 import dataclasses
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from launch import keygen
+from launch import audit, keygen
 from launch.hosts.job import Job, Plan
 from protocols.foundation.errors import LinkRefused
 from secure_kg.federation.client.take_part import Participation
@@ -212,3 +213,22 @@ def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
     while not true():
         assert time.monotonic() < end, "it never came to that"
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize("in_order", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_an_audit_does_not_accuse_a_server_that_has_regrouped(tmp_path: Path, *, in_order: bool) -> None:
+    place = Organisations.found(tmp_path, dataclasses.replace(SETTINGS, transcript=True))
+    run = MembersInThreads(place)
+    server, others = run.serve(), [run.join(number) for number in (1, 3)]
+    assert run.join(2, dies_at=30, in_order=in_order).is_killed()
+    again = run.join(2)
+    assert server.result().complete
+    for member in (*others, again):
+        member.result()
+    for number in (1, 2, 3):  # what members hand to an auditor
+        for receipt in (place.path / f"runs{number}/run/clients/{number}").glob("receipt-*"):
+            kept = place.run / "clients" / str(number) / receipt.name
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(receipt, kept)
+    assert len(list(place.run.glob("transcript-*.bin"))) == 2
+    assert audit.main([str(place.run), "--out", str(tmp_path / "audit")]) == 0
