@@ -133,6 +133,11 @@ def test_everything_that_runs_under_mpirun(tmp_path: Path, what: str) -> None:
     server, members = run.serve(), [run.join(number) for number in (1, 2, 3)]
     assert server.result().complete
     assert {member.result() for member in members} == {Participation.ALL_PRESENT}
+    assert_alike(place, what)
+
+
+def assert_alike(place: Organisations, what: str) -> None:
+    """The run ended as it does in the usual host."""
     if what == "private":  # whose noise is drawn by each run anew
         return
     usual, found = figures(compared(place)), figures(place.summary())
@@ -140,6 +145,23 @@ def test_everything_that_runs_under_mpirun(tmp_path: Path, what: str) -> None:
         assert found["mrr"] is None
         found |= {"mrr": read.figures["mrr"], "hits@10": read.figures["hits@10"], "valid_mrr": read.valid_mrr}
     assert found == usual
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dies_at", [6, 14, 33])
+@pytest.mark.parametrize("what", EVERYTHING)
+def test_everything_outlives_the_death_of_a_member(tmp_path: Path, what: str, dies_at: int) -> None:
+    place = Organisations.found(tmp_path, dataclasses.replace(EVERYTHING[what], checkpoint_every=1))
+    run = MembersInThreads(place)
+    server, others = run.serve(), [run.join(number) for number in (1, 3)]
+    dying = run.join(2, dies_at=dies_at)
+    if dying.is_killed():
+        dying = run.join(2)
+    assert server.result().complete
+    assert {member.result() for member in (*others, dying)} == {Participation.ALL_PRESENT}
+    summary = place.summary()
+    assert (summary["dropouts"], summary["abandoned_sums"]) == ([], [])
+    assert_alike(place, what)
 
 
 def test_a_member_that_never_comes_and_one_that_comes_too_late(place: Organisations) -> None:
