@@ -105,8 +105,8 @@ class Gathering:
         if not self._wait_for(needed):
             again = "the same command" if self.regrouping.lasting else f"--resume {run}"
             raise UserError(
-                f"{len(self.present)} of {clients} clients are left in round {self.round}, {needed} are needed; {again} "
-                "continues from the last checkpoint"
+                f"{len(self.present)} of {clients} clients are left in round {self.round}, {needed} are needed; "
+                f"{again} continues from the last checkpoint"
             )
 
     def _wait_for(self, needed: int) -> bool:
