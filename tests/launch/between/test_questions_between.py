@@ -134,7 +134,7 @@ def test_a_server_that_ends_in_a_session_is_one_line_and_sites_go_on_waiting(
 
 
 def test_a_server_that_is_not_there_is_one_line(parties: Distributed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("protocols.transport.https.impatient.ImpatientClientTransport.most_seconds_away", 1.0)
+    monkeypatch.setattr("launch.hosts.network_answers._AWAY_SECONDS", 1.0)
     code, _, errors = asked(*site(parties, 2), "--query", QUESTION)
     assert (code, len(errors.splitlines())) == (2, 1), errors
     assert "the server was out of reach for 1 s" in errors
