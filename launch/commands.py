@@ -33,6 +33,8 @@ COMMANDS: Final[dict[str, Command]] = {
     "compare": Command("launch.compare", "put finished runs side by side: results, costs, who learned what"),
     "partition": Command("launch.partition", "divide a data set among clients, one folder for each"),
     "keygen": Command("launch.keygen", "make the identities that --adversary active needs"),
+    "site": Command("launch.site", "one organisation: its identity, its request, and a check before it joins"),
+    "federation": Command("launch.federation", "the coordinator: found a federation, approve and revoke members"),
     "audit": Command("launch.audit", "report what the server of a run really observed, and attack it"),
     "dpkge": Command("launch.dpkge", "train on a graph of which some statements are confidential (DPKGE)"),
     "attack": Command("launch.attack", "try to tell which triples a client trains on, as a client and as the server"),
@@ -42,6 +44,7 @@ COMMANDS: Final[dict[str, Command]] = {
 _GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "try it": ("demo", "doctor", "completion"),
     "bring your data": ("partition", "keygen"),
+    "between organisations": ("site", "federation"),
     "train": ("fedr", "fede", "fedcqa"),
     "ask and use": ("predict", "evaluate", "export", "ask", "fuse"),
     "check": ("compare", "audit", "attack"),

@@ -40,8 +40,8 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "graph: each named graph is a client; whole: not divided, the data set's own parts as one client (python -m "
         "launch.entire)",
         "client_data": "folder with the client's own train, valid and test files, or with one file of triples, which "
-        "is divided 80/10/10; or with one such folder client-K for each (python -m launch.partition writes them); each "
-        "client reads only its own",
+        "is divided 80/10/10, or that file; or with one such folder client-K for each (python -m launch.partition "
+        "writes them); each client reads only its own",
         "literals": "triples whose tail is a literal: dropped and counted, or kept with the literal as an entity",
         "columns": "head,relation,tail of a table: names of its columns, or their numbers if it has no header",
         "allow_leaky_split": "train even if held-out triples were trained on or triples are repeated; the summary "

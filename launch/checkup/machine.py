@@ -27,17 +27,17 @@ _CLOCK_SECONDS: Final = 5.0
 
 
 def machine() -> Iterator[Finding]:
-    yield _python()
+    yield python()
     yield _system()
     yield _cores()
     yield _memory()
-    yield _disk()
+    yield disk()
     yield _shared_memory()
     yield _gpu()
     yield _clock()
 
 
-def _python() -> Finding:
+def python() -> Finding:
     wanted = ".".join(map(str, _PYTHON))
     return graded(
         "Python",
@@ -96,7 +96,7 @@ def _number(path: Path) -> int | None:
         return None
 
 
-def _disk() -> Finding:
+def disk() -> Finding:
     free = shutil.disk_usage(Path.cwd()).free / _GIGABYTE
     temporary = shutil.disk_usage(tempfile.gettempdir()).free / _GIGABYTE
     return graded(

@@ -61,13 +61,15 @@ def load_client_folder(
     seed: int = 0,
     reading: Reading = Reading(),  # noqa: B008  # frozen
 ) -> ClientGraph:
-    """The graph of client `client` (from 1): `path` itself if it holds a train file, else its `client-<k>` folder, else
-    `path` itself if it holds one file of triples and no folder of any client."""
+    """The graph of client `client` (from 1): `path` itself if it is one file of triples or holds a train file, else its
+    `client-<k>` folder, else `path` itself if it holds one file of triples and no folder of any client."""
     root = Path(path)
     if client < 1:
         raise DataError(f"client {client}: clients are numbered from 1")
+    if os.path.isfile(root):
+        return _divided(root, client, seed, reading)
     if not os.path.isdir(root):
-        raise DataError(f"{shown(root)}: no such folder")
+        raise DataError(f"{shown(root)}: no such {'file or ' if root.suffix else ''}folder")
     folder = _own_folder(root, client)
     files = {part: file for part in PARTS if (file := part_file(folder, part)) is not None}
     if not files and (only := only_graph_file(folder)) is not None:

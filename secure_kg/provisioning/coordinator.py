@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Final
 
 from protocols.foundation.identifiers import PartyId
-from protocols.session.site_keys import fingerprint
+from protocols.session.site_keys import BACKDATED, fingerprint
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.visible import shown
 from secure_kg.provisioning import fields
-from secure_kg.provisioning.record import note_roster, read_record
+from secure_kg.provisioning.private_files import held
+from secure_kg.provisioning.record import note_held, read_record
 from secure_kg.provisioning.request import Request
 from secure_kg.provisioning.roster import (
     FEDERATION_BYTES,
@@ -116,9 +117,10 @@ class Coordinator:
         """The members without this one, or without all TLS certificates that it has issued up to now."""
         if member.revoked:
             raise UserError(f"member {member.number} ({member.name}) was revoked already")
-        # From the next second on: issue times have no fractions.
+        # A clock that is ahead dates certificates in the future, and those that are valid by now are dated up to
+        # `BACKDATED` ahead. One that is dated there itself is valid from now on.
         changed = (
-            dataclasses.replace(member, issued_from=_now() + timedelta(seconds=1))
+            dataclasses.replace(member, issued_from=_now() + BACKDATED)
             if certificates_only
             else dataclasses.replace(member, revoked=True)
         )
@@ -168,11 +170,18 @@ def _placed(request: Request, members: Sequence[Member], in_place_of: Member | N
 
 
 def _signed(site: SiteFolder, draft: Draft) -> Roster:
-    """Sign, read back as a site would, write and note. Nothing is handed out before both are done."""
+    """Sign, read back as a site would, write and note. Nothing is handed out before both are done.
+
+    Two commands at once must not sign two texts under one version number: sites that have seen one refuse the other.
+    """
     text = roster_text(draft, site.identity_pem)
     roster = parse_roster(text, fingerprint(site.identity))
-    write_whole(site.path / ROSTER, text.encode())
-    note_roster(site.path, roster)
+    with held(site.path):
+        record = read_record(site.path)
+        if (0 if record is None else record.version) >= roster.version:
+            raise UserError(f"{shown(site.path / ROSTER)}: was changed by another command meanwhile; try again")
+        write_whole(site.path / ROSTER, text.encode())
+        note_held(site.path, roster)
     return roster
 
 

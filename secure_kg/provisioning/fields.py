@@ -11,11 +11,18 @@ from typing import Any, Final
 from protocols.session.identities import LONGEST_NAME, IdentityError
 from protocols.session.site_keys import certified, fingerprint
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.visible import visible_line
 
 _HEX: Final = re.compile("[0-9a-f]*")
 _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 _TIME_TEXT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _BETWEEN: Final = frozenset(" ._-&'(),")
+_DIGITS: Final = frozenset("0123456789")
+# Letters of Greek and Cyrillic that most typefaces draw as Latin ones, and signs that people read for one another.
+_ALIKE: Final = str.maketrans(
+    "авсԁеғһіјкӏмноԛрѕтуѵѡхґѓςαβγεζηικμνορτυχω01",
+    "abcdefhijkimhoqpstyvwxrrcabyeznikmvoptuxwoi",
+)
 _HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]")
 _LONGEST_HOST: Final = 253
 _FINGERPRINT_DIGITS: Final = 32
@@ -87,13 +94,15 @@ def name(value: str) -> str:
     """A site's name: letters of one script and digits, with blanks and a few signs between them.
 
     It is shown beside fingerprints and may become part of a file's name. So nothing in it acts on a terminal, is a
-    path, or looks like another name by mixing alphabets.
+    path, cannot be seen, or looks like another name by mixing alphabets. Names of two whole alphabets that look alike
+    are told apart nowhere: `folded` takes them for the same.
     """
     scripts = {unicodedata.name(letter, "?").split()[0] for letter in value if letter.isalpha()}
     fits = (
         0 < len(value) <= LONGEST_NAME
         and value == unicodedata.normalize("NFKC", value)
-        and all(letter.isalnum() or letter in _BETWEEN for letter in value)
+        and value == visible_line(value)  # some letters have no width (Hangul fillers)
+        and all(letter.isalpha() or letter in _DIGITS or letter in _BETWEEN for letter in value)
         and value[0].isalnum()
         and (value[-1].isalnum() or value[-1] == ")")
         and ".." not in value
@@ -109,8 +118,9 @@ def name(value: str) -> str:
 
 
 def folded(value: str) -> str:
-    """The same for names that people would take for one another."""
-    return "".join(letter for letter in value.casefold() if letter.isalnum())
+    """The same for names that people would take for one another: by case, signs, accents, or like letters."""
+    plain = unicodedata.normalize("NFKD", value.casefold())
+    return "".join(letter for letter in plain if letter.isalnum()).translate(_ALIKE).replace("l", "i")
 
 
 def address(value: str) -> tuple[str, int]:
@@ -127,7 +137,7 @@ def address(value: str) -> tuple[str, int]:
 
 def digits_of(value: str) -> str:
     """A fingerprint as people type it, in hex digits alone; `UserError` for what is none, or less than a whole one."""
-    digits = re.sub("[ :-]", "", value).lower()
+    digits = re.sub(r"[\s:-]", "", value).lower()
     if len(digits) != _FINGERPRINT_DIGITS or not _HEX.fullmatch(digits):
         raise UserError("a fingerprint has eight groups of four hex digits, such as 'ab12 cd34 ...'; give all of them")
     return digits

@@ -5,8 +5,12 @@ in the way where a folder lets them. In a folder that only its owner can enter, 
 the check and its use.
 """
 
+import fcntl
 import os
 import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +20,8 @@ from secure_kg.runs.run_folder import write_whole
 
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _LARGEST: Final = 1 << 20
+_PATIENCE: Final = 10.0
+"""Seconds for which a command waits for another one; each holds a folder for as long as it takes to write files."""
 
 
 def make_folder(folder: Path) -> None:
@@ -44,6 +50,32 @@ def check_folder(folder: Path) -> None:
     _check_owner(folder, found)
     if found.st_mode & _OTHERS:
         raise UserError(f"{shown(folder)}: others than its owner may enter this folder of private files; chmod 700 it")
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """One command at a time changes what is in the folder: what it has read still holds when it writes."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as problem:
+        raise UserError(f"{shown(folder)}: cannot be opened ({_reason(problem)})") from None
+    try:
+        end = time.monotonic() + _PATIENCE
+        while not _locked(descriptor):
+            if time.monotonic() > end:
+                raise UserError(f"{shown(folder)}: another command is at work in this folder; try again")
+            time.sleep(0.02)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def check_private(path: Path) -> None:

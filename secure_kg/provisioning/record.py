@@ -16,7 +16,7 @@ from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.parsing import json_of
 from secure_kg.foundation.visible import shown
 from secure_kg.provisioning import fields
-from secure_kg.provisioning.private_files import check_folder, read_private, write_private
+from secure_kg.provisioning.private_files import check_folder, held, read_private, write_private
 from secure_kg.provisioning.roster import FEDERATION_BYTES, LARGEST_VERSION, MOST_MEMBERS, Roster, load_roster
 from secure_kg.provisioning.site_folder import SiteFolder
 
@@ -77,6 +77,13 @@ def note_roster(folder: Path, roster: Roster, *, compared: bool = False) -> Site
 
     `compared`: a person says that the fingerprints of all members were compared.
     """
+    check_folder(folder)
+    with held(folder):  # of two commands with different versions the older one must not be written last
+        return note_held(folder, roster, compared=compared)
+
+
+def note_held(folder: Path, roster: Roster, *, compared: bool = False) -> SiteRecord:
+    """The same for a caller that has the folder to itself (`held`)."""
     before = read_record(folder)
     if before is not None:
         before.require_next(roster)

@@ -16,6 +16,7 @@ import tomli_w
 from protocols.foundation.digests import digest
 from protocols.foundation.identifiers import PartyId
 from protocols.session.site_keys import IDENTITY_BYTES, fingerprint
+from secure_kg import __version__
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.visible import shown
@@ -25,6 +26,7 @@ from secure_kg.provisioning.signed_text import read_public, signed_text, split_s
 KIND: Final = "federation"
 FORMAT: Final = 1
 MOST_MEMBERS: Final = 1000
+_MOST_RETIRED: Final = 10_000
 LARGEST_VERSION: Final = 2**31 - 1
 FEDERATION_BYTES: Final = 16
 _LARGEST: Final = 1 << 21
@@ -94,6 +96,8 @@ class Roster(Draft):
     """The identity that has signed it."""
     file_digest: bytes = b""
     """32 bytes: of the signed text, different in each version."""
+    software: str = ""
+    """The coordinator's version of this software."""
 
     @property
     def digest(self) -> bytes:
@@ -122,12 +126,25 @@ def load_roster(path: Path, coordinator: str) -> Roster:
     return roster
 
 
+def signer_of(path: Path) -> bytes:
+    """The identity that has signed the roster in `path`, whoever that is: to be compared before anything is read."""
+    text = read_public(path, _LARGEST)
+    try:
+        signers = split_signed(text, KIND).signers
+        if len(signers) != 1:
+            raise UserError("signed by more than one identity")
+    except UserError as problem:
+        raise UserError(f"{shown(path)}: {problem}") from None
+    return signers[0]
+
+
 def roster_text(draft: Draft, coordinator_pem: bytes) -> str:
     """federation.toml, signed."""
     settings = _shared(draft.settings)
     values: dict[str, Any] = {
         "kind": KIND,
         "format": FORMAT,
+        "software": __version__,
         "federation": draft.federation.hex(),
         "version": draft.version,
         "made": fields.time_text(draft.made),
@@ -154,8 +171,8 @@ def parse_roster(text: str, coordinator: str) -> Roster:
     values = signed.values()
     if values.get("kind") != KIND or type(values.get("format")) is not int or values["format"] != FORMAT:
         raise UserError(f"not a federation of format {FORMAT}; this site or the coordinator needs an update")
-    fields.only(values, "kind", "format", "federation", "version", "made", "expires", "settings_digest", "retired",
-                "server", "settings", "member")  # fmt: skip
+    fields.only(values, "kind", "format", "software", "federation", "version", "made", "expires", "settings_digest",
+                "retired", "server", "settings", "member")  # fmt: skip
     server, members = _table(values, "server"), _tables(values, "member")
     fields.only(server, "address", "identity", "certificate")
     identity = fields.octets(server, "identity", IDENTITY_BYTES)
@@ -174,6 +191,7 @@ def parse_roster(text: str, coordinator: str) -> Roster:
         retired=_retired(values.get("retired")),
         coordinator=signed.signers[0],
         file_digest=digest(signed.body.encode()),
+        software=fields.text(values, "software"),
     )
     if any(member.identity == roster.coordinator for member in roster.members):
         raise UserError("a member has the coordinator's identity")
@@ -281,6 +299,8 @@ def _tables(values: dict[str, Any], key: str) -> list[dict[str, Any]]:
 
 
 def _retired(found: Any) -> tuple[bytes, ...]:
-    if not isinstance(found, list) or len(found) > MOST_MEMBERS:
+    if not isinstance(found, list):
         raise UserError("'retired' must be a list of identities")
+    if len(found) > _MOST_RETIRED:
+        raise UserError(f"more than {_MOST_RETIRED} retired identities; make a new federation")
     return tuple(fields.octets({"retired": one}, "retired", IDENTITY_BYTES) for one in found)

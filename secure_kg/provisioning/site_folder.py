@@ -109,11 +109,16 @@ class SiteFolder:
                     return path
             except IdentityError:
                 pass  # of an earlier identity, expired or damaged: the identity can always issue another
-        return self.renew_leaf(use)
+        return self.renew_leaf(use, issued_from)
 
-    def renew_leaf(self, use: Use) -> Path:
-        """A fresh TLS key and certificate. In one file, so that a crash leaves no key without its certificate."""
-        leaf = issue(self.identity_pem, use, datetime.now(UTC))
+    def renew_leaf(self, use: Use, issued_from: datetime | None = None) -> Path:
+        """A fresh TLS key and certificate. In one file, so that a crash leaves no key without its certificate.
+
+        `issued_from`: earlier ones are revoked. It lies ahead of the coordinator's clock by as much as clocks may
+        differ (`Coordinator.revoke`), so the certificate is dated there, and is valid so much earlier.
+        """
+        now = datetime.now(UTC)
+        leaf = issue(self.identity_pem, use, now if issued_from is None else max(now, issued_from))
         write_private(self._leaf_path(use), leaf.private_pem + leaf.certificate_pem)
         return self._leaf_path(use)
 
@@ -143,5 +148,7 @@ class SiteFolder:
         """The rotation is in the roster: from now on the new identity is this site's, and the old one is gone."""
         try:
             (self.path / _NEXT).replace(self.path / _IDENTITY)
+        except FileNotFoundError:
+            return  # another command of this site was quicker
         except OSError as problem:
             raise UserError(f"{shown(self.path / _IDENTITY)}: cannot be written ({problem.strerror})") from None

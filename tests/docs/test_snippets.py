@@ -10,7 +10,7 @@ from tests.docs.snippets import ROOT, Snippet, blocks, run, run_python, run_shel
 
 GUIDES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs/guides").glob("*.md"))
 PAGES = ["README.md", *GUIDES, "docs/api/simulation.md"]
-NEEDS_JOBS = {"docs/guides/read-an-audit.md", "docs/guides/deploy.md"}
+NEEDS_JOBS = {"docs/guides/read-an-audit.md", "docs/guides/deploy.md", "docs/guides/across-organisations.md"}
 """Documents whose Python looks at what jobs have left, or that have none."""
 TRAINS = {"docs/guides/journey.md"}
 BY_ITSELF = [
@@ -47,6 +47,16 @@ def test_the_python_of_a_page_says_what_the_page_shows(page: str, folder: Path) 
     assert shown
     for one in shown:
         run(one, folder, names)
+
+
+def test_a_federation_is_set_up_as_its_guide_says(folder: Path) -> None:
+    page = "docs/guides/across-organisations.md"
+    before_running = (ROOT / page).read_text(encoding="utf-8").partition("\n## Run\n")[0]
+    steps = [one for one in snippets(page) if one.code in before_running]
+    run_shell("\n".join(one.code for one in steps), folder)
+    checked = (folder / "south/site/record.json").read_text(encoding="utf-8")
+    assert '"version": 2' in checked
+    assert len(steps) == 4
 
 
 @pytest.mark.mpi

@@ -82,7 +82,7 @@ def test_little_memory_and_disk_are_told(monkeypatch: pytest.MonkeyPatch) -> Non
         assert machine._memory().status == status
     usage = type("Usage", (), {"free": 5e7})
     monkeypatch.setattr(machine.shutil, "disk_usage", lambda path: usage)
-    assert machine._disk().status == "problem"
+    assert machine.disk().status == "problem"
     assert "--shm-size" in machine._shared_memory().next_step
 
 

@@ -1,0 +1,1 @@
+"""What the commands between organisations share: fingerprints that people compare, tables, the preflight."""

@@ -1,0 +1,56 @@
+"""Settings of a federation from the options of its training command: `federation new fede --dim 128 --rounds 50`."""
+
+import importlib
+from collections.abc import Sequence
+from typing import Final
+
+from launch.commands import COMMANDS
+from launch.main import Launcher
+from launch.options import parse
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.invocation import command
+
+TRAINERS: Final = ("fedr", "fede", "fedcqa")
+"""The commands whose options are settings of a federation."""
+_OF_ONE_PARTY: Final = {
+    "--client-data": "each site names its own data (--data) when it checks and joins",
+    "--columns": "each site says how to read its own tables",
+    "--device": "each site chooses its own device",
+    "--keys": "each site's identity is in its own folder",
+    "--out": "the server names the folder of a run when it serves",
+    "--resume": "a run is resumed by the server and the sites",
+    "--host": "sites are connected over the network",
+    "--ranks": "there are as many clients as members",
+    "-n": "there are as many clients as members",
+}
+_PLACEHOLDER: Final = ["--keys", "site"]
+"""Against an active server clients sign; with what, each site knows by itself."""
+
+
+def settings_of(trainer: str, options: Sequence[str]) -> RunConfig:
+    """The settings that `secure-kg TRAINER OPTIONS` would train with. Sites bring their own graphs, so presets are
+    those of graphs that are not small unless a data set is named."""
+    for option in options:
+        name = option.partition("=")[0]
+        name = "-n" if name.startswith("-n") and not name.startswith("--") else name
+        if name in _OF_ONE_PARTY:
+            raise UserError(f"{name}: is no setting of a federation; {_OF_ONE_PARTY[name]}")
+    launcher: Launcher = importlib.import_module(COMMANDS[trainer].module).LAUNCHER
+    arguments = list(options)
+    named = {option.partition("=")[0] for option in options}
+    if not named & {"--dataset", "--preset", "--dp"}:
+        arguments += ["--preset", "usual" if trainer == "fedcqa" else "paper"]
+    if _declares_active(options):
+        arguments += _PLACEHOLDER
+    try:
+        return parse(arguments, launcher.prog, launcher.description, launcher.epilog, launcher.defaults).config
+    except UserError as problem:
+        told = str(problem).removesuffix("; see --help")
+        see = f" ({command(launcher.module)} --help has the training options)" if told != str(problem) else ""
+        raise UserError(f"{told}{see}") from None
+
+
+def _declares_active(options: Sequence[str]) -> bool:
+    pairs = zip(options, [*options[1:], ""], strict=False)
+    return any(one == "--adversary=active" or (one, value) == ("--adversary", "active") for one, value in pairs)
