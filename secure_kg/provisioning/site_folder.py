@@ -44,6 +44,8 @@ _NEXT: Final = "next-identity.key"
 _SITE: Final = "site.json"
 RENEWED: Final = timedelta(days=30)
 """A TLS certificate that ends within this time is made anew when a context is made."""
+_FURTHEST: Final = timedelta(days=1)
+"""A certificate that is dated further ahead is valid nowhere yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,9 @@ class SiteFolder:
         differ (`Coordinator.revoke`), so the certificate is dated there, and is valid so much earlier.
         """
         now = datetime.now(UTC)
+        if issued_from is not None and issued_from - now > _FURTHEST:
+            raise UserError(f"{shown(self.path)}: the coordinator refuses its TLS certificates until "
+                            f"{fields.time_text(issued_from)}; is its clock, or this one, wrong?")  # fmt: skip
         leaf = issue(self.identity_pem, use, now if issued_from is None else max(now, issued_from))
         write_private(self._leaf_path(use), leaf.private_pem + leaf.certificate_pem)
         return self._leaf_path(use)
