@@ -124,8 +124,8 @@ class Coordinator:
         if member.revoked:
             raise UserError(f"member {member.number} ({member.name}) was revoked already")
         # A clock that is ahead dates certificates in the future, and those that are valid by now are dated up to
-        # `BACKDATED` ahead. One that is dated there itself is valid from now on. Never earlier than before: a clock that
-        # was set back since would let in what was revoked.
+        # `BACKDATED` ahead. One that is dated there itself is valid from now on. Never earlier than before: a clock
+        # that was set back since would let in what was revoked.
         issued_from = _now() + BACKDATED
         changed = (
             dataclasses.replace(member, issued_from=max(issued_from, member.issued_from or issued_from))

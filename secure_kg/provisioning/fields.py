@@ -24,7 +24,8 @@ _LATIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzßæðøþđħłŋœŧəı�
 # Alphabets whose letters, or whole words, look like Latin ones, and which no organisation writes its name in today.
 _MIMICS: Final = frozenset({"CHEROKEE", "LISU", "COPTIC", "DESERET", "OSAGE", "OLD", "GOTHIC", "CARIAN", "LYCIAN",
                             "LYDIAN", "ELBASAN", "CAUCASIAN", "VAI", "BAMUM", "MODIFIER", "WARANG"})  # fmt: skip
-# Letters of Greek, Cyrillic and Armenian that most typefaces draw as Latin ones, and signs that people read for one another.
+# Letters of Greek, Cyrillic and Armenian that most typefaces draw as Latin ones, and signs that people
+# read for one another.
 _ALIKE: Final = str.maketrans(
     "авсԁеғһіјкӏмноԛрѕтуүѵѡԝхґѓςαβγεζηικμνορτυχωϳօոսհցյզլı01",
     "abcdefhijkimhoqpstyyvwwxrrcabyeznikmvoptuxwjonuhgjqiioi",

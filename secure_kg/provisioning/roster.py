@@ -104,9 +104,7 @@ class Roster(Draft):
         """32 bytes: what both ends of a link must agree on (federation, coordinator, server, number of members and
         settings). The same in all versions in which only keys were rotated, members revoked, or address and expiry
         changed: sites that have not got the newest version yet go on."""
-        return digest(
-            b"secure-kg federation 1", self.federation, self.coordinator, self.server, self.settings.digest()
-        )
+        return digest(b"secure-kg federation 1", self.federation, self.coordinator, self.server, self.settings.digest())
 
     @property
     def settings_digest(self) -> bytes:
