@@ -75,7 +75,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--consent", action="store_true",
                         help="ask before the first round; the answer is noted for these settings")  # fmt: skip
     parser.add_argument("--again", action="store_true",
-                        help="take part in another run of a federation whose run is complete here")  # fmt: skip
+                        help="take part in another run with the same settings than the last one here")  # fmt: skip
     add_status_options(parser)
     add_answer_options(parser)
     return parser
@@ -116,6 +116,7 @@ def _config(options: argparse.Namespace, roster: Roster) -> RunConfig:
 
 
 def _join(options: argparse.Namespace, roster: Roster, number: PartyId, config: RunConfig) -> int:
+    from launch.between.own_results import own_results
     from launch.hosts.network_member import Progress, join_run
     from launch.status.board import StatusBoard
     from secure_kg.federation.client.take_part import Participation
@@ -138,6 +139,8 @@ def _join(options: argparse.Namespace, roster: Roster, number: PartyId, config: 
         board.done()
         missing = "" if ended is Participation.ALL_PRESENT else "; some members were missing at its end"
         say(f"the run is over{missing}; this site's model and results: {shown(known.path)}")
+        for line in own_results(known.path):
+            say(line)
     return 0
 
 
@@ -146,6 +149,7 @@ def _site(
 ) -> "MemberSite":
     from secure_kg.federation.client.member_site import MemberSite
 
+    known = known_run(options.site, roster.digest)
     return MemberSite(
         config=config,
         number=int(number),
@@ -155,6 +159,8 @@ def _site(
         resume=True,
         keys=options.site / KEYS,
         report=report,
+        begun=[known.path] if known is not None and not known.over and not options.again else [],
+        complete=known.path if known is not None and known.over else None,
         named=lambda folder: note_run(options.site, roster.digest, KnownRun(folder)),
     )
 

@@ -1,6 +1,7 @@
 """Messages to and from the clients that are present. Dropouts are excluded until they send `Back`."""
 
 from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import TypeVar
 
 from protocols.foundation import wire
@@ -92,8 +93,8 @@ class Gathering:
         """The same message to those of `parties` that are present."""
         self.session.broadcast(parties, message, self.round, type(message).__name__)
 
-    def assemble(self) -> None:
-        """Take in clients that have come back. If too few are present for any sum, wait for more."""
+    def assemble(self, run: Path) -> None:
+        """Take in clients that have come back. If too few are present for any sum, wait for more. `run`: its folder."""
         if self.attendance.look_for_returned(self.conversation, self.round):
             self.regrouping.unsteady()
         clients, needed = len(self.clients), self._plan.least_present
@@ -102,8 +103,10 @@ class Gathering:
         here = len(self.present)
         self._report(f"{here} of {clients} clients are here, {needed} are needed: waiting for some to come back")
         if not self._wait_for(needed):
+            again = "the same command" if self.regrouping.lasting else f"--resume {run}"
             raise UserError(
-                f"{len(self.present)} of {clients} clients are left in round {self.round}, {needed} are needed"
+                f"{len(self.present)} of {clients} clients are left in round {self.round}, {needed} are needed; "
+                f"{again} continues from the last checkpoint"
             )
 
     def _wait_for(self, needed: int) -> bool:

@@ -235,10 +235,7 @@ class FederationServer:
         return self._plan.checkpoint_due(done, over=self._over(done))
 
     def _assemble(self) -> None:
-        try:
-            self._people.assemble()
-        except UserError as problem:
-            raise UserError(f"{problem}; --resume {self._folder.path} continues from the last checkpoint") from None
+        self._people.assemble(self._folder.path)
 
     def _add_up_blocks(self, round_id: RoundId) -> dict[str, twins.Result]:
         """The sums of a round, by purpose, as far as they were not abandoned."""
