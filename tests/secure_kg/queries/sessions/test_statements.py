@@ -190,7 +190,7 @@ def test_messages_before_a_session_come_back(message: wire.Message) -> None:
     ],
 )
 def test_and_have_no_other_lengths(statement: bytes, signature: bytes, session: bytes) -> None:
-    with pytest.raises(ValueError, match="length|number"):
+    with pytest.raises(ValueError, match=r"length|number"):
         BeginSession(session, statement, signature)
 
 
