@@ -21,6 +21,7 @@ from protocols.foundation.errors import (
     LinkRefused,
     OutOfReach,
     PeerLost,
+    PeerMisbehaved,
     ProtocolError,
     UnexpectedMessage,
 )
@@ -33,7 +34,7 @@ from secure_kg.queries.retrieval.over_run import AskSettings, RunAsked
 from secure_kg.queries.retrieval.telling import telling
 from secure_kg.queries.sessions.checks import SiteChecks
 from secure_kg.queries.sessions.messages import AskSession, Attend, BeginSession
-from secure_kg.queries.sessions.statement import Statement, greeting
+from secure_kg.queries.sessions.statement import Statement, greeting, read_statement
 
 if TYPE_CHECKING:
     from secure_kg.queries.retrieval.members import AskersView
@@ -193,6 +194,8 @@ def ask_session(asking: AskingSite) -> int:
                 raise UserError(f"the server begins no session: {problem}") from None
             if begin is not None and begin.statement == content:
                 return _asked(asking, run, member, Conversation(transport, SessionId(begin.session), greeting(content)))
+            if begin is not None and read_statement(begin.statement).asker == site.me:
+                raise PeerMisbehaved("the server begins a session of this site's that it has not asked for")
             if begin is not None and asking.meanwhile is not None:
                 answer_one(asking.meanwhile, transport, begin)
         if not told:
