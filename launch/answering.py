@@ -1,14 +1,15 @@
 """`join --answer`: a site answers questions of others about a run that is complete, by its own rules and budgets."""
 
 import argparse
+from typing import Final
 
 from launch.ask_rules import add_rule_options, number, rules_of
 from protocols.registry import SCORES
 from secure_kg.foundation.console import say
 from secure_kg.foundation.errors import UserError
-from secure_kg.queries.sessions.site_rules import SiteRules
+from secure_kg.queries.sessions.site_rules import BACKENDS, SiteRules
 
-_BACKENDS = sorted(SiteRules().scores)
+_USUAL: Final = sorted(SiteRules().scores)
 
 
 def add_answer_options(parser: argparse.ArgumentParser) -> None:
@@ -25,10 +26,10 @@ def add_answer_options(parser: argparse.ArgumentParser) -> None:
     rules.add_argument(
         "--scores",
         nargs="+",
-        choices=_BACKENDS,
-        default=_BACKENDS,
+        choices=BACKENDS,
+        default=_USUAL,
         metavar="NAME",
-        help=f"take part in sessions with these scores alone [{', '.join(_BACKENDS)}]",
+        help=f"take part in sessions with these scores alone [{', '.join(_USUAL)}]",
     )
     rules.add_argument(
         "--sessions",

@@ -75,7 +75,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--consent", action="store_true",
                         help="ask before the first round; the answer is noted for these settings")  # fmt: skip
     parser.add_argument("--again", action="store_true",
-                        help="take part in another run of a federation whose run is complete here")  # fmt: skip
+                        help="take part in another run with the same settings than the last one here")  # fmt: skip
     add_status_options(parser)
     add_answer_options(parser)
     return parser
@@ -159,6 +159,7 @@ def _site(
         resume=True,
         keys=options.site / KEYS,
         report=report,
+        begun=[known.path] if known is not None and not known.over and not options.again else [],
         complete=known.path if known is not None and known.over else None,
         named=lambda folder: note_run(options.site, roster.digest, KnownRun(folder)),
     )

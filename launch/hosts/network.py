@@ -121,7 +121,7 @@ def _gathered(serving: Serving, members: Members, expected: frozenset[PartyId], 
     """Who is there as soon as all that are expected are, or when time is up and enough of them are."""
     plan = RunPlan(serving.config, serving.config.clients or 0)
     deadline, said_at, said = Deadline.after(seconds), -_SECONDS_BETWEEN_LINES, frozenset[PartyId]()
-    serving.board.note(stage=Stage.WAITING)
+    serving.board.note(stage=Stage.WAITING, present=[int(party) for party in members.waiting()])
     while True:
         here = members.wait_for(expected, Deadline.after(min(_LOOK_SECONDS, max(deadline.remaining(), 0.2))))
         serving.board.note(present=[int(party) for party in here])

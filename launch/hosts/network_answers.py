@@ -21,6 +21,7 @@ from protocols.foundation.errors import (
     LinkRefused,
     OutOfReach,
     PeerLost,
+    PeerMisbehaved,
     ProtocolError,
     UnexpectedMessage,
 )
@@ -33,7 +34,7 @@ from secure_kg.queries.retrieval.over_run import AskSettings, RunAsked
 from secure_kg.queries.retrieval.telling import telling
 from secure_kg.queries.sessions.checks import SiteChecks
 from secure_kg.queries.sessions.messages import AskSession, Attend, BeginSession
-from secure_kg.queries.sessions.statement import Statement, greeting
+from secure_kg.queries.sessions.statement import Statement, greeting, read_statement
 
 if TYPE_CHECKING:
     from secure_kg.queries.retrieval.members import AskersView
@@ -47,6 +48,9 @@ _REFUSED_PAUSE: Final = 1.0
 _TURN_SECONDS: Final = 3600.0
 """That an asker waits for its turn."""
 _FLUSH_SECONDS: Final = 10.0
+_AWAY_SECONDS: Final = 30.0
+"""That a session, or an asker, waits for a server that is out of reach."""
+_SILENT_SECONDS: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +81,7 @@ class Answering:
 
 def answer_sessions(answering: Answering) -> None:
     """Until it is stopped, or another process of this site wants the link. `LinkRefused` if the server refuses it."""
-    site, seconds = answering.site, _FIRST_PAUSE
+    site, seconds, told = answering.site, _FIRST_PAUSE, ""
     while not (answering.stopped() or answering.aside()):
         try:
             with site.link() as transport:
@@ -93,7 +97,9 @@ def answer_sessions(answering: Answering) -> None:
             if SERVER not in problem.parties:
                 site.report(str(problem))
         except ProtocolError as problem:
-            site.report(f"{problem}; trying again")
+            if str(problem) != told:  # the same again and again fills no log
+                told = str(problem)
+                site.report(f"{told}; trying again")
             seconds = min(2 * seconds, _LONGEST_PAUSE)
         site.pause(seconds)
 
@@ -127,6 +133,7 @@ def answer_one(answering: Answering, transport: Transport, begin: BeginSession) 
 
     site, member, who = answering.site, None, "a session"
     conversation = Conversation(transport, SessionId(begin.session), greeting(begin.statement))
+    transport.lose_absent(_AWAY_SECONDS)
     try:
         with telling(conversation):
             checks = answering.checks()
@@ -173,6 +180,7 @@ def ask_session(asking: AskingSite) -> int:
     limit, told = Deadline.after(_TURN_SECONDS), False
     while True:
         with site.link() as transport:
+            transport.lose_absent(_AWAY_SECONDS)
             content, signature = asking.sign(statement)
             try:
                 begin = _turn(asking, transport, AskSession(asking.meanwhile is not None, content, signature), limit)
@@ -186,6 +194,8 @@ def ask_session(asking: AskingSite) -> int:
                 raise UserError(f"the server begins no session: {problem}") from None
             if begin is not None and begin.statement == content:
                 return _asked(asking, run, member, Conversation(transport, SessionId(begin.session), greeting(content)))
+            if begin is not None and read_statement(begin.statement).asker == site.me:
+                raise PeerMisbehaved("the server begins a session of this site's that it has not asked for")
             if begin is not None and asking.meanwhile is not None:
                 answer_one(asking.meanwhile, transport, begin)
         if not told:
@@ -200,9 +210,13 @@ def _turn(asking: AskingSite, transport: Transport, ask: AskSession, limit: Dead
     """The beginning of a session; None if it has not come in time."""
     talk = Conversation(transport, NO_SESSION)
     talk.send(SERVER, ask, SETUP)
+    silent, told = Deadline.after(_SILENT_SECONDS), False
     while not limit.expired:
         if (begin := _next(talk)) is not None:
             return begin
+        if silent.expired and not told:
+            asking.site.report("waiting until the server begins a session: for members that were here, or a turn")
+            told = True
     return None
 
 

@@ -55,6 +55,8 @@ _ASKERS_SECONDS: Final = 5.0
 _AGAIN_SECONDS: Final = 1.5
 _SEEN_SECONDS: Final = 60.0
 """A member that was here so lately is waited for."""
+_ABSENT_SECONDS: Final = 15.0
+"""In a session: so long without a connection, a member has dropped out."""
 _FLUSH_SECONDS: Final = 10.0
 
 
@@ -146,6 +148,7 @@ def _hold(questions: Questions, transport: Transport, turn: _Turn, number: int) 
     session = new_session()
     begin = BeginSession(session, turn.content, turn.signature)
     lost = Conversation(transport, NO_SESSION).broadcast(turn.here, begin, SETUP)
+    transport.lose_absent(_ABSENT_SECONDS)
     conversation = Conversation(transport, session, greeting(turn.content))
     run, public = terms_at_server(questions, turn.statement)
     record = None if questions.record is None else _record_folder(questions.record, asker)
@@ -222,8 +225,6 @@ class _Waiting:
             self._hear()
             now, linked = time.monotonic(), self._members.linked()
             self._history.seen |= dict.fromkeys(linked, now)
-            for party in self._asked.keys() - linked:
-                self._forget(party)
             turn = self._turn(now, linked)
             if turn is not None:
                 return turn
@@ -285,8 +286,11 @@ class _Waiting:
             self._chosen = None
 
     def _turn(self, now: float, linked: frozenset[PartyId]) -> _Turn | None:
-        if self._chosen is None and self._asked:
-            longest = min(self._asked, key=lambda party: self._history.served.get(party, -math.inf))
+        here_asked = self._asked.keys() & linked  # a link that is mended goes on with what was asked over it
+        if self._chosen is not None and self._chosen[0] not in here_asked:
+            self._chosen = None
+        if self._chosen is None and here_asked:
+            longest = min(sorted(here_asked), key=lambda party: self._history.served.get(party, -math.inf))
             if not self._waits_for_askers(now, longest):
                 self._chosen = longest, now
         if self._chosen is None:

@@ -81,6 +81,9 @@ class Transport(ABC):
         """Take the newcomers in after all, where nothing is lost by it; who they are."""
         return frozenset()
 
+    def lose_absent(self, seconds: float) -> None:  # noqa: B027  only links that mend themselves have need of it
+        """From now on a peer that has been out of reach for so long is lost (`PeerLost`), though it may come back."""
+
     def gather(self, senders: Collection[PartyId], deadline: Deadline) -> dict[PartyId, Frame]:
         """One frame from each of `senders`, or from those that answered before the deadline."""
         answers: dict[PartyId, Frame] = {}

@@ -1,6 +1,7 @@
 """Runs between organisations: the result of mpirun to the last bit, also after parties have died and come again."""
 
 import dataclasses
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from launch import keygen
+from launch import audit, keygen
 from launch.hosts.job import Job, Plan
 from protocols.foundation.errors import LinkRefused
 from secure_kg.federation.client.take_part import Participation
@@ -132,6 +133,11 @@ def test_everything_that_runs_under_mpirun(tmp_path: Path, what: str) -> None:
     server, members = run.serve(), [run.join(number) for number in (1, 2, 3)]
     assert server.result().complete
     assert {member.result() for member in members} == {Participation.ALL_PRESENT}
+    assert_alike(place, what)
+
+
+def assert_alike(place: Organisations, what: str) -> None:
+    """The run ended as it does in the usual host."""
     if what == "private":  # whose noise is drawn by each run anew
         return
     usual, found = figures(compared(place)), figures(place.summary())
@@ -139,6 +145,23 @@ def test_everything_that_runs_under_mpirun(tmp_path: Path, what: str) -> None:
         assert found["mrr"] is None
         found |= {"mrr": read.figures["mrr"], "hits@10": read.figures["hits@10"], "valid_mrr": read.valid_mrr}
     assert found == usual
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dies_at", [6, 14, 33])
+@pytest.mark.parametrize("what", EVERYTHING)
+def test_everything_outlives_the_death_of_a_member(tmp_path: Path, what: str, dies_at: int) -> None:
+    place = Organisations.found(tmp_path, dataclasses.replace(EVERYTHING[what], checkpoint_every=1))
+    run = MembersInThreads(place)
+    server, others = run.serve(), [run.join(number) for number in (1, 3)]
+    dying = run.join(2, dies_at=dies_at)
+    if dying.is_killed():
+        dying = run.join(2)
+    assert server.result().complete
+    assert {member.result() for member in (*others, dying)} == {Participation.ALL_PRESENT}
+    summary = place.summary()
+    assert (summary["dropouts"], summary["abandoned_sums"]) == ([], [])
+    assert_alike(place, what)
 
 
 def test_a_member_that_never_comes_and_one_that_comes_too_late(place: Organisations) -> None:
@@ -212,3 +235,22 @@ def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
     while not true():
         assert time.monotonic() < end, "it never came to that"
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize("in_order", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_an_audit_does_not_accuse_a_server_that_has_regrouped(tmp_path: Path, *, in_order: bool) -> None:
+    place = Organisations.found(tmp_path, dataclasses.replace(SETTINGS, transcript=True))
+    run = MembersInThreads(place)
+    server, others = run.serve(), [run.join(number) for number in (1, 3)]
+    assert run.join(2, dies_at=30, in_order=in_order).is_killed()
+    again = run.join(2)
+    assert server.result().complete
+    for member in (*others, again):
+        member.result()
+    for number in (1, 2, 3):  # what members hand to an auditor
+        for receipt in (place.path / f"runs{number}/run/clients/{number}").glob("receipt-*"):
+            kept = place.run / "clients" / str(number) / receipt.name
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(receipt, kept)
+    assert len(list(place.run.glob("transcript-*.bin"))) == 2
+    assert audit.main([str(place.run), "--out", str(tmp_path / "audit")]) == 0

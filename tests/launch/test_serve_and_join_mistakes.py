@@ -132,6 +132,12 @@ def test_a_server_cannot_name_a_run_of_other_settings(place: Organisations) -> N
     site = MemberSite(config=settings, number=1, clients=3, runs=Path("runs"), out=None, resume=True,
                       keys=place.path / "site1/keys", report=lambda line: None)  # fmt: skip
     assert site.folder("now") == Path("runs/now/clients/1")
+    assert site.folder("now") == Path("runs/now/clients/1")
+    with pytest.raises(
+        UserError, match=r"another run \(runs/next\) than the one that this site has begun \(runs/now\)"
+    ):
+        site.folder("next")
+    site.begun.clear()  # --again
     with pytest.raises(UserError, match="that is complete"):
         dataclasses.replace(site, complete=Path("runs/now/clients/1").absolute()).folder("now")
     (Path("runs") / "earlier").mkdir(parents=True)

@@ -1,5 +1,6 @@
 """A client's link in a session that somebody waits for: a server that stays away ends the wait."""
 
+import math
 import time
 from collections.abc import Collection
 from typing import Final
@@ -14,13 +15,16 @@ _LOOK_SECONDS: Final = 0.5
 
 
 class ImpatientClientTransport(HttpsClientTransport):
-    """`OutOfReach` from `receive` once there has been no connection for `most_seconds_away`, seen from here.
+    """`OutOfReach` from `receive` once there has been no connection for as long as `lose_absent` says.
 
     A run waits for its server, since it may be started again and go on. A session of questions does not outlive it.
     """
 
-    most_seconds_away: float = 30.0
+    _most_seconds_away: float = math.inf
     _away_since: float | None = None
+
+    def lose_absent(self, seconds: float) -> None:
+        self._most_seconds_away = seconds
 
     def _take(self, senders: Collection[PartyId], deadline: Deadline) -> tuple[PartyId, Frame] | None:
         while True:
@@ -38,5 +42,5 @@ class ImpatientClientTransport(HttpsClientTransport):
             self._away_since = None
         elif self._away_since is None:
             self._away_since = now
-        elif now - self._away_since > self.most_seconds_away:
-            raise OutOfReach(f"the server was out of reach for {self.most_seconds_away:.0f} s", SERVER)
+        elif now - self._away_since > self._most_seconds_away:
+            raise OutOfReach(f"the server was out of reach for {self._most_seconds_away:.0f} s", SERVER)

@@ -90,7 +90,7 @@ class FederationClient:
     @property
     def rounds_done(self) -> int:
         """The last round that this client has begun, for whoever shows how far it is."""
-        return int(self._done)
+        return min(int(self._done), self._plan.settings.rounds)  # results are a step of their own
 
     @property
     def seconds(self) -> Mapping[str, float]:

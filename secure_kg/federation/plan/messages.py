@@ -82,7 +82,7 @@ class TrainRound(wire.Message, frozen=True):
     """Server to participant: train, then contribute."""
 
 
-@wire.message(0x1019)
+@wire.message(0x101A)
 class CountHolders(wire.Message, frozen=True):
     """Server to participant, before `TrainRound`: holders of rows are counted anew in this round. Without this word the
     last count stands.

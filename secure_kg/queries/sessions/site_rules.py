@@ -9,6 +9,8 @@ from secure_kg.queries.retrieval.rules import Exact, Rules
 from secure_kg.queries.sessions.statement import Statement, StatementRefused
 from secure_kg.runs.score_budget import USUAL_ATOMS, USUAL_EXACT
 
+BACKENDS: Final = tuple(name for name, one in SCORES.items() if not one.own_process)
+"""Those that a site may allow."""
 MOST_SESSIONS: Final = 60
 """Of one asker, within the time for which a statement is good."""
 
@@ -20,8 +22,8 @@ class SiteRules:
     rules: Rules = field(default_factory=Rules)
     min_holders: int | None = None
     """The least number of holders below which it takes part in no session; None: what the asked backend usually has."""
-    scores: frozenset[str] = frozenset(name for name, one in SCORES.items() if not one.own_process)
-    """Backends by which it scores."""
+    scores: frozenset[str] = frozenset(name for name in BACKENDS if not SCORES[name].server_reads_scores)
+    """Backends by which it scores: by default none that shows the server what it answers."""
     atom_budget: int = USUAL_ATOMS
     exact_budget: int = USUAL_EXACT
     allow_extraction: bool = False

@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from launch import ask, fedcqa, keygen
+from launch.federation_settings import settings_of
 from tests.mpi.test_questions_under_mpirun import QUESTION, TINY
 from tests.support.jobs_in_threads import run_in_threads
+from tests.support.organisations import ended_well, organisations
 from tests.support.question_sites import Distributed, answers_in
 
 pytestmark = pytest.mark.slow
@@ -144,3 +146,19 @@ def test_against_an_active_server_sites_sign_with_their_identities(tmp_path: Pat
         assert there.code(asking) == 0, there.logs()
     found = json.loads((tmp_path / "sites.json").read_text())
     assert found["questions"][0]["answers"]
+
+
+def test_from_the_data_of_each_site_to_answers(tmp_path: Path) -> None:
+    """Trained by serve and join, then asked over the files that these have left."""
+    settings = settings_of("fedcqa", [*TINY, "--grace", "10"])
+    with organisations(tmp_path / "organisations", settings) as there:
+        ended_well([there.serve(), *(there.join(number) for number in (1, 2, 3))])
+        serving = there.serve("--questions")
+        for number in (1, 3):
+            there._start("join", f"answers{number}", str(there.coordinator.path), "--answer", "--site",
+                         str(there.path / f"site{number}"))  # fmt: skip
+        asking = there._start("ask", "asks2", str(there.coordinator.path), "--query", QUESTION, "--site",
+                              str(there.path / "site2"))  # fmt: skip
+        ended_well([asking])
+        assert "question: " in asking.text
+        assert "has come to its end" in serving.text, there.logs()

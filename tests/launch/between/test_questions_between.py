@@ -134,7 +134,7 @@ def test_a_server_that_ends_in_a_session_is_one_line_and_sites_go_on_waiting(
 
 
 def test_a_server_that_is_not_there_is_one_line(parties: Distributed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("protocols.transport.https.impatient.ImpatientClientTransport.most_seconds_away", 1.0)
+    monkeypatch.setattr("launch.hosts.network_answers._AWAY_SECONDS", 1.0)
     code, _, errors = asked(*site(parties, 2), "--query", QUESTION)
     assert (code, len(errors.splitlines())) == (2, 1), errors
     assert "the server was out of reach for 1 s" in errors
@@ -147,7 +147,8 @@ def test_a_server_that_is_not_there_is_one_line(parties: Distributed, monkeypatc
     ("rules", "options", "words"),
     [
         (SiteRules(min_holders=2), [], "its rules want --min-holders 2 at least, not 1"),
-        (SiteRules(scores=frozenset({"topk"})), ["--scores", "plain"], "its rules allow --scores topk, not plain"),
+        (SiteRules(scores=frozenset({"topk"})), ["--scores", "masked"], "its rules allow --scores topk, not masked"),
+        (SiteRules(), ["--scores", "plain"], "its rules allow --scores bfv, masked, paillier, topk, not plain"),
         (SiteRules(atom_budget=1), [], "go beyond the budget of 1"),
     ],
 )
@@ -204,6 +205,12 @@ def test_a_member_cannot_ask_in_anothers_name_and_disturbs_nobody(parties: Distr
         assert "has not asked for it" in refusal(parties, 3, AskSession(False, changed, signature))
         assert "no asker of this version" in refusal(parties, 3, AskSession(False, b"{" * 900, signature))
         assert "and no training" in refusal(parties, 3, Attend(), Attend())
+        with parties.link(3) as transport:
+            transport.send(SERVER, bytes(1 << 16))
+            there.until(lambda: any("sent 65,536 bytes" in line for line in there.lines))
+            transport.send(SERVER, bytes(40))
+            with pytest.raises(Aborted, match="no training"):
+                Conversation(transport, NO_SESSION).receive(SERVER, BeginSession, SETUP, Deadline.after(20.0))
         there.answer(3)
         codes = (asked(*site(parties, 2), "--query", QUESTION)[0] for _ in range(5))  # until site 3 is in again
         assert 0 in codes, there.lines
@@ -227,6 +234,10 @@ def test_a_server_cannot_replay_or_change_what_was_asked(parties: Distributed, m
     monkeypatch.setattr(Conversation, "broadcast", bent)
     with live(parties, 1, 3) as there:
         assert asked(*site(parties, 2), "--query", QUESTION)[0] == 0, (there.lines, there.said)
+        for _ in range(2):
+            code, _, errors = asked(*site(parties, 2), "--query", QUESTION)
+            assert (code, len(errors.splitlines())) == (2, 1)
+            assert "a session of this site's that it has not asked for" in errors
         assert asked(*site(parties, 2), "--query", QUESTION)[0] == 0, (there.lines, there.said)
         said = "\n".join(there.said[1])
     assert len(sent) == 4
@@ -259,11 +270,13 @@ def test_sites_that_were_told_different_settings_share_no_keys(
 def test_an_asker_that_floods_is_refused_and_the_others_have_their_turns(parties: Distributed) -> None:
     rules = SiteRules(sessions=1)
     with live(parties) as there:
-        there.answer(1, rules)
-        there.answer(3, rules)
+        for number in (1, 2, 3):
+            there.answer(number, rules)
         assert asked(*site(parties, 2), "--query", QUESTION)[0] == 0, (there.lines, there.said)
         code, _, errors = asked(*site(parties, 2), "--query", QUESTION)
         assert (code, "1 sessions of client 2 in 10 minutes" in errors) == (2, True), errors
+        code, _, errors = asked(*site(parties, 3), "--query", QUESTION)
+        assert (code, errors) == (0, ""), (there.lines, there.said)
 
 
 # --- commands -------------------------------------------------------------------------------------------------------
