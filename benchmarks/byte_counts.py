@@ -7,7 +7,6 @@ an evaluation. `docs/overhead.md` explains the figures.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from protocols.costs import byte_counts
 from protocols.costs.byte_counts import MaskedSum
@@ -31,7 +30,7 @@ class Uploads:
     """Of the union."""
     width: int
     """Of a shared row."""
-    ring_bits: Literal[32, 64] = 32
+    ring_bits: int = 32
     min_holders: int | None = None
     """None: that of a run without the option."""
     signed: bool = False
@@ -84,7 +83,7 @@ class Uploads:
 
     def _sum(self, purpose: str, layout: SumLayout) -> dict[str, int]:
         protocol = AGGREGATIONS[self.aggregation]
-        entries, entry_bytes = layout.entries + protocol.extra_entries(layout), layout.group.element_bytes
+        entries, entry_bytes = layout.group.on_wire(layout.entries + protocol.extra_entries(layout))
         if not protocol.needs_keys:
             return byte_counts.clear_input(purpose, entries, entry_bytes)
         party = PartyId(self.party)

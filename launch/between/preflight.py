@@ -23,6 +23,7 @@ from secure_kg.provisioning.record import own_number, read_record
 from secure_kg.provisioning.roster import Roster
 from secure_kg.provisioning.site_folder import REQUEST, ROSTER
 from secure_kg.provisioning.tls import client_tls
+from secure_kg.runs.run_folder import DRAFT
 
 _SOON: Final = timedelta(days=30)
 _APART: Final = timedelta(minutes=2)
@@ -62,11 +63,16 @@ def _files(folder: Path) -> Finding:
         for path in (*sorted(folder.iterdir()), *inside):
             if path.is_dir() and not path.is_symlink():
                 check_folder(path)
-            elif path.name not in _PUBLIC:
+            elif path.name not in _PUBLIC and not _is_public_draft(path.name):
                 check_private(path)
     except UserError as problem:
         return Finding("private files", "problem", str(problem), "mend it, and ask yourself who has read it meanwhile")
     return Finding("private files", "ok", "nobody but this user can read or change them")
+
+
+def _is_public_draft(name: str) -> bool:
+    """What a command that was killed leaves of a public file."""
+    return name.endswith(DRAFT) and any(name.startswith(f"{public}.") for public in _PUBLIC)
 
 
 def _version(roster: Roster) -> Finding:

@@ -50,6 +50,7 @@ _MARGIN: Final = 512
 # Only these travel. Two-letter codes instead of numpy's strings, so that a peer cannot name an arbitrary dtype.
 _DTYPES: Final[dict[bytes, np.dtype[Any]]] = {
     b"u1": np.dtype("<u1"),
+    b"u2": np.dtype("<u2"),
     b"u4": np.dtype("<u4"),
     b"u8": np.dtype("<u8"),
     b"i8": np.dtype("<i8"),

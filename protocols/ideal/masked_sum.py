@@ -237,7 +237,7 @@ class SimulatedSum:
                 return ShareKeys(purpose, {int(peer): sealed_zeros(_SHARES_BYTES) for peer in peers}, commitment)
             case Step.MASKED_INPUT:
                 digest = self._terms.peers_digest(party, self._neighbours[party] & self._shared)
-                return MaskedInput(purpose, self._inputs[party], digest)
+                return MaskedInput(purpose, self._terms.sum.layout.group.to_wire(self._inputs[party]), digest)
             case Step.CONSISTENCY_CHECK if self._credentials is not None:
                 statement = self._terms.survivors_statement(party, self._survivors)
                 return SurvivorSignature(purpose, self._credentials[party].sign(statement))

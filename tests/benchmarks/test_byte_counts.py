@@ -90,7 +90,9 @@ def sent_by_phase(transport: Transport) -> dict[int, dict[str, int]]:
 
 
 @pytest.mark.parametrize("aggregation", ["plain", "secagg", "secret"])
-@pytest.mark.parametrize(("clients", "dim", "ring_bits", "strategy"), [(3, 8, 32, "fedr"), (4, 5, 64, "fede")])
+@pytest.mark.parametrize(
+    ("clients", "dim", "ring_bits", "strategy"), [(3, 8, 32, "fedr"), (4, 5, 64, "fede"), (3, 8, 17, "fedr")]
+)
 def test_a_whole_run_sends_what_is_counted(
     aggregation: Any, clients: int, dim: int, ring_bits: Any, strategy: str, tmp_path: Path
 ) -> None:

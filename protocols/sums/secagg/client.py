@@ -211,7 +211,8 @@ class SecAggClient:
         added = [*more_masks, state.self_mask, *(key for peer, key in state.masks.items() if self.party < peer)]
         subtracted = [key for peer, key in state.masks.items() if self.party > peer]
         combine_keystreams(vector, layout.group, added, subtracted)
-        return MaskedInput(self._terms.sum.purpose, vector, self._terms.peers_digest(self.party, state.masks.keys()))
+        sent, peers = layout.group.to_wire(vector), self._terms.peers_digest(self.party, state.masks.keys())
+        return MaskedInput(self._terms.sum.purpose, sent, peers)
 
     def abort(self, reason: str) -> None:
         """Forget every secret of this sum. The object answers nothing from now on."""

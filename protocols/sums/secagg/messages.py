@@ -20,6 +20,7 @@ import numpy as np
 from protocols.foundation import wire
 from protocols.foundation.frame_sizes import array_bytes, binary_bytes, frame_bytes, text_bytes
 from protocols.primitives.aead import OVERHEAD_BYTES
+from protocols.primitives.group import VECTOR_TYPES
 from protocols.primitives.identity import SIGNATURE_BYTES
 from protocols.primitives.keys import PUBLIC_KEY_BYTES
 from protocols.primitives.shamir import SHARE_BYTES
@@ -108,7 +109,7 @@ class EncryptedShares(wire.Message, frozen=True):
 
 @wire.message(0x0116, wire.MAX_FRAME_BYTES)
 class MaskedInput(wire.Message, frozen=True):
-    """Client to server: the input plus self mask plus pairwise masks, in the sum's group.
+    """Client to server: the input plus self mask plus pairwise masks, in the sum's group and as its vectors travel.
 
     `peers`: digest of whom it shares masks with, so that one left out on the way is noticed before it spoils the sum.
     """
@@ -119,7 +120,7 @@ class MaskedInput(wire.Message, frozen=True):
 
     def __post_init__(self) -> None:
         _require_purpose(self.purpose)
-        wire.require_array(self.vector, "<u4", "<u8", ndim=1)
+        wire.require_array(self.vector, *VECTOR_TYPES, ndim=1)
         wire.require(len(self.peers) == PEERS_BYTES, "digest of wrong length")
 
 

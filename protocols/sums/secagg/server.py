@@ -115,12 +115,12 @@ class SecAggServer:
                 self._shares[party] = message
             case MaskedInput():
                 try:
-                    self._layout.group.require(message.vector, self._layout.entries)
+                    vector = self._layout.group.from_wire(message.vector, self._layout.entries)
                 except ValueError:
                     raise PeerMisbehaved(f"{party_names([party])} sends a vector of another length or group") from None
                 if message.peers != self._terms.peers_digest(party, self._neighbours[party]):
                     raise PeerMisbehaved(f"{party_names([party])} has masked with others than its neighbours")
-                self._layout.group.add_into(self._sum, message.vector)
+                self._layout.group.add_into(self._sum, vector)
             case SurvivorSignature():
                 self._signatures[party] = message.signature
             case UnmaskShares():

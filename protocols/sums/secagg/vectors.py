@@ -261,7 +261,7 @@ class VectorServer:
         parameters = parameters_for(len(terms.participants), self._clients, self._model, self._min_survivors)
         bound = BoundTerms(session.conversation.session, self._transcript, parameters, terms)
         layout = terms.layout
-        session.conversation.admit(masked_input_bytes(terms.purpose, layout.entries, layout.group.element_bytes))
+        session.conversation.admit(masked_input_bytes(terms.purpose, *layout.group.on_wire(layout.entries)))
         running = SecAggServer(bound, session.present & self._channels, signed=self._model.server == "active")
         while running.step in (Step.ADVERTISE_KEYS, Step.SHARE_KEYS):
             self._step(running, session, terms)

@@ -38,6 +38,7 @@ from secure_kg.federation.plan.messages import (
     Evaluate,
     Finish,
     Goodbye,
+    PackedRows,
     SaveCheckpoint,
     SharedBlock,
     SharedRows,
@@ -46,7 +47,7 @@ from secure_kg.federation.plan.messages import (
 )
 from secure_kg.federation.plan.run_plan import RunPlan
 
-_NEWS = SharedRows | SharedBlock | SumTotal | UnionPlaces
+_NEWS = SharedRows | SharedBlock | PackedRows | SumTotal | UnionPlaces
 _NEXT = _NEWS | TrainRound | Evaluate | Verdict | SaveCheckpoint | Finish | Goodbye
 _REQUESTS = KeyDirectory | EncryptedShares | Survivors | SignedSurvivors
 Key = tuple[int, str]

@@ -31,6 +31,7 @@ from protocols.sums.secagg.messages import (
 )
 from protocols.sums.totals import SumTotal
 from secure_kg.federation.plan import messages as federation
+from secure_kg.queries.sessions import messages as questions
 
 OF_SERVERS: Final[frozenset[type[wire.Message]]] = frozenset(
     {
@@ -47,10 +48,12 @@ OF_SERVERS: Final[frozenset[type[wire.Message]]] = frozenset(
         SumTotal,
         Survivors,
         UnionPlaces,
+        questions.BeginSession,
         federation.Evaluate,
         federation.Finish,
         federation.Goodbye,
         federation.LendTable,
+        federation.PackedRows,
         federation.SaveCheckpoint,
         federation.SharedBlock,
         federation.SharedRows,
@@ -84,6 +87,8 @@ OF_CLIENTS: Final[frozenset[type[wire.Message]]] = frozenset(
         ShareKeys,
         SurvivorSignature,
         UnmaskShares,
+        questions.AskSession,
+        questions.Attend,
         federation.Aligned,
         federation.Done,
         federation.Hello,

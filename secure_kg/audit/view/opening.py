@@ -29,6 +29,7 @@ from protocols.sums.secagg.messages import STATE_BYTES, AdvertiseKeys
 from protocols.sums.secagg.params import SumParameters
 from protocols.sums.secagg.replay import RecordedSum, Withheld, open_again, withheld
 from protocols.sums.secagg.terms import Advert, BoundTerms
+from protocols.sums.travelling import added_in_clear
 from secure_kg.audit.view.attending import Attending, Known, abandons, goes_on
 from secure_kg.audit.view.directions import misdirected
 from secure_kg.audit.view.read import Observation
@@ -267,8 +268,11 @@ class Opening:
         abandoned = key in self._attending.abandoned
         if running.clear:
             self._added.add(key)
-            total = sum(running.clear.values(), np.zeros_like(next(iter(running.clear.values()))))
             who, layout = frozenset(running.clear), running.planned.layout
+            try:
+                total = added_in_clear(running.clear.values(), layout)
+            except ValueError:
+                return OpenedSum(number, purpose, who, 0, None, problem="inputs of other lengths or rings")
             return OpenedSum(number, purpose, who, 0, total, layout, abandoned=abandoned)
         who = frozenset(int(party) for party in recorded.contributors)
         if terms is None or self._public.session is None:

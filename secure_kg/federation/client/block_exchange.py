@@ -18,7 +18,7 @@ from protocols.sums.totals import SumTotal, sum_total_bytes
 from secure_kg.federation.client.context import ClientContext
 from secure_kg.federation.client.own_rows import OwnRows
 from secure_kg.federation.plan.blocks import Block
-from secure_kg.federation.plan.messages import SharedBlock, SharedRows
+from secure_kg.federation.plan.messages import PackedRows, SharedBlock, SharedRows
 
 
 class BlockExchange:
@@ -32,9 +32,9 @@ class BlockExchange:
         key_of = context.releases.key_of if context.releases is not None else None
         self.rows = OwnRows(positions, self.block, context.learner, layout, key_of)
         self._running: tuple[SumTerms[SumLayout], CountTask | None] | None = None
-        total = sum_total_bytes(self.block.purpose, layout.entries, layout.group.element_bytes, context.plan.clients)
+        total = sum_total_bytes(self.block.purpose, *layout.group.on_wire(layout.entries), context.plan.clients)
         # The largest messages that the server has reason to send, also to a dropout: rows, or sums of them.
-        table = self.block.message_bytes(positions.union_size)
+        table = self.block.message_bytes(positions.union_size, layout.grid)
         context.conversation.admit(max(total, table))
         context.shared.append(self.rows)
 
@@ -77,7 +77,9 @@ class BlockExchange:
         """News of the shared rows, in the one form that this block's sums have."""
         context, reader = self._context, self._context.reader(self.block.aggregation)
         match message:
-            case SharedRows() | SharedBlock() if reader is None:
+            case SharedRows() | SharedBlock() | PackedRows() if reader is None:
+                if (message.grid if isinstance(message, PackedRows) else None) != self.rows.layout.grid:
+                    raise PeerMisbehaved("the server sent rows on another grid than the means of these sums lie on")
                 self.rows.take(message.rows, message.averaged, round_id)
             case SumTotal() if reader is not None and 0 < message.of_round <= round_id:
                 opened = reader.open(context.plan.rows(message.of_round, self.block, self.union), message)

@@ -40,6 +40,7 @@ from secure_kg.federation.plan.messages import (
     Hello,
     LendTable,
     LentTable,
+    PackedRows,
     Ready,
     SaveCheckpoint,
     Saved,
@@ -222,7 +223,7 @@ class FederationClient:
             case TrainRound() if self._done < round_id <= rounds:
                 blocks.require_news()
                 self._train(round_id)
-            case SharedRows() | SharedBlock() | SumTotal() | LentTable() if blocks.any:
+            case SharedRows() | SharedBlock() | PackedRows() | SumTotal() | LentTable() if blocks.any:
                 with self._context.watch.measure("take"):
                     blocks.take(round_id, message)
             case LendTable() if blocks.any:

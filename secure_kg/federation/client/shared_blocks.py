@@ -12,7 +12,14 @@ from secure_kg.federation.client.context import ClientContext
 from secure_kg.federation.client.first_rows import first_rows, private_seed, public_first_rows
 from secure_kg.federation.plan import twins
 from secure_kg.federation.plan.blocks import Block
-from secure_kg.federation.plan.messages import Aligned, LentTable, SharedBlock, SharedRows, lent_table_bytes
+from secure_kg.federation.plan.messages import (
+    Aligned,
+    LentTable,
+    PackedRows,
+    SharedBlock,
+    SharedRows,
+    lent_table_bytes,
+)
 from secure_kg.federation.plan.row_sum import Rows
 from secure_kg.foundation.errors import SettingsError
 from secure_kg.runs.alignment_files import keep_objection, load_positions, save_positions
@@ -176,10 +183,8 @@ class SharedBlocks:
 
 def _is_of(message: wire.Message, block: Block) -> bool:
     match message:
-        case SharedRows():
-            return block.aligned
-        case SharedBlock():
-            return not block.aligned and message.block == block.name
+        case SharedRows() | SharedBlock() | PackedRows():
+            return block.is_in(message)
         case SumTotal():
             return message.purpose == block.purpose
     return False

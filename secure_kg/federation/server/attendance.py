@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection
 
-from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import PeerLost
 from protocols.foundation.identifiers import SETUP, PartyId, RoundId
 from protocols.session.conversation import Conversation, LeaveOut
@@ -69,18 +68,6 @@ class Attendance:
             self._patience.returned(party)
             self._report(f"client {party} is back in round {round_id}")
         return returned
-
-    def wait_for(
-        self, conversation: Conversation, needed: int, round_id: RoundId, seconds: float, look: Callable[[], None]
-    ) -> bool:
-        """Wait until at least `needed` clients are here; False if they do not come. `look` is called meanwhile."""
-        deadline = Deadline.after(seconds)
-        while len(self.present) < needed:
-            look()
-            if not conversation.transport.pause(deadline):
-                return False
-            self.look_for_returned(conversation, round_id)
-        return True
 
     def reachable(self, conversation: Conversation) -> list[PartyId]:
         """The clients that can be sent a last message without waiting."""

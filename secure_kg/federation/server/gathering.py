@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from protocols.foundation import wire
+from protocols.foundation.deadline import Deadline
 from protocols.foundation.identifiers import NO_SESSION, SETUP, PartyId, RoundId, SessionId
 from protocols.session.conversation import Abort, Conversation
 from protocols.session.patience import Patience
@@ -101,13 +102,22 @@ class Gathering:
             return
         here = len(self.present)
         self._report(f"{here} of {clients} clients are here, {needed} are needed: waiting for some to come back")
-        look, seconds = self.regrouping.instead_of_waiting, self._config.deadline
-        if not self.attendance.wait_for(self.conversation, needed, self.round, seconds, look):
+        if not self._wait_for(needed):
             again = "the same command" if self.regrouping.lasting else f"--resume {run}"
             raise UserError(
                 f"{len(self.present)} of {clients} clients are left in round {self.round}, {needed} are needed; "
                 f"{again} continues from the last checkpoint"
             )
+
+    def _wait_for(self, needed: int) -> bool:
+        """Until so many are here; False if they do not come. `RegroupNeeded` if some have come for a new session."""
+        deadline = Deadline.after(self._config.deadline)
+        while len(self.present) < needed:
+            self.regrouping.instead_of_waiting()
+            if not self.transport.pause(deadline):
+                return False
+            self.attendance.look_for_returned(self.conversation, self.round)
+        return True
 
     def end(self, reason: str, kind: type[Abort] = Abort) -> None:
         """Tell all clients that know of the session that it is over."""

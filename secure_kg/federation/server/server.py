@@ -94,7 +94,7 @@ class FederationServer:
         """Clients that were asked to train and have not, since their last evaluation: they would refuse another."""
         self._people = Gathering(self._plan, transport, report, regrouping)
         self._people.on_dropout = self._forget
-        self._tables = SharedTables(self._people, (), None)
+        self._tables = SharedTables(self._people, None, None)
         self._ledger = Ledger(transport, self._clients, self._people.attendance)
 
     def run(self) -> ServerOutcome:
@@ -164,7 +164,7 @@ class FederationServer:
             self._keys = twins.server_keys(self._config, self._clients, people.session.with_patience(patience))
         self._sums = Summing(self._plan, self._keys, people, self._ledger, self._report)
         union = self._align(aligned, patience) if self._plan.aligned_block is not None else None
-        self._tables = SharedTables(people, self._plan.blocks, union)
+        self._tables = SharedTables(people, self._plan, union)
         if last.round:
             self._restore(last.round)
         self._report(setting(self._plan, self._table))

@@ -242,7 +242,7 @@ LONG = "p" * 65
         (MaskedInput, [LONG, ONE_U8, PEERS]),
         (MaskedInput, ["p", ONE_F8, PEERS]),
         (MaskedInput, ["p", array("i8", (1,), bytes(8)), PEERS]),
-        (MaskedInput, ["p", array("u1", (1,), bytes(1)), PEERS]),
+        (MaskedInput, ["p", array("u1", (1, 1), bytes(1)), PEERS]),
         (MaskedInput, ["p", array("u8", (), bytes(8)), PEERS]),
         (MaskedInput, ["p", array("u8", (1, 1), bytes(8)), PEERS]),
         (MaskedInput, ["p", ONE_U8]),
