@@ -184,7 +184,7 @@ class _TrustsWhoReturns(FederationServer):
     def _round(self, round_id: RoundId) -> None:
         if round_id == 3:
             self._people.dropout({PartyId(VICTIM)}, "nothing")
-            self._people.attendance.wait_for(self._people.conversation, CLIENTS, round_id, 30.0)
+            self._people._wait_for(CLIENTS)
             self._standing.is_due = lambda task, present: False  # type: ignore[method-assign]
         super()._round(round_id)
 
