@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, get_args
 
+from launch.answering import add_answer_options, answer_others
 from launch.between.consent import note_consent, require_consent, show_disclosures
 from launch.between.run_records import KnownRun, known_run, note_run
 from launch.between.running import add_status_options, run_until_stopped, status_page
@@ -40,13 +41,15 @@ _EXAMPLES: Final = """\
 examples:
   python -m launch.join federation.toml --data mygraph.nt               one file of triples, divided here 80/10/10
   python -m launch.join federation.toml --data parts/client-1           a folder with train, valid and test
-  python -m launch.join federation.toml --data mygraph.nt --consent     ask at the terminal whether it may begin"""
+  python -m launch.join federation.toml --data mygraph.nt --consent     ask at the terminal whether it may begin
+  python -m launch.join federation.toml --answer                        answer questions about a run that is complete
+  python -m launch.join federation.toml --answer --atom-budget 200 --name-policy none    by rules of this site's own"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: this site's part is complete. 2: one line on standard error says what to mend. 130, 143: interrupted."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # as under mpirun: the same result to the last bit
-    again = "the same command goes on from the last checkpoint"
+    again = "the same command goes on where it was"
     return run_command(lambda: run_until_stopped(lambda: _run(make_parser().parse_args(argv)), again))
 
 
@@ -60,7 +63,7 @@ def make_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("federation", type=Path, metavar="FILE", help="federation.toml, as it was passed on")
-    parser.add_argument("--data", type=Path, required=True, metavar="PATH",
+    parser.add_argument("--data", type=Path, metavar="PATH",
                         help="this site's triples: a file (docs/data.md), or a folder with parts")  # fmt: skip
     parser.add_argument("--columns", default="", metavar="TEXT",
                         help="of a table: head,relation,tail, as names or numbers of its columns")  # fmt: skip
@@ -72,13 +75,18 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--consent", action="store_true",
                         help="ask before the first round; the answer is noted for these settings")  # fmt: skip
     parser.add_argument("--again", action="store_true",
-                        help="take part in another run of a federation whose run is complete here")  # fmt: skip
+                        help="take part in another run with the same settings than the last one here")  # fmt: skip
     add_status_options(parser)
+    add_answer_options(parser)
     return parser
 
 
 def _run(options: argparse.Namespace) -> int:
     os.umask(0o077)  # what this site writes is for nobody else
+    if options.answer:
+        return answer_others(options)
+    if options.data is None:
+        raise UserError("--data PATH is missing: this site's triples; see --help")
     roster = accepted_roster(options.federation, options.site)
     number = own_number(roster, options.site)
     if number == SERVER:
@@ -108,6 +116,7 @@ def _config(options: argparse.Namespace, roster: Roster) -> RunConfig:
 
 
 def _join(options: argparse.Namespace, roster: Roster, number: PartyId, config: RunConfig) -> int:
+    from launch.between.own_results import own_results
     from launch.hosts.network_member import Progress, join_run
     from launch.status.board import StatusBoard
     from secure_kg.federation.client.take_part import Participation
@@ -130,6 +139,8 @@ def _join(options: argparse.Namespace, roster: Roster, number: PartyId, config: 
         board.done()
         missing = "" if ended is Participation.ALL_PRESENT else "; some members were missing at its end"
         say(f"the run is over{missing}; this site's model and results: {shown(known.path)}")
+        for line in own_results(known.path):
+            say(line)
     return 0
 
 
@@ -138,6 +149,7 @@ def _site(
 ) -> "MemberSite":
     from secure_kg.federation.client.member_site import MemberSite
 
+    known = known_run(options.site, roster.digest)
     return MemberSite(
         config=config,
         number=int(number),
@@ -147,6 +159,8 @@ def _site(
         resume=True,
         keys=options.site / KEYS,
         report=report,
+        begun=[known.path] if known is not None and not known.over and not options.again else [],
+        complete=known.path if known is not None and known.over else None,
         named=lambda folder: note_run(options.site, roster.digest, KnownRun(folder)),
     )
 

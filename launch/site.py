@@ -38,7 +38,8 @@ examples, in their order:
   python -m launch.site check federation.toml                     asks whether the coordinator's fingerprint is right
   python -m launch.site check federation.toml --fingerprint "9c1d 4e7a 02bb 5f60 a1d8 77c3 e94f 3b12" --data graph.nt
                                                                   the same for scripts; reads the data as training would
-  python -m launch.site check federation.toml --members-compared  against an active server: all members were compared
+  python -m launch.site check federation.toml --members-compared
+                                                                  against an active server: all members were compared
   python -m launch.site show                                      who this site is, and what it has accepted
   python -m launch.site renew                                     a fresh TLS key
   python -m launch.site rotate                                    a new identity, signed by the old one
@@ -74,7 +75,8 @@ def make_parser() -> argparse.ArgumentParser:
     new.add_argument("--name", required=True, metavar="NAME", help="as the other members know this organisation")
     use("show", "who this site is, and what it has accepted", "Changes nothing.")
     check = use("check", "accept a coordinator once, and check everything that joining needs", _CHECK)
-    check.add_argument("federation", type=Path, metavar="FILE", help="federation.toml, as the coordinator passed it on")
+    check.add_argument("federation", type=Path, metavar="FEDERATION",
+                       help="federation.toml, as the coordinator passed it on")  # fmt: skip
     check.add_argument("--fingerprint", metavar="TEXT", help="the coordinator's, as it has read it out to you")
     check.add_argument("--members-compared", action="store_true",
                        help="you have compared the fingerprints of all members with them")  # fmt: skip
@@ -185,7 +187,8 @@ def _show(options: argparse.Namespace) -> int:
             say(f"coordinator  none accepted yet: {_next('check federation.toml', site)}")
             return
         say(f"coordinator  {told['coordinator']}")
-        say(f"federation   version {record.version}, check code {grouped_digits(record.file_digest)}")
+        say(f"federation   version {record.version}")
+        say(f"check code   {grouped_digits(record.file_digest, 8)}")
         say(f"compared     fingerprints of {counted(len(record.compared), 'member')}")
 
     deliver(told, options.json, show)

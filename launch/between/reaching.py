@@ -8,6 +8,7 @@ import base64
 import os
 import socket
 import ssl
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -69,7 +70,7 @@ def reach(roster: Roster, tls: Callable[[], ssl.SSLContext], seconds: float = _S
         with closing(_connected(host, port, proxy, seconds)) as plain:
             secured = _handshaken(plain, tls(), host)
             with closing(secured):
-                date = _answer(secured, roster.address)
+                date = _answer(secured, roster.address, seconds)
     except _Blocked as blocked:
         return Reached((*found, blocked.finding))
     found.append(Finding(_ABOUT, "ok", f"{roster.address} answers with TLS 1.3 and the pinned identity"))
@@ -111,14 +112,15 @@ def _connected(host: str, port: int, proxy: SplitResult | None, seconds: float) 
         raise _Blocked(f"{where}: {getattr(problem, 'strerror', None) or 'no address'}", "check the network") from None
     if proxy is not None:
         try:
-            _tunnelled(plain, host, port, proxy)
+            _tunnelled(plain, host, port, proxy, seconds)
+            plain.settimeout(seconds)
         except BaseException:
             plain.close()
             raise
     return plain
 
 
-def _tunnelled(plain: socket.socket, host: str, port: int, proxy: SplitResult) -> None:
+def _tunnelled(plain: socket.socket, host: str, port: int, proxy: SplitResult, seconds: float) -> None:
     """HTTP CONNECT. The proxy reads the address, and nothing of what follows."""
     target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
@@ -127,7 +129,7 @@ def _tunnelled(plain: socket.socket, host: str, port: int, proxy: SplitResult) -
         lines.append(f"Proxy-Authorization: Basic {base64.b64encode(login).decode()}")
     try:
         plain.sendall("\r\n".join([*lines, "", ""]).encode())
-        status = _status(_head(plain))
+        status = _status(_head(plain, seconds))
     except OSError:
         status = None
     if status != 200:
@@ -147,16 +149,16 @@ def _handshaken(plain: socket.socket, tls: ssl.SSLContext, host: str) -> ssl.SSL
     except ssl.SSLError as problem:
         told = (problem.reason or "").replace("_", " ").lower() or "unknown reason"
         raise _Blocked(f"the TLS handshake failed ({told})", "is it the server's port? ask whoever runs it") from None
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a name that no certificate could have
         raise _Blocked("the connection ended during the TLS handshake", _CUT) from None
 
 
-def _answer(secured: ssl.SSLSocket, address: str) -> datetime | None:
+def _answer(secured: ssl.SSLSocket, address: str, seconds: float) -> datetime | None:
     """The server's clock, from its answer to a request that it need not know. In TLS 1.3 a server refuses a client's
     certificate only now."""
     try:
         secured.sendall(f"GET /secure-kg-check HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n".encode())
-        head = _head(secured)
+        head = _head(secured, seconds)
     except ssl.SSLError:
         raise _Blocked("the server refuses this site's certificate", _REFUSED) from None
     except TimeoutError:
@@ -168,10 +170,15 @@ def _answer(secured: ssl.SSLSocket, address: str) -> datetime | None:
     return _date(head)
 
 
-def _head(connection: socket.socket) -> bytes:
-    """The head of an HTTP answer, of bounded size; less if the connection ends before."""
-    content = b""
+def _head(connection: socket.socket, seconds: float) -> bytes:
+    """The head of an HTTP answer, of bounded size; less if the connection ends before. `TimeoutError` unless all of it
+    comes within `seconds`: one byte at a time, each in time, would take days."""
+    content, end = b"", time.monotonic() + seconds
     while b"\r\n\r\n" not in content and len(content) < _LARGEST_HEAD:
+        left = end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        connection.settimeout(left)
         # One byte of a tunnel's first TLS record must not be read with the proxy's head, and heads are short.
         piece = connection.recv(1)
         if not piece:

@@ -45,8 +45,14 @@ def typed(name: str, folder: Path, usual: Path, rest: str) -> str:
     return f"{command(name)} {rest}{where}"
 
 
-def grouped_digits(content: bytes, groups: int = 4) -> str:
-    """The first digits of a digest as they are read out: groups of four."""
+def check_code(roster: Roster) -> str:
+    """What people compare to know that they have the same text. As long as a fingerprint: whoever signs the texts could
+    find two that have a shorter one in common."""
+    return grouped_digits(roster.file_digest, 8)
+
+
+def grouped_digits(content: bytes, groups: int) -> str:
+    """The first digits of a digest in groups of four."""
     digits = content.hex()
     return " ".join(digits[4 * group : 4 * group + 4] for group in range(groups))
 

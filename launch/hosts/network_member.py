@@ -93,7 +93,7 @@ def _session(joining: Joining, ended: list[Participation]) -> bool:
     config, clients, report = joining.config, joining.config.clients or 0, joining.report
     try:
         with joining.link() as transport:
-            joining.board.watch(transport)
+            joining.board.watch(transport, linked=lambda: [SERVER] if getattr(transport, "linked", True) else [])
             joining.board.note(stage=Stage.RUNNING)
             participation = take_part(config, transport, clients, joining.site)
             if participation is Participation.EXCLUDED:

@@ -114,14 +114,13 @@ def check_leaf(leaf: bytes, identity: bytes, use: Use, now: datetime) -> datetim
         raise PeerMisbehaved("a certificate with other names than it must have")
     _check_signature(found, identity)
     _check_extensions(found, _leaf_extensions(identity, use, key))
-    issued = found.not_valid_before_utc + BACKDATED
-    if found.not_valid_after_utc - issued > timedelta(days=LEAF_DAYS):
+    if found.not_valid_after_utc - found.not_valid_before_utc > BACKDATED + timedelta(days=LEAF_DAYS):
         raise PeerMisbehaved(f"a certificate for more than {LEAF_DAYS} days")
     if now < found.not_valid_before_utc:
         raise PeerMisbehaved("a certificate that is not valid yet")
     if now > found.not_valid_after_utc:
         raise PeerMisbehaved("a certificate that has expired")
-    return issued
+    return found.not_valid_before_utc + BACKDATED  # not before: a time at the end of all times has none after it
 
 
 def leaf_of_pem(pem: bytes) -> bytes:

@@ -77,9 +77,7 @@ class Organisations:
             path / "coordinator", "Centre", f"127.0.0.1:{port}", settings, days=30, server=None
         )
         sites = [SiteFolder.new(path / f"site{number}", f"Site {number}") for number in range(1, members + 1)]
-        requests = [
-            parse_request(request_text(site.name, site.identity_pem, datetime.now(UTC))) for site in sites
-        ]
+        requests = [parse_request(request_text(site.name, site.identity_pem, datetime.now(UTC))) for site in sites]
         coordinator = coordinator.publish(coordinator.approve(requests))
         for folder in (path / "coordinator", *(site.path for site in sites)):
             note_roster(folder, coordinator.roster, compared=True)
@@ -99,14 +97,16 @@ class Organisations:
         return self.path / "run"
 
     def serve(self, *options: str) -> Command:
+        page = () if "--status-port" in options else ("--no-status",)
         return self._start("serve", "server", str(self.coordinator.path), "--site", str(self.path / "coordinator"),
-                           "--listen", f"127.0.0.1:{self.port}", "--out", str(self.run), "--no-status", *options)  # fmt: skip
+                           "--listen", f"127.0.0.1:{self.port}", "--out", str(self.run), *page, *options)  # fmt: skip
 
     def join(self, number: int, *options: str, data: Path | None = None) -> Command:
         own = data if data is not None else client_folder(self.data, number)
+        page = () if "--status-port" in options else ("--no-status",)
         return self._start("join", f"member{number}", str(self.coordinator.path), "--data", str(own), "--site",
                            str(self.path / f"site{number}"), "--out", str(self.path / f"runs{number}"),
-                           "--no-status", *options)  # fmt: skip
+                           *page, *options)  # fmt: skip
 
     def summary(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.run / "summary.json").read_text())

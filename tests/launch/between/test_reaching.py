@@ -167,3 +167,27 @@ def test_the_servers_machine_is_told_whether_its_port_is_free(federation: Federa
     assert [one.status for one in listening(federation.roster())] == ["ok"]
     with socket.create_server(("", port_of(federation))):
         assert [one.status for one in listening(federation.roster())] == ["note"]
+
+
+def test_a_head_that_comes_byte_by_byte_is_not_waited_for_in_each_of_them(
+    federation: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each byte in time for itself, a proxy could keep a check at its 16 KiB for two days."""
+    given = []
+
+    def drip(plain: socket.socket) -> None:
+        head(plain)
+        plain.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+        with suppress(OSError):
+            for _ in range(100):
+                plain.sendall(b"x")
+                given.append(1)
+                ended.wait(0.1)
+
+    ended = threading.Event()
+    with answering(drip) as port:
+        monkeypatch.setenv("https_proxy", f"127.0.0.1:{port}")
+        found = reached(federation, seconds=0.5).findings[-1]
+        ended.set()
+    assert "does not connect" in found.found
+    assert len(given) < 100

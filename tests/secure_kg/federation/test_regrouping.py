@@ -97,6 +97,21 @@ def test_a_client_without_a_place_in_the_run_ends_no_session() -> None:
     assert regrouping.after_round(7, ALL - TWO) is Step.CHECKPOINT_FIRST
 
 
+def test_before_names_are_aligned_a_session_begins_again_rather_than_without_a_client() -> None:
+    regrouping = Regrouping(Waiting(), lasting=True)
+    regrouping.begin(ALL, 0)
+    regrouping.aligning = True
+    for _ in range(MOST):
+        with pytest.raises(RegroupNeeded, match="client 2 dropped out before names were aligned; all go on"):
+            regrouping.instead_of_dropping(TWO, ALL, 0)
+    regrouping.instead_of_dropping(TWO, ALL, 0)
+    another = Regrouping(Waiting(), lasting=True)
+    another.begin(ALL, 0)
+    another.aligning = True
+    another.aligned_with({1, 2, 3})
+    another.instead_of_dropping(TWO, ALL, 0)
+
+
 def test_a_run_without_checkpoints_goes_on_without_a_dropout() -> None:
     waiting = Waiting()
     waiting.newcomers = TWO

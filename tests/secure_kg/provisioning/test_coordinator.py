@@ -1,13 +1,14 @@
 """The coordinator: one text for each version, identities that do not come back, rotations that cannot be replayed."""
 
 import dataclasses
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from protocols.session.identities import new_identity
 from secure_kg.foundation.errors import UserError
+from secure_kg.provisioning import coordinator as coordinator_module
 from secure_kg.provisioning.coordinator import Coordinator
 from secure_kg.provisioning.request import parse_request, request_text
 from secure_kg.provisioning.site_folder import SiteFolder
@@ -102,3 +103,56 @@ def test_only_new_members_change_what_both_ends_of_a_link_agree_on(federation: F
     assert coordinator.roster.digest == digest
     later = request_of(SiteFolder.new(tmp_path / "later", "Later"))
     assert coordinator.publish(coordinator.approve([later])).roster.digest != digest
+
+
+def test_requests_of_one_command_bring_no_replaced_identity_back(federation: Federation) -> None:
+    site, (second, third) = federation.sites[1], (new_identity().private_pem for _ in range(2))
+    rotation = rotation_of(site)
+    with pytest.raises(UserError, match="another of these requests replaces"):
+        federation.coordinator.approve([rotation, request_of(site, "Other")])
+    now = datetime.now(UTC)
+    steps = [
+        parse_request(request_text(site.name, new, now, old))
+        for new, old in ((second, site.identity_pem), (third, second))
+    ]
+    with pytest.raises(UserError, match="is no member"):  # the one in between would never be retired
+        federation.coordinator.approve(steps)
+
+
+def test_a_rotation_says_whose_it_is(federation: Federation) -> None:
+    """A person would be shown the name of another organisation beside the fingerprint."""
+    text = request_text("North", new_identity().private_pem, datetime.now(UTC), federation.sites[1].identity_pem)
+    with pytest.raises(UserError, match="North: asks for a new identity of member 2, which is Site 2"):
+        federation.coordinator.approve([parse_request(text)])
+
+
+def test_a_member_that_calls_itself_by_anothers_number_is_not_revoked_in_its_place(
+    federation: Federation, tmp_path: Path
+) -> None:
+    coordinator = federation.coordinator
+    names = ("4", "Four")
+    requests = [request_of(SiteFolder.new(tmp_path / name, name)) for name in names]
+    coordinator = coordinator.publish(coordinator.approve(requests))
+    assert [coordinator.member(who).number for who in ("3", "4", "four")] == [3, 4, 4]
+
+
+def test_a_clock_that_was_set_back_brings_no_revoked_certificate_back(
+    federation: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    federation.revoke("1", certificates_only=True)
+    first = federation.roster().members[0].issued_from
+    assert first is not None
+    monkeypatch.setattr(coordinator_module, "_now", lambda: first - timedelta(days=2))
+    federation.revoke("1", certificates_only=True)
+    assert federation.roster().members[0].issued_from == first
+
+
+def test_a_version_whose_command_was_killed_before_noting_it_is_not_signed_again(federation: Federation) -> None:
+    """Else a revocation that was handed out already would be lost to another text of the same number."""
+    folder = federation.coordinator.site.path
+    meanwhile, record = Coordinator.open(folder), (folder / "record.json").read_bytes()
+    federation.revoke("1")
+    (folder / "record.json").write_bytes(record)
+    with pytest.raises(UserError, match="changed by another command"):
+        meanwhile.publish(meanwhile.roster.members)
+    assert Coordinator.open(folder).roster.members[0].revoked

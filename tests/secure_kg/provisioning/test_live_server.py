@@ -1,5 +1,6 @@
 """Who gets an answer from a live server, and who does not: over sockets, with certificates that parties really have."""
 
+import socket
 import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -7,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from protocols.session import site_keys
-from secure_kg.provisioning import membership, site_folder
+from secure_kg.foundation.errors import UserError
+from secure_kg.provisioning import membership, site_folder, tls
+from secure_kg.provisioning.coordinator import Coordinator
 from secure_kg.provisioning.membership import member_of
-from secure_kg.provisioning.record import own_number
+from secure_kg.provisioning.record import accepted_roster, note_roster, own_number
+from secure_kg.provisioning.roster import Roster
 from secure_kg.provisioning.site_folder import SiteFolder
-from secure_kg.provisioning.tls import client_tls
+from secure_kg.provisioning.tls import client_tls, server_tls
 from tests.support.provisioned import Federation, greeting, request_of, rotation_of, serving
 
 
@@ -134,3 +138,101 @@ def test_another_servers_identity_is_not_spoken_to(federation: Federation, tmp_p
     other = Federation(tmp_path / "other")
     with serving(other) as (port, _), pytest.raises(ssl.SSLError):
         greeting(port, client_tls(federation.roster(), federation.sites[0].path))
+
+
+def test_a_new_member_need_not_wait_until_another_one_connects(federation: Federation, tmp_path: Path) -> None:
+    later = SiteFolder.new(tmp_path / "later", "Later")
+    coordinator = federation.coordinator
+    with serving(federation) as (port, _):
+        federation.coordinator = coordinator.publish(coordinator.approve([request_of(later)]))
+        assert "Member: 3" in greeting(port, client_tls(federation.roster(), later.path))
+
+
+def test_a_server_that_starts_again_goes_back_to_no_older_version_than_it_has_served(
+    federation: Federation, tmp_path: Path
+) -> None:
+    """Whoever carries files hands out one from before the revocation, and waits for a restart."""
+    folder, path = tmp_path / "server", tmp_path / "federation.toml"
+    server = SiteFolder.new(folder, "Server")
+    made = Coordinator.new(
+        tmp_path / "other", "Other", "localhost:1", federation.roster().settings, days=9, server=request_of(server)
+    )
+    note_roster(folder, made.roster)
+    path.write_bytes(made.path.read_bytes())
+    number_of = member_of(made.roster, path, tls=server_tls(made.roster, folder))
+    before = path.read_bytes()
+    path.write_bytes(made.publish([]).path.read_bytes())
+    number_of(b"")
+    path.write_bytes(before)
+    with pytest.raises(UserError, match="an old one"):
+        accepted_roster(path, folder)
+
+
+def test_contexts_that_live_longer_than_a_certificate_take_up_the_next_one(
+    federation: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tls, "_LOOKED_AT", 0.0)  # an hour later, each time
+    monkeypatch.setattr(tls, "_AGAIN", 0.0)
+    site, server = federation.sites[0], federation.coordinator.site
+    context = client_tls(federation.roster(), site.path)
+    with serving(federation) as (port, _):
+        assert "Member: 1" in greeting(port, context)
+        files = [server.leaf_path("server"), site.leaf_path("client")]
+        before = [path.read_bytes() for path in files]
+        monkeypatch.setattr(site_folder, "RENEWED", timedelta(days=91))  # two months later
+        assert "Member: 1" in greeting(port, context)
+        assert "Member: 1" in greeting(port, context)
+        monkeypatch.undo()
+        assert all(path.read_bytes() != old for path, old in zip(files, before, strict=True))
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as plain, context.wrap_socket(plain) as secured:
+            assert secured.getpeercert(True) == site_keys.leaf_in(files[0].read_bytes())
+
+
+def test_a_certificate_that_another_command_renewed_is_taken_up(
+    federation: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tls, "_AGAIN", 0.0)
+    site = federation.sites[0]
+    context = client_tls(federation.roster(), site.path)
+    with serving(federation) as (port, _):
+        federation.revoke("1", certificates_only=True)
+        assert refused(port, context)
+        client_tls(federation.roster(), site.path)  # another command of this site, which has the newer version
+        assert "Member: 1" in greeting(port, context)
+
+
+def test_a_member_with_two_bad_certificates_does_not_fill_the_log(
+    federation: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, lines, leaves = federation.sites[0], list[str](), []
+    for days in (91, 1):
+        monkeypatch.setattr(site_folder, "datetime", clock_at(datetime.now(UTC) - timedelta(days=days)))
+        leaves.append(site_keys.leaf_in(site.renew_leaf("client").read_bytes()))
+    monkeypatch.undo()
+    federation.revoke("1", certificates_only=True)
+    number_of = member_of(federation.roster(), report=lines.append)
+    for _ in range(5):
+        assert [number_of(leaf) for leaf in (*leaves, b"", b"x")] == [None] * 4
+    assert len(lines) == 2  # one about the member, one about everybody else
+    monkeypatch.setattr(membership, "_PAUSE", 0.0)
+    number_of(leaves[0])
+    assert "9 more" in lines[2]
+
+
+def test_a_file_that_could_not_be_read_once_is_read_again(
+    federation: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No descriptor was left when the revocation came; the file does not change again."""
+    roster, leaf = federation.roster(), site_keys.leaf_in(federation.sites[0].leaf_file("client").read_bytes())
+    number_of = member_of(roster, federation.path)
+    assert number_of(leaf) == 1
+    federation.revoke("1")
+
+    def none_left(path: Path, coordinator: str) -> Roster:
+        raise UserError("Too many open files")
+
+    monkeypatch.setattr(membership, "load_roster", none_left)
+    monkeypatch.setattr(membership, "_AGAIN", 0.0)
+    assert number_of(leaf) == 1
+    monkeypatch.undo()
+    assert number_of(leaf) is None

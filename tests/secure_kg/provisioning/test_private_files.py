@@ -3,12 +3,14 @@
 import os
 import tempfile
 import threading
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from launch.between.preflight import _files
 from secure_kg.foundation.errors import UserError
 from secure_kg.provisioning import private_files
 from secure_kg.provisioning.private_files import (
@@ -19,6 +21,9 @@ from secure_kg.provisioning.private_files import (
     write_new_private,
     write_private,
 )
+from secure_kg.provisioning.record import own_number
+from secure_kg.provisioning.signed_text import read_public
+from tests.support.provisioned import Federation
 
 
 @pytest.fixture
@@ -100,3 +105,45 @@ def test_commands_wait_for_each_other_and_not_for_ever(folder: Path, monkeypatch
     monkeypatch.setattr(private_files, "_PATIENCE", 0.0)
     with held(folder), pytest.raises(UserError, match="another command is at work"), held(folder):
         pass
+
+
+def test_a_command_that_is_killed_while_it_begins_a_rotation_locks_nobody_out(
+    federation: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty next-identity.key would be an error of every command from then on."""
+    site = federation.sites[0]
+
+    def killed(descriptor: int) -> None:
+        raise SystemExit
+
+    monkeypatch.setattr(os, "fsync", killed)
+    monkeypatch.setattr(Path, "unlink", lambda path, missing_ok=False: None)
+    with pytest.raises(SystemExit):
+        site.next_identity()
+    monkeypatch.undo()
+    assert site.upcoming() is None
+    assert own_number(federation.roster(), site.path) == 1
+    assert site.next_identity() == site.next_identity()
+
+
+def test_what_a_killed_command_leaves_of_a_public_file_is_no_alarm(federation: Federation) -> None:
+    site = federation.sites[0].path
+    for name, status in (("request.toml.0a.draft", "ok"), ("tls-client.pem.0a.draft", "problem")):
+        (site / name).write_text("")
+        (site / name).chmod(0o644)
+        assert _files(site).status == status
+
+
+def test_a_pipe_that_takes_the_place_of_a_public_file_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever can write to the folder into which files are mailed can do that between a check and its use."""
+    os.mkfifo(tmp_path / "federation.toml")
+    monkeypatch.setattr(Path, "is_file", lambda path: True)
+    with pytest.raises(UserError, match="no regular file"):
+        read_public(tmp_path / "federation.toml", 100)
+
+
+def test_certificates_are_not_dated_to_the_end_of_all_times(federation: Federation) -> None:
+    with pytest.raises(UserError, match="refuses its TLS certificates until 9999"):
+        federation.sites[0].renew_leaf("client", datetime(9999, 12, 31, tzinfo=UTC))

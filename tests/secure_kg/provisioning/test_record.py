@@ -121,3 +121,35 @@ def test_two_commands_may_both_take_the_new_identity(federation: Federation) -> 
     site.take_next()  # the other command, which has seen it before
     assert site.identity == upcoming
     assert own_number(federation.roster(), site.path) == 2
+
+
+def test_later_versions_cannot_change_what_a_site_has_agreed_to(federation: Federation, tmp_path: Path) -> None:
+    """A coordinator that is the active server would turn the adversary to semi-honest in the next version."""
+    site, roster, signed = federation.sites[0].path, federation.roster(), federation.path.read_text()
+    note_roster(site, roster)
+    weaker = dataclasses.replace(roster.settings, aggregation="plain")
+    signed_again(federation, version=9, settings=weaker)
+    with pytest.raises(UserError, match="other settings than those this site has agreed to"):
+        accepted_roster(federation.path, site)
+    federation.path.write_text(signed)
+    other = SiteFolder.new(tmp_path / "other", "Other")
+    signed_again(federation, version=9, server=other.identity, server_certificate=other.certificate)
+    with pytest.raises(UserError, match="another server"):
+        accepted_roster(federation.path, site)
+    federation.path.write_text(signed)
+    later = request_of(SiteFolder.new(tmp_path / "later", "Later"))
+    federation.coordinator = federation.coordinator.publish(federation.coordinator.approve([later]))
+    assert accepted_roster(federation.path, site).settings.clients == 3
+
+
+def test_a_version_that_has_expired_was_seen_all_the_same(federation: Federation) -> None:
+    """Otherwise one from before the revocation in it, with a later expiry, would be taken after it."""
+    site, older = federation.sites[0].path, federation.path.read_text()
+    note_roster(site, federation.roster())
+    roster = federation.roster()
+    signed_again(federation, version=roster.version + 1, expires=roster.made)
+    with pytest.raises(UserError, match="expired"):
+        accepted_roster(federation.path, site)
+    federation.path.write_text(older)
+    with pytest.raises(UserError, match="an old one"):
+        accepted_roster(federation.path, site)
