@@ -29,6 +29,14 @@ class PeerLost(ProtocolError):
         self.parties = parties
 
 
+class TransportError(ProtocolError):
+    """A transport cannot begin, e.g. because its address is taken."""
+
+
+class LinkRefused(TransportError):
+    """The other end refuses this party's connection, or this party the other's: trying again does not mend it."""
+
+
 class PeerFailed(ProtocolError):
     """A peer said that it cannot go on. The text is its own one-line reason."""
 

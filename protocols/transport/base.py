@@ -108,6 +108,11 @@ class Transport(ABC):
         """Whether `to` has not taken an earlier message yet, so that another one would have to wait."""
         return False
 
+    @property
+    def newcomers(self) -> frozenset[PartyId]:
+        """Parties whose process was restarted, so that they wait for the next session: only some transports know."""
+        return frozenset()
+
     @abstractmethod
     def flush(self, deadline: Deadline) -> None:
         """Wait until everything sent has left this party, or the deadline passes."""
