@@ -7,7 +7,6 @@ an evaluation. `docs/overhead.md` explains the figures.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from protocols.costs import byte_counts
 from protocols.costs.byte_counts import MaskedSum
@@ -31,7 +30,7 @@ class Uploads:
     """Of the union."""
     width: int
     """Of a shared row."""
-    ring_bits: Literal[32, 64] = 32
+    ring_bits: int = 32
     min_holders: int | None = None
     """None: that of a run without the option."""
     signed: bool = False
@@ -51,10 +50,12 @@ class Uploads:
         )
         return RunPlan(settings, self.clients)
 
-    def round(self) -> dict[str, int]:
-        """A training round: the count of holders, unless any number of them will do, and the sum of rows."""
+    def round(self, *, counting: bool = True) -> dict[str, int]:
+        """A training round: the count of holders, unless any number of them will do or the last count stands, and the
+        sum of rows.
+        """
         layout = self._plan.row_layout(Block("rows", self.width, self.aggregation), self.rows)
-        counted = self._count() if self.least_holders > 1 else {}
+        counted = self._count() if counting and self.least_holders > 1 else {}
         return counted | self._sum("rows", layout)
 
     def evaluation(self, number: int) -> dict[str, int]:
@@ -84,7 +85,7 @@ class Uploads:
 
     def _sum(self, purpose: str, layout: SumLayout) -> dict[str, int]:
         protocol = AGGREGATIONS[self.aggregation]
-        entries, entry_bytes = layout.entries + protocol.extra_entries(layout), layout.group.element_bytes
+        entries, entry_bytes = layout.group.on_wire(layout.entries + protocol.extra_entries(layout))
         if not protocol.needs_keys:
             return byte_counts.clear_input(purpose, entries, entry_bytes)
         party = PartyId(self.party)

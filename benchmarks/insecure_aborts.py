@@ -17,7 +17,7 @@ from protocols.foundation.identifiers import PartyId
 from protocols.primitives.group import GroupVector
 from protocols.primitives.keys import derive_key
 from protocols.primitives.shamir import SHARE_BYTES
-from protocols.sums.secagg.client import Advertised, HeldShares, Masked, Ready, SecAggClient, Shared, Signed
+from protocols.sums.secagg.client import SecAggClient
 from protocols.sums.secagg.messages import (
     EncryptedShares,
     KeyDirectory,
@@ -28,7 +28,7 @@ from protocols.sums.secagg.messages import (
     SurvivorSignature,
     UnmaskShares,
 )
-from protocols.sums.secagg.terms import Advert
+from protocols.sums.secagg.states import Advertised, HeldShares, Masked, Ready, Shared, Signed
 
 
 class InsecureLateChecks(SecAggClient):
@@ -43,22 +43,24 @@ class InsecureLateChecks(SecAggClient):
             self._credentials = credentials
 
     def _keep_shares(self, state: Shared, message: EncryptedShares) -> None:
+        credentials, self._credentials = self._credentials, None
         try:
             super()._keep_shares(state, message)
         except PeerMisbehaved:  # shares that do not open: it uploads all the same
             peers = [PartyId(peer) for peer in message.sealed]
-            mask_keys = {peer: advert.mask_key for peer, advert in state.adverts.items()}
-            contexts = {peer: self._terms.pairwise_context(self.party, peer, mask_keys) for peer in peers}
+            contexts = {peer: self._terms.pairwise_context(self.party, peer, state.mask_keys) for peer in peers}
             masks = {peer: derive_key(state.agreed[peer], contexts[peer]) for peer in peers}
             self_mask = derive_key(state.seed, self._terms.self_mask_context(self.party))
             nothing = HeldShares(bytes(SHARE_BYTES), bytes(SHARE_BYTES))
+            self._states |= {peer: message.states[int(peer)] for peer in peers}
             self.state = Ready(masks, self_mask, state.own_seed_share, dict.fromkeys(peers, nothing))
+        finally:
+            self._credentials = credentials
 
     def _answer_survivors(self, state: Masked, message: Survivors) -> UnmaskShares | SurvivorSignature:
         if self._credentials is not None and self._directory is not None:
             for peer, key in self._directory.mask_keys.items():
-                advert = Advert(key, self._directory.states[peer])
-                statement = self._terms.advert_statement(PartyId(peer), advert)
+                statement = self._terms.advert_statement(PartyId(peer), key)
                 self._credentials.check(statement, self._directory.signatures.get(peer, b""))
         return super()._answer_survivors(state, message)
 

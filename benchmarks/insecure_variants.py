@@ -35,8 +35,9 @@ from protocols.primitives.keys import KeyContext
 from protocols.primitives.prg import KEY_BYTES
 from protocols.session.channels import PROTOCOL, VERSION
 from protocols.session.group_key import GroupKey
-from protocols.sums.secagg.client import Advertised, SecAggClient
+from protocols.sums.secagg.client import SecAggClient
 from protocols.sums.secagg.messages import AdvertiseKeys, KeyDirectory, ShareKeys
+from protocols.sums.secagg.states import Advertised
 from protocols.sums.secagg.terms import BoundTerms
 from secure_kg.foundation.errors import UserError
 

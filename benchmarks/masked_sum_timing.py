@@ -21,10 +21,11 @@ from protocols.primitives.prg import KEY_BYTES, combine_keystreams
 from protocols.primitives.shamir import recombine, split
 from protocols.session.pair_secrets import PairSecrets
 from protocols.sums.interface import Contribution, SumLayout
-from protocols.sums.secagg.client import Ready, SecAggClient
+from protocols.sums.secagg.client import SecAggClient
 from protocols.sums.secagg.params import SumParameters, ThreatModel
 from protocols.sums.secagg.server import Step
 from protocols.sums.secagg.simulation import PURPOSE, ROUND, Inputs, Scenario, SimulationResult, simulate
+from protocols.sums.secagg.states import Ready
 from protocols.sums.secagg.terms import BoundTerms
 from protocols.sums.terms import SumTerms, VectorLayout
 from secure_kg.foundation.progress import Lines

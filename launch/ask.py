@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, get_args
+from typing import TYPE_CHECKING, Final
 
 from launch.command_line import OneLineParser, require_writable, run_command
 from launch.hosts import environment
@@ -32,7 +32,10 @@ Ask a logical question over the graphs of all clients of a FedCQA run, and get r
 One client asks. What the question needs of others is looked up from all of them at once, under masks: the asker does
 not learn who had it, and the server sees no name, row, score or question. Each party reads its own folder of RUN. Under
 mpirun every party is a process: rank 0 the server, rank K client K; the asker's rank shows the answers. Without mpirun
-all of them are threads of one process. Either way nothing is protected from whoever runs all of it."""
+all of them are threads of one process. Either way nothing is protected from whoever runs all of it.
+
+With federation.toml in the place of RUN this is the asking site of a federation between organisations: its server runs
+launch.serve --questions, and the other sites launch.join --answer, by rules of their own."""
 
 _EXAMPLES: Final = """\
 examples:
@@ -44,6 +47,7 @@ examples:
   python -m launch.ask runs/umls --file questions.txt --report questions.html
   python -m launch.audit recorded --out audits/questions
   mpirun -n 4 python -m launch.ask runs/umls --query '?x : treats(?x, "disease_or_syndrome")'    a process per party
+  python -m launch.ask federation.toml --query '?x : treats(?x, "disease_or_syndrome")'    between organisations
 
 docs/queries.md has the language, docs/ask.md what each party learns."""
 
@@ -71,6 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def make_parser() -> argparse.ArgumentParser:
     """The options of this command."""
     from launch.ask_exact import add_options
+    from launch.ask_rules import add_rule_options, number
     from protocols.registry import SCORES
 
     parser = OneLineParser(
@@ -80,20 +85,23 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("run", metavar="RUN", type=Path, help="folder of a finished run of launch.fedcqa")
+    parser.add_argument("run", metavar="RUN", type=Path,
+                        help="folder of a finished run of launch.fedcqa; or federation.toml, to ask from one's own "
+                        "site")  # fmt: skip
     what = parser.add_mutually_exclusive_group(required=environment.rank() is None)  # of ranks one needs a question
     what.add_argument("--query", metavar="TEXT", help="one question")
     what.add_argument("--file", type=Path, metavar="FILE", help="a file of questions, which are asked one by one")
     what.add_argument("--sparql", type=Path, metavar="FILE", help="a file with one question in SPARQL")
     backends = [name for name, one in SCORES.items() if not one.own_process]
     parser.add_argument("--scores", choices=backends, default="topk", help="how scores are combined [topk]")
-    parser.add_argument("--top-k", type=_number, default=10, metavar="K", help="how many answers [10]")
-    parser.add_argument("--client", type=_number, default=1, metavar="K", help="who asks [1]")
+    parser.add_argument("--top-k", type=number, default=10, metavar="K", help="how many answers [10]")
+    parser.add_argument("--client", type=number, metavar="K", help="who asks [1]")
+    parser.add_argument("--site", type=Path, metavar="DIR", help="with federation.toml: one's own private files [site]")
     parser.add_argument("--hide-query", action="store_true", help="scorers do not see what they score (--scores topk)")
     add_options(parser)
     parser.add_argument(
         "--min-holders",
-        type=_number,
+        type=number,
         metavar="N",
         help="how many others must hold an entity before they score it [2 where means are opened, else 1]",
     )
@@ -105,50 +113,18 @@ def make_parser() -> argparse.ArgumentParser:
         help="write a page (HTML) to FILE; it holds questions and answers, and belongs to the asker",
     )
     parser.add_argument("--record", type=Path, metavar="DIR", help="record what the server sees, for launch.audit")
-    _add_rules(parser.add_argument_group("what clients say when they are asked"))
+    add_rule_options(parser.add_argument_group("what clients say when they are asked"))
     return parser
-
-
-def _add_rules(rules: "argparse._ArgumentGroup") -> None:
-    from launch.ask_exact import add_rules
-    from secure_kg.queries.retrieval.rules import NamePolicy, Rules
-    from secure_kg.runs.score_budget import USUAL_ATOMS
-
-    rules.add_argument(
-        "--name-policy",
-        choices=get_args(NamePolicy),
-        default=Rules().names,
-        help="which entities a client names: all of its own; shared: those whose rows were averaged, as enough clients "
-        "hold them; none [shared]",
-    )
-    rules.add_argument(
-        "--anchor-policy",
-        choices=get_args(NamePolicy),
-        default=Rules().anchors,
-        help="of which entities a client gives the row to whoever asks for their name, likewise [all]",
-    )
-    rules.add_argument(
-        "--no-atoms", nargs="+", default=[], metavar="RELATION", help="relations that no client follows for others"
-    )
-    rules.add_argument(
-        "--atom-budget",
-        type=_number,
-        default=USUAL_ATOMS,
-        metavar="N",
-        help=f"how many vectors of the model a client helps to find, in equal shares for all askers [{USUAL_ATOMS}]",
-    )
-    rules.add_argument("--allow-extraction", action="store_true", help="open means without a limit")
-    add_rules(rules)
-
-
-def _number(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) < 1 << 31:
-        raise argparse.ArgumentTypeError("must be a whole number from 1 on")
-    return int(text)
 
 
 def _run(options: argparse.Namespace) -> int:
     _check(options)
+    if environment.rank() is None and options.run.is_file():
+        from launch.between.asking import ask_between
+
+        return ask_between(options, lambda: _questions(options), _settings(options), _told_at_once, _told)
+    if options.site is not None:
+        raise UserError("--site goes with federation.toml in the place of a run's folder")
     from secure_kg.queries.retrieval.over_run import RunAsked
 
     settings, note = _settings(options), fail if options.json == "-" else say
@@ -179,24 +155,18 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _settings(options: argparse.Namespace) -> "AskSettings":
-    from launch.ask_exact import exact_of, exact_rules
+    from launch.ask_exact import exact_of
+    from launch.ask_rules import rules_of
     from secure_kg.queries.retrieval.over_run import AskSettings
-    from secure_kg.queries.retrieval.rules import Rules
 
     return AskSettings(
-        client=options.client,
+        client=1 if options.client is None else options.client,
         scores=options.scores,
         top=options.top_k,
         hide_query=options.hide_query,
         min_holders=options.min_holders,
         exact=exact_of(options),
-        rules=Rules(
-            options.name_policy,
-            frozenset(options.no_atoms),
-            exact_rules(options),
-            options.exact_facts,
-            options.anchor_policy,
-        ),
+        rules=rules_of(options),
         atom_budget=options.atom_budget,
         exact_budget=options.exact_budget,
         allow_extraction=options.allow_extraction,

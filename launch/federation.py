@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from launch.between.comparing import all_matched, asked, is_terminal
-from launch.between.showing import grouped_digits, member_table, roster_record
-from launch.between.training import TRAINERS, settings_of
+from launch.between.showing import check_code, grouped_digits, member_table, roster_record, typed
 from launch.command_line import OneLineParser, deliver, require_json, run_command
+from launch.federation_settings import TRAINERS, settings_of
 from protocols.session.site_keys import fingerprint
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.console import say, table
@@ -37,7 +37,7 @@ at a number that you did not get with the request, and let it read its fingerpri
 _EXAMPLES: Final = """\
 examples, from the first command to a revoked member:
   python -m launch.federation new fede --name "Health Agency" --address fed.example.org:443 --dim 128 --rounds 50
-  python -m launch.federation approve north.toml south.toml       shows fingerprints, and asks whether they were compared
+  python -m launch.federation approve north.toml south.toml       shows fingerprints, asks whether they were compared
   python -m launch.federation approve north.toml --fingerprint "9c1d 4e7a 02bb 5f60 a1d8 77c3 e94f 3b12"
                                                                   as the site has read it out; for scripts, too
   python -m launch.federation show                                members, fingerprints, settings
@@ -75,6 +75,7 @@ def make_parser() -> argparse.ArgumentParser:
         return one
 
     new = use("new", "an identity for the coordinator, and federation.toml without members", _NEW)
+    new.usage = f"{new.prog} {'|'.join(TRAINERS)} --name NAME --address HOST:PORT [options] [training options]"
     new.add_argument("trainer", choices=TRAINERS, metavar="|".join(TRAINERS), help="the command that is to train")
     new.add_argument("--name", required=True, metavar="NAME", help="of the coordinator")
     new.add_argument("--address", required=True, metavar="HOST:PORT", help="where sites reach the server")
@@ -84,7 +85,7 @@ def make_parser() -> argparse.ArgumentParser:
     new.add_argument("--days", type=int, default=DEFAULT_DAYS, metavar="N", help=f"expires after N [{DEFAULT_DAYS}]")
 
     approve = use("approve", "make the sites of these requests members", _APPROVE)
-    approve.add_argument("requests", type=Path, nargs="+", metavar="FILE", help="request.toml of a site")
+    approve.add_argument("requests", type=Path, nargs="+", metavar="REQUEST", help="request.toml of a site")
     approve.add_argument("--fingerprint", action="append", default=[], metavar="TEXT",
                          help="as a site has read it out; one for each request, in any order")  # fmt: skip
     approve.add_argument("--in-place-of", metavar="MEMBER",
@@ -115,8 +116,8 @@ A revoked member keeps its number, so a run goes on with it as a dropout. The se
 new version. --certificates-only is enough where a TLS key was copied without identity.key; whoever has copied the whole
 folder can issue certificates by itself, so then revoke the member and approve a new identity."""
 _RENEW: Final = """\
-Sites and server refuse a version that has expired, so a site that gets no newer one does not go on for ever with members
-that were revoked meanwhile."""
+Sites and server refuse a version that has expired, so a site that gets no newer one does not go on for ever with
+members that were revoked meanwhile."""
 
 
 def _run(argv: Sequence[str] | None) -> int:
@@ -138,12 +139,12 @@ def _new(options: argparse.Namespace, training: Sequence[str]) -> int:
     server = None
     if options.server_request is not None:
         server = read_request(options.server_request)
-        _compare([server], [] if options.fingerprint is None else [options.fingerprint], "run the server")
+        _compare(
+            [server], [] if options.fingerprint is None else [options.fingerprint], "shall this site run the server"
+        )
     elif options.fingerprint is not None:
         raise UserError("--fingerprint is for --server-request: without it the coordinator's machine runs the server")
-    made = Coordinator.new(
-        options.folder, options.name, options.address, settings, days=options.days, server=server
-    )
+    made = Coordinator.new(options.folder, options.name, options.address, settings, days=options.days, server=server)
 
     def show(_: dict[str, Any]) -> None:
         own = "this machine" if server is None else f"the machine of {server.name}"
@@ -152,7 +153,10 @@ def _new(options: argparse.Namespace, training: Sequence[str]) -> int:
         say(f"settings of {options.trainer}: {_settings_line(made.roster)}")
         say(f"\nfingerprint of this coordinator, which every site compares once (read it out to them):\n\n"
             f"    {fingerprint(made.roster.coordinator)}\n")  # fmt: skip
-        say(f"next: each site sends the request that `secure-kg site new` makes; {command('launch.federation')} approve")
+        say(
+            f"next: each site sends the file request.toml that {command('launch.site')} new has made;\n"
+            f"then: {typed('launch.federation', options.folder, DEFAULT_COORDINATOR, 'approve REQUEST ...')}"
+        )
 
     return _deliver(made, options, show)
 
@@ -161,7 +165,11 @@ def _approve(coordinator: Coordinator, options: argparse.Namespace) -> int:
     requests = [read_request(path) for path in options.requests]
     place = None if options.in_place_of is None else coordinator.member(options.in_place_of)
     members = coordinator.approve(requests, place)  # refuses what cannot be, before a person is asked to compare
-    _compare(requests, options.fingerprint, "be members")
+    _compare(
+        requests,
+        options.fingerprint,
+        "shall these sites be members" if len(requests) > 1 else "shall this site be a member",
+    )
     made = coordinator.publish(members)
     return _deliver(made, options, lambda _: _changed(made, f"approved: {', '.join(one.name for one in requests)}"))
 
@@ -202,7 +210,8 @@ def _compare(requests: Sequence[Request], given: Sequence[str], become: str) -> 
     table("", ("request, and its fingerprint", ""), rows)
     say("Let each site read its fingerprint out to you, over a channel that did not carry the request. A name in a "
         "request proves nothing.")  # fmt: skip
-    if not asked(f"Were all {len(requests)} compared, and shall they {become}?"):
+    count = "it" if len(requests) == 1 else f"all {len(requests)}"
+    if not asked(f"Have you compared {count} in this way, and {become}?"):
         raise UserError(f"not confirmed: {_NOTHING_SIGNED}")
 
 
@@ -219,7 +228,8 @@ def _changed(coordinator: Coordinator, told: str) -> None:
     say(f"version {roster.version} with {counted(standing, 'member')}: {shown(coordinator.path)}")
     if problem := standing_problem(roster):
         say(f"note: {problem}")
-    say(f"next: pass this file on to the server and all sites; each runs: {command('launch.site')} check federation.toml")
+    check = f"{command('launch.site')} check federation.toml"
+    say(f"next: pass this file on to the server and all sites; each runs: {check}")
 
 
 def standing_problem(roster: Roster) -> str:
@@ -240,7 +250,7 @@ def _shown(coordinator: Coordinator) -> None:
     say(f"federation of {coordinator.site.name}, version {roster.version} of {time_text(roster.made)}")
     say(f"expires      {time_text(roster.expires)}")
     say(f"file         {shown(coordinator.path)}")
-    say(f"check code   {grouped_digits(roster.file_digest)} (the same at every site that has this version)")
+    say(f"check code   {check_code(roster)} (the same at every site)")
     say(f"coordinator  {fingerprint(roster.coordinator)}")
     say(f"server       {roster.address}, {where}")
     say(f"settings     {_settings_line(roster)}")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, get_args
 
+from launch.answering import add_answer_options, answer_others
 from launch.between.consent import note_consent, require_consent, show_disclosures
 from launch.between.run_records import KnownRun, known_run, note_run
 from launch.between.running import add_status_options, run_until_stopped, status_page
@@ -27,6 +28,8 @@ from secure_kg.provisioning.tls import client_tls
 if TYPE_CHECKING:
     from launch.hosts.network_member import Joining
     from launch.status.board import StatusBoard
+    from secure_kg.federation.client.member_site import MemberSite
+    from secure_kg.federation.server.server import Report
 
 _DESCRIPTION: Final = """\
 Take part in the run of a federation with this site's own triples, which stay here.
@@ -38,13 +41,15 @@ _EXAMPLES: Final = """\
 examples:
   python -m launch.join federation.toml --data mygraph.nt               one file of triples, divided here 80/10/10
   python -m launch.join federation.toml --data parts/client-1           a folder with train, valid and test
-  python -m launch.join federation.toml --data mygraph.nt --consent     ask at the terminal whether it may begin"""
+  python -m launch.join federation.toml --data mygraph.nt --consent     ask at the terminal whether it may begin
+  python -m launch.join federation.toml --answer                        answer questions about a run that is complete
+  python -m launch.join federation.toml --answer --atom-budget 200 --name-policy none    by rules of this site's own"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: this site's part is complete. 2: one line on standard error says what to mend. 130, 143: interrupted."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # as under mpirun: the same result to the last bit
-    again = "the same command goes on from the last checkpoint"
+    again = "the same command goes on where it was"
     return run_command(lambda: run_until_stopped(lambda: _run(make_parser().parse_args(argv)), again))
 
 
@@ -58,8 +63,8 @@ def make_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("federation", type=Path, metavar="FILE", help="federation.toml, as it was passed on")
-    parser.add_argument("--data", type=Path, required=True, metavar="PATH",
-                        help="this site's triples: a file in any format (docs/data.md), or a folder with parts")  # fmt: skip
+    parser.add_argument("--data", type=Path, metavar="PATH",
+                        help="this site's triples: a file (docs/data.md), or a folder with parts")  # fmt: skip
     parser.add_argument("--columns", default="", metavar="TEXT",
                         help="of a table: head,relation,tail, as names or numbers of its columns")  # fmt: skip
     parser.add_argument("--site", type=Path, default=DEFAULT_SITE, metavar="DIR",
@@ -70,13 +75,18 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--consent", action="store_true",
                         help="ask before the first round; the answer is noted for these settings")  # fmt: skip
     parser.add_argument("--again", action="store_true",
-                        help="take part in another run of a federation whose run is complete here")  # fmt: skip
+                        help="take part in another run with the same settings than the last one here")  # fmt: skip
     add_status_options(parser)
+    add_answer_options(parser)
     return parser
 
 
 def _run(options: argparse.Namespace) -> int:
     os.umask(0o077)  # what this site writes is for nobody else
+    if options.answer:
+        return answer_others(options)
+    if options.data is None:
+        raise UserError("--data PATH is missing: this site's triples; see --help")
     roster = accepted_roster(options.federation, options.site)
     number = own_number(roster, options.site)
     if number == SERVER:
@@ -106,7 +116,8 @@ def _config(options: argparse.Namespace, roster: Roster) -> RunConfig:
 
 
 def _join(options: argparse.Namespace, roster: Roster, number: PartyId, config: RunConfig) -> int:
-    from launch.hosts.network_member import join_run
+    from launch.between.own_results import own_results
+    from launch.hosts.network_member import Progress, join_run
     from launch.status.board import StatusBoard
     from secure_kg.federation.client.take_part import Participation
 
@@ -117,38 +128,29 @@ def _join(options: argparse.Namespace, roster: Roster, number: PartyId, config: 
         require_consent(config, options.site, names[number])
     note_consent(config, options.site)
     board = StatusBoard(int(number), config, names=names)
-    with status_page(board, options):
-        ended = join_run(_joining(options, roster, number, config, board))
+    report = board.wrap(say)
+    progress = Progress(config.rounds, report, board)
+    with status_page(board, options), progress:
+        site = _site(options, roster, number, config, report)
+        site = dataclasses.replace(site, follow=progress.follow)
+        ended = join_run(_joining(options, roster, site, report, board))
         known = known_run(options.site, roster.digest) or KnownRun(options.out)
         note_run(options.site, roster.digest, KnownRun(known.path, over=True))
         board.done()
         missing = "" if ended is Participation.ALL_PRESENT else "; some members were missing at its end"
         say(f"the run is over{missing}; this site's model and results: {shown(known.path)}")
+        for line in own_results(known.path):
+            say(line)
     return 0
 
 
-def _joining(
-    options: argparse.Namespace, roster: Roster, number: PartyId, config: RunConfig, board: "StatusBoard"
-) -> "Joining":
-    from protocols.transport.https.client import HttpsClientTransport
-
-    from launch.hosts.network_member import Joining
+def _site(
+    options: argparse.Namespace, roster: Roster, number: PartyId, config: RunConfig, report: "Report"
+) -> "MemberSite":
     from secure_kg.federation.client.member_site import MemberSite
 
-    report = board.wrap(say)
-
-    def named(folder: Path) -> None:
-        note_run(options.site, roster.digest, KnownRun(folder))
-
-    def link() -> HttpsClientTransport:
-        tls = client_tls(roster, options.site)
-        return HttpsClientTransport(roster.server_url, tls, number, roster.digest, notice=report)
-
-    def has_results() -> bool:
-        known = known_run(options.site, roster.digest)
-        return known is not None and (known.path / "result.json").exists()
-
-    site = MemberSite(
+    known = known_run(options.site, roster.digest)
+    return MemberSite(
         config=config,
         number=int(number),
         clients=len(roster.members),
@@ -157,9 +159,27 @@ def _joining(
         resume=True,
         keys=options.site / KEYS,
         report=report,
-        named=named,
+        begun=[known.path] if known is not None and not known.over and not options.again else [],
+        complete=known.path if known is not None and known.over else None,
+        named=lambda folder: note_run(options.site, roster.digest, KnownRun(folder)),
     )
-    return Joining(config=config, site=site, link=link, report=report, board=board, has_results=has_results)
+
+
+def _joining(
+    options: argparse.Namespace, roster: Roster, site: "MemberSite", report: "Report", board: "StatusBoard"
+) -> "Joining":
+    from launch.hosts.network_member import Joining
+    from protocols.transport.https.client import HttpsClientTransport
+
+    def link() -> HttpsClientTransport:
+        tls, number = client_tls(roster, options.site), PartyId(site.number)
+        return HttpsClientTransport(roster.server_url, tls, number, roster.digest, notice=report)
+
+    def has_results() -> bool:
+        known = known_run(options.site, roster.digest)
+        return known is not None and (known.path / "result.json").exists()
+
+    return Joining(config=site.config, site=site, link=link, report=report, board=board, has_results=has_results)
 
 
 if __name__ == "__main__":

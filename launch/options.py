@@ -40,8 +40,8 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "graph: each named graph is a client; whole: not divided, the data set's own parts as one client (python -m "
         "launch.entire)",
         "client_data": "folder with the client's own train, valid and test files, or with one file of triples, which "
-        "is divided 80/10/10; or with one such folder client-K for each (python -m launch.partition writes them); each "
-        "client reads only its own",
+        "is divided 80/10/10, or that file; or with one such folder client-K for each (python -m launch.partition "
+        "writes them); each client reads only its own",
         "literals": "triples whose tail is a literal: dropped and counted, or kept with the literal as an entity",
         "columns": "head,relation,tail of a table: names of its columns, or their numbers if it has no header",
         "allow_leaky_split": "train even if held-out triples were trained on or triples are repeated; the summary "
@@ -60,8 +60,10 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "client_fraction": "share of the clients that is drawn for each round",
         "eval_every": "rank the validation parts every so many rounds",
         "patience": "stop after so many evaluations without a better validation MRR",
-        "ring_bits": "width of the masked sum's ring: 32 costs as many bytes as clear floats, 64 rounds finer",
-        "clip": "shared values are clipped to ± this; clipped values are counted in the summary",
+        "ring_bits": "width of the masked sum's ring, 16 to 64: 32 costs as many bytes as clear floats, 16 half, "
+        "64 rounds finer",
+        "clip": "shared values are clipped to ± this; clipped values are counted in the summary; for rings of up to 24 "
+        "bits, unless given, to 16 times the range of first rows",
         "min_participants": "a client refuses to take part in a sum of fewer clients",
         "adversary": "semi-honest: the server follows the protocol; active: it may not, so clients sign keys and "
         "survivors with identities they know of each other (--keys)",

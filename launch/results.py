@@ -96,9 +96,11 @@ def _say_privacy(summary: Summary) -> None:
         return
     active = settings.adversary == "active"
     trust = "even if it breaks the protocol" if active else "if it follows the protocol"
-    lost = "noise on every entry"
+    lost = "noise on every entry" if summary.statement is not None else "clients know what rounding and clipping cost"
     if summary.max_fixed_point_error is not None:
         lost = f"fixed-point error at most {summary.max_fixed_point_error:.1e}, {summary.clipped_values} values clipped"
+        if summary.clipped_values:
+            lost += f" (fewer with a larger --clip than {summary.config['clip']:g}, and all values coarser)"
     say(disclosed.fill(disclosed.sums.disclosure.in_brief, trust=trust, lost=lost))
     for sums in disclosed.other_sums:
         told = disclosed.fill(sums.disclosure.in_brief, trust=trust, lost=lost)

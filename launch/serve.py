@@ -39,7 +39,9 @@ examples:
   python -m launch.serve coordinator/federation.toml                    the coordinator's machine is the server
   python -m launch.serve federation.toml --site site                    another machine, which has a folder by site new
   python -m launch.serve federation.toml --listen 0.0.0.0:8443          behind a port that is forwarded
-  python -m launch.serve federation.toml --wait 60 --out runs/first     begin after a minute if enough are there"""
+  python -m launch.serve federation.toml --wait 60 --out runs/first     begin after a minute if enough are there
+  python -m launch.serve federation.toml --questions                    a FedCQA run that is complete: serve questions
+  python -m launch.serve federation.toml --questions --record seen      one folder for each session, for launch.audit"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -63,19 +65,26 @@ def make_parser() -> argparse.ArgumentParser:
                         help=f"the server's private files [{DEFAULT_COORDINATOR}]")  # fmt: skip
     parser.add_argument("--listen", metavar="HOST:PORT",
                         help="where to listen [every address of this machine, at the federation's port]")  # fmt: skip
-    parser.add_argument("--wait", type=float, default=600.0, metavar="SECONDS",
-                        help="begin without members that do not come in this time, if enough do [600]")  # fmt: skip
+    parser.add_argument("--wait", type=float, metavar="SECONDS",
+                        help="begin without members that do not come in this time, if enough do [600; of a session of "
+                        "questions 20]")  # fmt: skip
     parser.add_argument("--out", type=Path, metavar="DIR",
                         help="the run's folder, new or to go on with [that of the run under way]")  # fmt: skip
     parser.add_argument("--json", metavar="FILE", help="write summary.json to FILE, too; - for standard output alone")
+    parser.add_argument("--questions", action="store_true",
+                        help="of a FedCQA run that is complete: serve questions about it until stopped")  # fmt: skip
+    parser.add_argument("--record", type=Path, metavar="DIR",
+                        help="of --questions: record each session as the server sees it, for launch.audit")  # fmt: skip
     add_status_options(parser)
     return parser
 
 
 def _run(options: argparse.Namespace) -> int:
     require_json(options.json)
-    if options.wait < 0:
+    if options.wait is not None and not options.wait >= 0:
         raise UserError("--wait must not be negative")
+    if options.record is not None and not options.questions:
+        raise UserError("--record goes with --questions; a run is recorded by the settings of the federation")
     roster = accepted_roster(options.federation, options.site)
     if number := own_number(roster, options.site):
         raise UserError(f"{shown(options.site)}: this is member {number}, not the server; {command('launch.join')}")
@@ -83,6 +92,8 @@ def _run(options: argparse.Namespace) -> int:
         raise UserError(f"{shown(options.federation)}: has no members yet")
     listen = address(options.listen) if options.listen else ("0.0.0.0", address(roster.address)[1])
     path = _path(options, roster)
+    if options.questions:
+        return _questions(options, roster, listen, path)
     if _is_over(path):
         return _again(options, roster, listen, path)
     return _serve(options, roster, listen, path)
@@ -125,7 +136,7 @@ def _again(options: argparse.Namespace, roster: Roster, listen: tuple[str, int],
 
 
 def _serve(options: argparse.Namespace, roster: Roster, listen: tuple[str, int], path: Path) -> int:
-    from launch.hosts.network import Serving, serve_run
+    from launch.hosts.network import USUAL_WAIT, Serving, serve_run
     from launch.status.board import StatusBoard
     from launch.telling import told_by, told_to
 
@@ -140,12 +151,22 @@ def _serve(options: argparse.Namespace, roster: Roster, listen: tuple[str, int],
         board=board,
         names=names,
         revoked=frozenset(member.number for member in roster.members if member.revoked),
-        wait=options.wait,
+        wait=USUAL_WAIT if options.wait is None else options.wait,
     )
     with status_page(board, options), _server(options, roster, listen) as server:
         note_run(options.site, roster.digest, KnownRun(path))
         tell(f"serving {len(_standing(roster))} members at {roster.server_url}; run folder: {path}")
         serve_run(serving, server)
+    return 0
+
+
+def _questions(options: argparse.Namespace, roster: Roster, listen: tuple[str, int], path: Path) -> int:
+    from launch.between.serving_questions import question_server
+
+    serving, serve_questions = question_server(options, roster, path)
+    with _server(options, roster, listen) as server:
+        say(f"serving questions about {path} to {len(_standing(roster))} members at {roster.server_url}")
+        serve_questions(serving, server)
     return 0
 
 

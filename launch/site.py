@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from launch.between.comparing import asked, is_terminal, require_matching
-from launch.between.showing import finding_rows, grouped_digits, member_table, roster_record
+from launch.between.showing import finding_rows, grouped_digits, member_table, roster_record, typed
 from launch.checkup.finding import Finding
 from launch.command_line import OneLineParser, deliver, require_json, run_command
 from protocols.session.site_keys import fingerprint
@@ -35,10 +35,11 @@ _EXAMPLES: Final = """\
 examples, in their order:
   python -m launch.site new --name "North Hospital"               makes site/; pass site/request.toml on, and read its
                                                                   fingerprint out to the coordinator over the telephone
-  python -m launch.site check federation.toml                     asks whether the coordinator's fingerprint was compared
+  python -m launch.site check federation.toml                     asks whether the coordinator's fingerprint is right
   python -m launch.site check federation.toml --fingerprint "9c1d 4e7a 02bb 5f60 a1d8 77c3 e94f 3b12" --data graph.nt
                                                                   the same for scripts; reads the data as training would
-  python -m launch.site check federation.toml --members-compared  against an active server: all members were compared
+  python -m launch.site check federation.toml --members-compared
+                                                                  against an active server: all members were compared
   python -m launch.site show                                      who this site is, and what it has accepted
   python -m launch.site renew                                     a fresh TLS key
   python -m launch.site rotate                                    a new identity, signed by the old one
@@ -74,14 +75,14 @@ def make_parser() -> argparse.ArgumentParser:
     new.add_argument("--name", required=True, metavar="NAME", help="as the other members know this organisation")
     use("show", "who this site is, and what it has accepted", "Changes nothing.")
     check = use("check", "accept a coordinator once, and check everything that joining needs", _CHECK)
-    check.add_argument("federation", type=Path, metavar="FILE", help="federation.toml, as the coordinator passed it on")
+    check.add_argument("federation", type=Path, metavar="FEDERATION",
+                       help="federation.toml, as the coordinator passed it on")  # fmt: skip
     check.add_argument("--fingerprint", metavar="TEXT", help="the coordinator's, as it has read it out to you")
     check.add_argument("--members-compared", action="store_true",
                        help="you have compared the fingerprints of all members with them")  # fmt: skip
     check.add_argument("--data", type=Path, metavar="FILE", help="this site's triples: a file, or a folder with parts")
     check.add_argument("--columns", metavar="TEXT", default="", help="of a table: head,relation,tail (docs/data.md)")
-    use("renew", "a fresh TLS key and certificate", "They are made anew by themselves a month before they expire. "
-        "After this, also ask\nthe coordinator to revoke the old ones: federation revoke NAME --certificates-only.")  # fmt: skip
+    use("renew", "a fresh TLS key and certificate", _RENEW)
     use("rotate", "a request for a new identity, signed by the old one and the new one", _ROTATE)
     return parser
 
@@ -94,6 +95,9 @@ of the same federation are accepted. Then, in one table: private files, version 
 software, disk, the way to the server (through the proxy of the environment, if there is one), clock and data.
 
 Exit code 0: joining would work. 1: a problem, with what to do about it. 2: a mistake, told in one line."""
+_RENEW: Final = """\
+They are made anew by themselves a month before they expire. If the old key may be in other hands, the coordinator
+revokes it afterwards (federation revoke NAME --certificates-only)."""
 _ROTATE: Final = """\
 The old identity stays in use until federation.toml has the new one. The coordinator compares the new fingerprint as it
 did the first one. A rotation does not help if the old identity was stolen: whoever has it can ask for one, too. Then
@@ -137,7 +141,7 @@ def _told_of_request(site: SiteFolder, mark: str, options: argparse.Namespace) -
         say(f"\nfingerprint of the new identity, to be read out to the coordinator:\n\n    {mark}\n")
         say(f"1. pass this file on to the coordinator, by any channel (nothing in it is private): {shown(request)}")
         say("2. read the fingerprint out over another channel, such as the telephone")
-        say(f"3. when federation.toml comes back: {command('launch.site')} check federation.toml")
+        say(f"3. when federation.toml comes back: {_next('check federation.toml', site)}")
 
     deliver({"name": site.name, "folder": str(site.path), "request": str(request), "fingerprint": mark},
             options.json, show)  # fmt: skip
@@ -180,10 +184,11 @@ def _show(options: argparse.Namespace) -> int:
         if upcoming is not None:
             say(f"rotation     {told['next_fingerprint']} as soon as federation.toml has it")
         if record is None:
-            say(f"coordinator  none accepted yet: {command('launch.site')} check federation.toml")
+            say(f"coordinator  none accepted yet: {_next('check federation.toml', site)}")
             return
         say(f"coordinator  {told['coordinator']}")
-        say(f"federation   version {record.version}, check code {grouped_digits(record.file_digest)}")
+        say(f"federation   version {record.version}")
+        say(f"check code   {grouped_digits(record.file_digest, 8)}")
         say(f"compared     fingerprints of {counted(len(record.compared), 'member')}")
 
     deliver(told, options.json, show)
@@ -249,8 +254,12 @@ def _show_check(rows: list[list[str | int]], counts: dict[str, int], found: Sequ
     table("", ("", "about", "found, and → what to do"), rows)
     told = f"{counted(counts['problem'], 'problem')}, {counted(counts['note'], 'note')}"
     by_name = {one.about for one in found}
-    data = "" if "data" in by_name else "; with --data PATH your triples are checked, too"
+    data = "" if "data" in by_name or "port" in by_name else "; with --data PATH your triples are checked, too"
     say(f"{told}; {'joining would not work before the problems are mended' if counts['problem'] else 'ready'}{data}")
+
+
+def _next(rest: str, site: SiteFolder) -> str:
+    return typed("launch.site", site.path, DEFAULT_SITE, rest)
 
 
 def _now() -> datetime:

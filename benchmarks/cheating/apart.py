@@ -5,7 +5,7 @@ All tables they send are true. What they choose is for whom a sum goes on, and w
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,10 @@ def alone(round_id: int) -> bool:
 
 class _GivesUp(FederationServer):
     """Agrees on the keys of a sum, after which clients train, and abandons it."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._standing.is_due = lambda task, present: True  # type: ignore[method-assign]
 
     def _add_up_blocks(self, round_id: RoundId) -> dict[str, twins.Result]:
         if not alone(round_id):

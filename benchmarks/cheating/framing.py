@@ -21,7 +21,7 @@ from protocols.foundation.identifiers import SERVER, SETUP, PartyId, RoundId
 from protocols.session.conversation import Abandon, Abort, Conversation, LeaveOut
 from protocols.session.messages import AdvertiseChannel, ChannelDirectory
 from protocols.sums.plain import ClearInput
-from protocols.sums.secagg.messages import PEERS_BYTES, AdvertiseKeys, KeyDirectory, MaskedInput, Survivors
+from protocols.sums.secagg.messages import PEERS_BYTES, AdvertiseKeys, KeyDirectory, MaskedInput, ShareKeys, Survivors
 from protocols.sums.totals import SumTotal
 from secure_kg.audit.audit import audit
 from secure_kg.audit.view.read import open_run
@@ -68,12 +68,12 @@ def words_of_a_server() -> list[wire.Message]:
 
 @contextmanager
 def _adding(words: Callable[[], list[tuple[wire.Message, int]]]) -> Iterator[None]:
-    """The colluder is honest, and sends `words` besides, each under a round, when it begins the count of a round."""
+    """The colluder is honest, and sends `words` besides, each under a round, when it begins the sum of a round."""
     honest = Conversation.send
 
     def send(self: Conversation, to: PartyId, message: wire.Message, round_id: RoundId) -> None:
         honest(self, to, message, round_id)
-        begins = isinstance(message, AdvertiseKeys) and message.purpose == "holders" and round_id == _IN_ROUND
+        begins = isinstance(message, ShareKeys) and message.purpose == "rows" and round_id == _IN_ROUND
         if begins and self.transport.party == COLLUDER:
             for word, number in words():
                 honest(self, to, word, RoundId(number))

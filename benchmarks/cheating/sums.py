@@ -18,6 +18,7 @@ from protocols.primitives.keys import AgreementKey
 from protocols.primitives.shamir import recombine
 from protocols.sums.secagg.messages import (
     AdvertiseKeys,
+    EncryptedShares,
     KeyDirectory,
     MaskedInput,
     SignedSurvivors,
@@ -119,8 +120,8 @@ class ReplacedStates(OneSum):
     """The victim is told that the others' inputs depend on something else than they say."""
 
     def instead(self, to: PartyId, message: wire.Message) -> wire.Message:
-        if to == VICTIM and isinstance(message, KeyDirectory) and (states := getattr(message, "states", None)):
-            return structs.replace(message, **{"states": dict.fromkeys(states, secrets.token_bytes(32))})
+        if to == VICTIM and isinstance(message, EncryptedShares):
+            return structs.replace(message, states=dict.fromkeys(message.states, secrets.token_bytes(32)))
         return message
 
 

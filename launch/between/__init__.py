@@ -1,1 +1,1 @@
-"""What the commands between organisations share: fingerprints compared by people, tables, settings, the preflight."""
+"""What the commands between organisations share: fingerprints that people compare, tables, the preflight."""

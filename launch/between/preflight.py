@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from launch.between.reaching import Reached, listening, reach
-from launch.between.showing import grouped_digits
+from launch.between.showing import check_code, grouped_digits
 from launch.checkup.finding import Finding, graded
 from launch.checkup.machine import disk, python
 from launch.checkup.packages import packages
@@ -23,6 +23,7 @@ from secure_kg.provisioning.record import own_number, read_record
 from secure_kg.provisioning.roster import Roster
 from secure_kg.provisioning.site_folder import REQUEST, ROSTER
 from secure_kg.provisioning.tls import client_tls
+from secure_kg.runs.run_folder import DRAFT
 
 _SOON: Final = timedelta(days=30)
 _APART: Final = timedelta(minutes=2)
@@ -33,6 +34,7 @@ def preflight(roster: Roster, folder: Path, data: Path | None, columns: str = ""
     """All checks. `data`: this site's triples, read as training reads them; None: they are not looked at."""
     yield _files(folder)
     yield _version(roster)
+    yield Finding("check code", "ok", check_code(roster))
     number, membership = _membership(roster, folder)
     yield membership
     if number is not None and number != SERVER:
@@ -55,23 +57,29 @@ def preflight(roster: Roster, folder: Path, data: Path | None, columns: str = ""
 
 def _files(folder: Path) -> Finding:
     try:
-        for path in sorted(folder.rglob("*")):
-            if path.name in _PUBLIC and path.parent == folder:
-                continue
+        check_folder(folder)
+        keys = folder / "keys"
+        inside = sorted(keys.iterdir()) if keys.is_dir() and not keys.is_symlink() else []
+        for path in (*sorted(folder.iterdir()), *inside):
             if path.is_dir() and not path.is_symlink():
                 check_folder(path)
-            else:
+            elif path.name not in _PUBLIC and not _is_public_draft(path.name):
                 check_private(path)
     except UserError as problem:
         return Finding("private files", "problem", str(problem), "mend it, and ask yourself who has read it meanwhile")
     return Finding("private files", "ok", "nobody but this user can read or change them")
 
 
+def _is_public_draft(name: str) -> bool:
+    """What a command that was killed leaves of a public file."""
+    return name.endswith(DRAFT) and any(name.startswith(f"{public}.") for public in _PUBLIC)
+
+
 def _version(roster: Roster) -> Finding:
     left = roster.expires - datetime.now(UTC)
     return graded(
         "federation",
-        f"version {roster.version}, check code {grouped_digits(roster.file_digest)}, expires {time_text(roster.expires)}",
+        f"version {roster.version}, expires {time_text(roster.expires)}",
         note=left < _SOON,
         next_step=f"it expires in {counted(max(0, left.days), 'day')}; ask the coordinator for a newer version",
     )
@@ -112,7 +120,7 @@ def _compared(roster: Roster, number: PartyId, folder: Path) -> Finding:
 def _settings(roster: Roster) -> Finding:
     settings, count = roster.settings, len(roster.members)
     told = f"{settings.strategy}, {settings.aggregation} sums, {settings.adversary} server; digest " \
-        f"{grouped_digits(settings.digest())}"  # fmt: skip
+        f"{grouped_digits(settings.digest(), 2)}"  # fmt: skip
     if count < 2:
         return Finding("settings", "note", told, "at least two members are needed before training can begin")
     try:

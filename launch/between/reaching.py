@@ -8,6 +8,7 @@ import base64
 import os
 import socket
 import ssl
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -25,6 +26,19 @@ _SECONDS: Final = 10.0
 _LARGEST_HEAD: Final = 1 << 14
 _NOBODY: Final = "start the server first, or ask whoever runs it; then check again"
 _ABOUT: Final = "server"
+_SET_CLOCK: Final = "set the clock (timedatectl set-ntp true), here or at the server"
+_ANOTHER: Final = (
+    "a proxy that looks into TLS, or another machine: have this address exempted from inspection, and check it "
+    "with the coordinator"
+)
+_CUT: Final = "is it the server's port? a firewall may cut TLS 1.3; ask whoever runs the server, or the network"
+_REFUSED: Final = (
+    "it may have an older federation.toml, in which this site is no member: ask the coordinator to pass the newest one "
+    "on to it; or this clock is ahead by more than an hour"
+)
+_CORRECT: Final = "correct HTTPS_PROXY, or name this server in NO_PROXY"
+_DATES: Final = (9, 10)
+"""OpenSSL's codes of a certificate that is not valid yet, or has expired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +70,7 @@ def reach(roster: Roster, tls: Callable[[], ssl.SSLContext], seconds: float = _S
         with closing(_connected(host, port, proxy, seconds)) as plain:
             secured = _handshaken(plain, tls(), host)
             with closing(secured):
-                date = _answer(secured, roster.address)
+                date = _answer(secured, roster.address, seconds)
     except _Blocked as blocked:
         return Reached((*found, blocked.finding))
     found.append(Finding(_ABOUT, "ok", f"{roster.address} answers with TLS 1.3 and the pinned identity"))
@@ -67,7 +81,7 @@ def _proxy_of(host: str, port: int) -> SplitResult | None:
     """The proxy that the environment names for this server: HTTPS_PROXY, ALL_PROXY and NO_PROXY in either case."""
     known = urllib.request.getproxies_environment()
     named = known.get("https") or known.get("all")
-    if not named or urllib.request.proxy_bypass_environment(f"{host}:{port}", known):
+    if not named or urllib.request.proxy_bypass(f"{host}:{port}"):
         return None
     try:
         proxy = urlsplit(named if "//" in named else f"http://{named}")
@@ -75,8 +89,7 @@ def _proxy_of(host: str, port: int) -> SplitResult | None:
     except ValueError:
         usable = False
     if not usable:
-        raise _Blocked("the proxy of the environment is no http://host:port", "correct HTTPS_PROXY, or name this server "
-                       "in NO_PROXY")  # fmt: skip
+        raise _Blocked("the proxy of the environment is no http://host:port", _CORRECT)
     return proxy
 
 
@@ -91,20 +104,23 @@ def _connected(host: str, port: int, proxy: SplitResult | None, seconds: float) 
     except ConnectionRefusedError:
         raise _Blocked(f"{where}: nobody listens there (yet)", _NOBODY, note=proxy is None) from None
     except TimeoutError:
-        step = f"ask your network's administrators to allow connections outwards to {where}, or name a proxy (HTTPS_PROXY)"
+        step = (
+            f"ask your network's administrators to allow connections outwards to {where}, or name a proxy (HTTPS_PROXY)"
+        )
         raise _Blocked(f"{where}: no answer within {seconds:.0f} s", step) from None
     except (OSError, UnicodeError) as problem:
         raise _Blocked(f"{where}: {getattr(problem, 'strerror', None) or 'no address'}", "check the network") from None
     if proxy is not None:
         try:
-            _tunnelled(plain, host, port, proxy)
+            _tunnelled(plain, host, port, proxy, seconds)
+            plain.settimeout(seconds)
         except BaseException:
             plain.close()
             raise
     return plain
 
 
-def _tunnelled(plain: socket.socket, host: str, port: int, proxy: SplitResult) -> None:
+def _tunnelled(plain: socket.socket, host: str, port: int, proxy: SplitResult, seconds: float) -> None:
     """HTTP CONNECT. The proxy reads the address, and nothing of what follows."""
     target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
@@ -113,7 +129,7 @@ def _tunnelled(plain: socket.socket, host: str, port: int, proxy: SplitResult) -
         lines.append(f"Proxy-Authorization: Basic {base64.b64encode(login).decode()}")
     try:
         plain.sendall("\r\n".join([*lines, "", ""]).encode())
-        status = _status(_head(plain))
+        status = _status(_head(plain, seconds))
     except OSError:
         status = None
     if status != 200:
@@ -126,41 +142,43 @@ def _tunnelled(plain: socket.socket, host: str, port: int, proxy: SplitResult) -
 def _handshaken(plain: socket.socket, tls: ssl.SSLContext, host: str) -> ssl.SSLSocket:
     try:
         return tls.wrap_socket(plain, server_hostname=host)
-    except ssl.SSLCertVerificationError:
-        raise _Blocked("whoever answers there is not the server of this federation",
-                       "a proxy that looks into TLS, or another machine: have this address exempted from inspection, and "
-                       "check the address with the coordinator") from None  # fmt: skip
+    except ssl.SSLCertVerificationError as problem:
+        if getattr(problem, "verify_code", 0) in _DATES:
+            raise _Blocked("the server's certificate is not valid at the time of this clock", _SET_CLOCK) from None
+        raise _Blocked("whoever answers there is not the server of this federation", _ANOTHER) from None
     except ssl.SSLError as problem:
         told = (problem.reason or "").replace("_", " ").lower() or "unknown reason"
         raise _Blocked(f"the TLS handshake failed ({told})", "is it the server's port? ask whoever runs it") from None
-    except OSError:
-        raise _Blocked("the connection ended during the TLS handshake", "is it the server's port? a firewall may cut "
-                       "TLS 1.3; ask whoever runs the server, and your network's administrators") from None  # fmt: skip
+    except (OSError, ValueError):  # ValueError: a name that no certificate could have
+        raise _Blocked("the connection ended during the TLS handshake", _CUT) from None
 
 
-def _answer(secured: ssl.SSLSocket, address: str) -> datetime | None:
+def _answer(secured: ssl.SSLSocket, address: str, seconds: float) -> datetime | None:
     """The server's clock, from its answer to a request that it need not know. In TLS 1.3 a server refuses a client's
     certificate only now."""
-    refused = "it may have an older federation.toml, in which this site is no member; ask the coordinator to pass the " \
-        "newest one on to it"  # fmt: skip
     try:
         secured.sendall(f"GET /secure-kg-check HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n".encode())
-        head = _head(secured)
+        head = _head(secured, seconds)
     except ssl.SSLError:
-        raise _Blocked("the server refuses this site's certificate", refused) from None
+        raise _Blocked("the server refuses this site's certificate", _REFUSED) from None
     except TimeoutError:
         raise _Blocked("the server does not answer a request", _NOBODY) from None
     except OSError:
         head = b""
     if _status(head) is None:
-        raise _Blocked("the server ends the connection of this site without an answer", refused)
+        raise _Blocked("the server ends the connection of this site without an answer", _REFUSED)
     return _date(head)
 
 
-def _head(connection: socket.socket) -> bytes:
-    """The head of an HTTP answer, of bounded size; less if the connection ends before."""
-    content = b""
+def _head(connection: socket.socket, seconds: float) -> bytes:
+    """The head of an HTTP answer, of bounded size; less if the connection ends before. `TimeoutError` unless all of it
+    comes within `seconds`: one byte at a time, each in time, would take days."""
+    content, end = b"", time.monotonic() + seconds
     while b"\r\n\r\n" not in content and len(content) < _LARGEST_HEAD:
+        left = end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        connection.settimeout(left)
         # One byte of a tunnel's first TLS record must not be read with the proxy's head, and heads are short.
         piece = connection.recv(1)
         if not piece:

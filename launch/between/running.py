@@ -3,7 +3,7 @@
 import argparse
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from launch.status.board import StatusBoard
@@ -42,7 +42,8 @@ def status_page(board: StatusBoard, options: argparse.Namespace) -> Iterator[Non
         except (UserError, ProtocolError, InternalError) as problem:
             board.failed(str(problem))
             raise
-        page.linger(_SECONDS_AT_THE_END)
+        with suppress(Stopped):  # the work is done
+            page.linger(_SECONDS_AT_THE_END)
 
 
 def run_until_stopped(command: Callable[[], int], again: str) -> int:
@@ -51,7 +52,8 @@ def run_until_stopped(command: Callable[[], int], again: str) -> int:
     def stop(number: int, _frame: object) -> None:
         raise Stopped(number)
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    heeded = [one for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) != signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in heeded}  # nohup means that a signal is to be ignored
     try:
         return command()
     except (ProtocolError, InternalError) as problem:

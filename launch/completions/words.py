@@ -42,9 +42,11 @@ class Words:
 
 def words_of(name: str, text: str, parser: argparse.ArgumentParser) -> Words:
     """What the parser takes."""
-    options, operand = [], Value()
-    for action in parser._actions:
+    options, operand = list[Option](), Value()
+    for action in _actions(parser):
         if action.option_strings:
+            if any(set(action.option_strings) & set(one.names) for one in options):
+                continue  # of two sub-commands
             takes = None if action.nargs == 0 else _value(action)
             options.append(Option(tuple(action.option_strings), _first_words(action.help), takes))
         elif operand == Value():
@@ -52,10 +54,23 @@ def words_of(name: str, text: str, parser: argparse.ArgumentParser) -> Words:
     return Words(name, text, tuple(options), operand)
 
 
+def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    """Of a command with sub-commands theirs, too: which one is typed is not looked at."""
+    found = list(parser._actions)
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            found += [inner for one in action.choices.values() for inner in one._actions]
+    return found
+
+
 def _value(action: argparse.Action) -> Value:
     metavar = action.metavar if isinstance(action.metavar, str) else ""
     if action.dest == "dataset":
         return Value(BUNDLED, "files")
+    if isinstance(action, argparse._SubParsersAction):
+        inner = [_value(one) for use in action.choices.values() for one in use._actions if not one.option_strings]
+        words = (word for one in inner for word in one.words)
+        return Value((*action.choices, *words), "files" if any(one.files == "files" for one in inner) else "none")
     if action.choices is not None:
         return Value(tuple(map(str, action.choices)))
     if "|" in metavar:

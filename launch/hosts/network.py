@@ -26,6 +26,7 @@ from secure_kg.federation.server.serve import Served, Show, serve_by
 from secure_kg.federation.server.server import FederationServer
 from secure_kg.foundation.words import seconds_text
 from secure_kg.report.live_status import Stage
+from secure_kg.runs.checkpoint import last_complete
 from secure_kg.runs.run_folder import RunFolder
 
 RUN_OVER: Final = "this run is over, and all of it is written"
@@ -82,6 +83,7 @@ def serve_run(serving: Serving, members: Members) -> Served:
             try:
                 served = _session(serving, members, transport, absent, budget)
                 transport.flush(Deadline.after(_FLUSH_SECONDS))
+                here |= members.linked()
                 break
             except RegroupNeeded as problem:
                 serving.report(str(problem))
@@ -103,10 +105,11 @@ def _session(
         return transport.newcomers | late
 
     may_checkpoint = config.checkpoint_every > 0
-    regrouping = Regrouping(newcomers, absent, budget, may_checkpoint=may_checkpoint, outlives_failures=True)
+    regrouping = Regrouping(newcomers, absent, budget, may_checkpoint=may_checkpoint, lasting=True)
 
     def make(folder: RunFolder) -> FederationServer:
-        board.watch(transport, folder.path)
+        done = last_complete(folder.path).round
+        board.watch(transport, folder.path, linked=lambda: [int(party) for party in members.linked()], done=done)
         return FederationServer(config, transport, folder, serving.report, turns_of_environment(), regrouping)
 
     board.note(stage=Stage.RUNNING, present=[int(party) for party in transport.peers if party not in absent])
@@ -118,7 +121,7 @@ def _gathered(serving: Serving, members: Members, expected: frozenset[PartyId], 
     """Who is there as soon as all that are expected are, or when time is up and enough of them are."""
     plan = RunPlan(serving.config, serving.config.clients or 0)
     deadline, said_at, said = Deadline.after(seconds), -_SECONDS_BETWEEN_LINES, frozenset[PartyId]()
-    serving.board.note(stage=Stage.WAITING)
+    serving.board.note(stage=Stage.WAITING, present=[int(party) for party in members.waiting()])
     while True:
         here = members.wait_for(expected, Deadline.after(min(_LOOK_SECONDS, max(deadline.remaining(), 0.2))))
         serving.board.note(present=[int(party) for party in here])

@@ -5,10 +5,11 @@ checkpoints, and which sums it then helps to open its own record decides. So a s
 gets no sum that it could not have had in one of them.
 """
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 from launch.hosts.network import RUN_OVER
 from launch.status.board import StatusBoard
@@ -16,6 +17,7 @@ from protocols.foundation.errors import Aborted, DeadlineExpired, PeerLost, Regr
 from protocols.foundation.identifiers import SERVER
 from protocols.transport.base import Transport
 from secure_kg.federation.client.member_site import MemberSite
+from secure_kg.federation.client.site import Followed
 from secure_kg.federation.client.take_part import Participation, take_part
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
@@ -23,8 +25,38 @@ from secure_kg.report.live_status import Stage
 
 _FIRST_PAUSE: Final = 0.2
 _LONGEST_PAUSE: Final = 30.0
+_SECONDS_BETWEEN_LINES: Final = 30.0
 _LASTING: Final = 30.0
 """Seconds after which a session was no failed beginning."""
+
+
+class Progress:
+    """How far this member is: a line now and then, and the page."""
+
+    def __init__(self, rounds: int, report: Callable[[str], None], board: StatusBoard) -> None:
+        self._rounds, self._report, self._board = rounds, report, board
+        self._work: Followed | None = None
+        self._over = threading.Event()
+
+    def follow(self, work: Followed) -> None:
+        """A session has begun."""
+        self._work = work
+        self._board.work(work)
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._tell, name="progress", daemon=True).start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._over.set()
+
+    def _tell(self) -> None:
+        told = -1
+        while not self._over.wait(_SECONDS_BETWEEN_LINES):
+            done = told if self._work is None else self._work.rounds_done
+            if done != told:
+                told = done
+                self._report(f"round {done:4d}/{self._rounds}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +93,7 @@ def _session(joining: Joining, ended: list[Participation]) -> bool:
     config, clients, report = joining.config, joining.config.clients or 0, joining.report
     try:
         with joining.link() as transport:
-            joining.board.watch(transport)
+            joining.board.watch(transport, linked=lambda: [SERVER] if getattr(transport, "linked", True) else [])
             joining.board.note(stage=Stage.RUNNING)
             participation = take_part(config, transport, clients, joining.site)
             if participation is Participation.EXCLUDED:

@@ -75,6 +75,10 @@ class StatusBoard:
         self._noted = _Noted()
         self._reader: TrafficReader | None = None
         self._carried: dict[int, tuple[int, int]] = {}
+        self._spent: dict[str, float] = {}
+        """Seconds of the transports before."""
+        self._linked: Callable[[], Collection[int]] | None = None
+        self._before, self._watched = 0, clock()
         self._folder: Path | None = None
         self._work: Work | None = None
         self._started = clock()
@@ -110,17 +114,27 @@ class StatusBoard:
 
         return both
 
-    def watch(self, transport: Transport, folder: Path | None = None, work: Work | None = None) -> None:
+    def watch(
+        self,
+        transport: Transport,
+        folder: Path | None = None,
+        work: Work | None = None,
+        *,
+        linked: Callable[[], Collection[int]] | None = None,
+        done: int = 0,
+    ) -> None:
         """Look at this transport and at the metrics in the run's folder from now on, whenever somebody looks here.
 
-        A second transport takes the place of the first, whose bytes are kept. `work`: of a client, for its phases.
+        A second transport takes the place of the first, whose bytes and seconds are kept. `work`: of a client, for its
+        phases. `linked`: asked for the peers that have a connection at that moment; None: nobody knows. `done`: rounds
+        that were over before.
         """
         with self._lock:
             if self._reader is not None:
-                self._carried = self._bytes(self._reader)
-            self._reader = TrafficReader(transport)
-            self._folder, self._work = folder or self._folder, work or self._work
-            self._remaining, self._last = self._begun(0), None
+                self._carried, self._spent = self._bytes(self._reader), self._times(self._reader)
+            self._reader, self._watched = TrafficReader(transport), self._clock()
+            self._folder, self._work, self._linked = folder or self._folder, work or self._work, linked
+            self._before, self._remaining, self._last = done, self._begun(done), None
 
     def note(
         self,
@@ -174,7 +188,8 @@ class StatusBoard:
         stage = self._stage(reader)
         sealed = config is not None and config.sum_protocol.sealed
         metric, evaluations = self._evaluations(sealed)
-        elapsed = (self._ended if self._ended is not None else now) - self._started
+        elapsed = self._until(now) - self._started
+        linked = None if self._linked is None or stage.over else frozenset(self._linked())
         return LiveStatus(
             who=Who(self._number, self._names.get(self._number, "")),
             stage=stage,
@@ -183,10 +198,10 @@ class StatusBoard:
             phase="" if stage.over else noted.phase or ("" if reader is None else reader.phase),
             elapsed=elapsed,
             left=None if stage.over else left,
-            peers=tuple(self._peer(party, *sizes.get(party, (0, 0))) for party in self._peers()),
+            peers=tuple(self._peer(party, sizes.get(party, (0, 0)), linked) for party in self._peers()),
             up=sum(up for up, _ in sizes.values()),
             down=sum(down for _, down in sizes.values()),
-            seconds=self._seconds(reader, elapsed),
+            seconds=self._seconds(reader),
             metric=metric,
             evaluations=evaluations,
             sealed=sealed,
@@ -210,7 +225,8 @@ class StatusBoard:
         done = self._noted.progress
         if done is None:
             done = max(reader.round - 1, 0) if self._number == 0 or self._work is None else self._work.rounds_done
-        first = max(reader.first - 1, 0)
+            done = max(done, self._before) if not reader.round else done
+        first = max(reader.first - 1, self._before if not reader.first else 0)
         if done <= first and reader.round <= reader.first:
             self._remaining = self._begun(first)
         return done, self._remaining.seconds(done)
@@ -235,18 +251,26 @@ class StatusBoard:
         clients = self._config.clients if self._config is not None else None
         return list(range(1, (clients or 0) + 1))
 
-    def _peer(self, party: int, up: int, down: int) -> Peer:
+    def _peer(self, party: int, sizes: tuple[int, int], linked: Collection[int] | None) -> Peer:
         missing = self._noted.missing
         note = missing.get(party, self._noted.notes.get(party, ""))
-        return Peer(Who(party, self._names.get(party, "")), party not in missing, note, up, down)
+        cut = linked is not None and party not in linked and party not in missing
+        present = party not in missing and not cut
+        return Peer(Who(party, self._names.get(party, "")), present, "no connection now" if cut else note, *sizes)
 
-    def _seconds(self, reader: TrafficReader | None, elapsed: float) -> tuple[tuple[str, float], ...]:
+    def _until(self, now: float) -> float:
+        return self._ended if self._ended is not None else now
+
+    def _times(self, reader: TrafficReader) -> dict[str, float]:
+        """Seconds of all transports watched so far. Between two of them nothing is computed."""
+        told = reader.waits
+        told["compute"] = max(self._until(self._clock()) - self._watched - sum(told.values()), 0.0)
+        return {name: value + self._spent.get(name, 0.0) for name, value in told.items()}
+
+    def _seconds(self, reader: TrafficReader | None) -> tuple[tuple[str, float], ...]:
         if reader is None:
             return ()
-        told = dict(self._work.seconds) if self._work is not None else {}
-        if not told:
-            told = reader.waits
-            told["compute"] = max(elapsed - sum(told.values()), 0.0)
+        told = (dict(self._work.seconds) if self._work is not None else {}) or self._times(reader)
         return tuple((name, value) for name, value in told.items() if value >= 0.005)
 
     def _evaluations(self, sealed: bool) -> tuple[str, tuple[tuple[int, float], ...]]:

@@ -61,9 +61,13 @@ class MaskedSum:
         survivors = (self.neighbours - self.dropped) | {self.party}
         state = (STATE_BYTES if self.guarded else 0) + (ANNOUNCED_BYTES if self.announced else 0)
         steps = {
-            "advertise keys": frame_bytes(purpose, binary_bytes(PUBLIC_KEY_BYTES), binary_bytes(state), signature),
+            "advertise keys": frame_bytes(purpose, binary_bytes(PUBLIC_KEY_BYTES), binary_bytes(0), signature),
             "share keys": frame_bytes(
-                purpose, map_bytes(self.neighbours, SEALED_SHARES_BYTES), binary_bytes(COMMITMENT_BYTES)
+                purpose,
+                map_bytes(self.neighbours, SEALED_SHARES_BYTES),
+                binary_bytes(COMMITMENT_BYTES),
+                binary_bytes(state),
+                signature,
             ),
             "masked input": masked_input_bytes(self.purpose, self.entries, self.entry_bytes),
         }

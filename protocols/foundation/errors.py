@@ -29,6 +29,10 @@ class PeerLost(ProtocolError):
         self.parties = parties
 
 
+class OutOfReach(PeerLost):
+    """There has been no connection to a peer for so long that nobody waits any more; it may still be there."""
+
+
 class TransportError(ProtocolError):
     """A transport cannot begin, e.g. because its address is taken."""
 

@@ -21,7 +21,7 @@ Misuse: the wire neither encrypts nor authenticates. Secrets must be encrypted b
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, TypeVar, cast, get_origin, get_type_hints
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar, cast, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
@@ -50,6 +50,7 @@ _MARGIN: Final = 512
 # Only these travel. Two-letter codes instead of numpy's strings, so that a peer cannot name an arbitrary dtype.
 _DTYPES: Final[dict[bytes, np.dtype[Any]]] = {
     b"u1": np.dtype("<u1"),
+    b"u2": np.dtype("<u2"),
     b"u4": np.dtype("<u4"),
     b"u8": np.dtype("<u8"),
     b"i8": np.dtype("<i8"),
@@ -79,6 +80,10 @@ class Message(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
     Field checks beyond types (lengths, dtypes, ranges) belong into `__post_init__` and raise `ValueError`:
     they hold for messages made here and for messages that arrive.
     """
+
+    AHEAD: ClassVar[bool] = False
+    """Whether one may come while another is awaited: it is kept until its own sum asks for it
+    (`protocols.session.conversation`)."""
 
 
 M = TypeVar("M", bound=Message)

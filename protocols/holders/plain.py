@@ -24,6 +24,7 @@ from protocols.holders.interface import (
     HolderClient,
     Holders,
     HolderServer,
+    binding_of,
     require_positions,
     send_total,
 )
@@ -68,7 +69,8 @@ class PlainHolderClient(HolderClient):
             raise PeerMisbehaved("a count of another length")
         contributors = frozenset(PartyId(party) for party in total.contributors)
         with self.spent.measure():
-            return Holders(terms.layout.decode(total.vector).counts[held] >= task.least, contributors)
+            enough = terms.layout.decode(total.vector).counts[held] >= task.least
+            return Holders(enough, contributors, binding_of(total))
 
 
 class PlainHolderServer(HolderServer):
@@ -80,6 +82,7 @@ class PlainHolderServer(HolderServer):
     def prepare(self, session: ServerSession, task: CountTask) -> None:
         self._sums.prepare(session, count_terms(task))
 
-    def collect(self, session: ServerSession, task: CountTask) -> None:
+    def collect(self, session: ServerSession, task: CountTask) -> frozenset[PartyId]:
         collected = self._sums.collect(session, count_terms(task))
         send_total(session, task, collected.contributors, collected.total.counts.astype("<u4"))
+        return collected.contributors

@@ -42,8 +42,9 @@ is accepted if d = sum of f_i t_i. Whatever else the server sends is accepted wi
 are uniform and unknown to it, and all it was sent is under masks.
 
 Dropouts. A client that has contributed here and then drops out before its rows are added may leave a row with fewer
-holders. The others therefore do not help to open such a sum (`Holders.may_open`). So the bound holds whatever dropouts
-do, at the price of a round's sum. All clients that contribute here must be participants of the sum of rows: others are
+holders. The others therefore do not help to open such a sum (`Holders.may_open`), in this round or in a later one for
+which the count stands (`protocols.holders.interface`). So the bound holds whatever dropouts do, at the price of a
+round's sum. All clients that contribute here must be participants of the sum of rows: others are
 not missed. One that has shared no keys for it is missed like one that dropped out later. In a sparse graph, where a
 client hears of its neighbours only, their refusal is enough: too few are left to recover what belongs to the missing.
 """
@@ -61,6 +62,7 @@ from protocols.holders.interface import (
     HolderClient,
     Holders,
     HolderServer,
+    binding_of,
     require_positions,
     send_total,
 )
@@ -172,7 +174,8 @@ class SecretHolderClient(HolderClient):
             raise PeerMisbehaved("a count without this client, which has contributed to it")
         with self.spent.measure():
             enough = enough_holders(self._rest(open_total(self._key, terms, total), held, own, task), task)
-        return Holders(enough, frozenset(PartyId(party) for party in total.contributors))
+            binding = binding_of(total)
+        return Holders(enough, frozenset(PartyId(party) for party in total.contributors), binding)
 
     def _rest(self, total: GroupVector, held: npt.NDArray[np.int64], own: FieldArray, task: CountTask) -> FieldArray:
         return rest_of_rows(total, held, own, task, self._key)
@@ -185,6 +188,7 @@ class SecretHolderServer(HolderServer):
     def prepare(self, session: ServerSession, task: CountTask) -> None:
         self._vectors.prepare(session, count_terms(task))
 
-    def collect(self, session: ServerSession, task: CountTask) -> None:
+    def collect(self, session: ServerSession, task: CountTask) -> frozenset[PartyId]:
         total = self._vectors.collect(session, count_terms(task))
         send_total(session, task, total.contributors, total.vector)
+        return total.contributors

@@ -24,9 +24,10 @@ from protocols.primitives.shamir import SHARE_BYTES
 from protocols.session.conversation import MAX_REASON, Failed
 from protocols.session.credentials import Credentials
 from protocols.session.pair_secrets import PairSecrets
-from protocols.sums.secagg.client import Advertised, HeldShares, Masked, SecAggClient
+from protocols.sums.secagg.client import SecAggClient
 from protocols.sums.secagg.messages import EncryptedShares, KeyDirectory, SurvivorSignature
 from protocols.sums.secagg.server import SecAggServer, Step
+from protocols.sums.secagg.states import Advertised, HeldShares, Masked
 from protocols.sums.secagg.terms import BoundTerms
 from protocols.sums.terms import Layout, SumTerms
 
@@ -82,6 +83,7 @@ class _Inputless:
         if isinstance(message, EncryptedShares):
             # Relayed as they should be, so that a client could open all of them.
             nothing = HeldShares(bytes(SHARE_BYTES), bytes(SHARE_BYTES))
+            self._client._states |= {PartyId(peer): state for peer, state in message.states.items()}
             self._client.state = Masked(bytes(SHARE_BYTES), {PartyId(peer): nothing for peer in message.sealed})
             return
         if isinstance(message, KeyDirectory):

@@ -52,7 +52,7 @@ from protocols.sums.secagg.messages import (
 )
 from protocols.sums.secagg.params import ThreatModel
 from protocols.sums.secagg.server import SecAggServer, Step
-from protocols.sums.secagg.terms import Advert, BoundTerms
+from protocols.sums.secagg.terms import BoundTerms
 from protocols.sums.secagg.vectors import VectorTotal, parameters_for
 from protocols.sums.terms import Layout, SumTerms
 
@@ -225,25 +225,31 @@ class SimulatedSum:
             case Step.ADVERTISE_KEYS:
                 mask_key = AgreementKey.from_secret(secrets.token_bytes(KEY_BYTES))
                 self._secrets[party] = _Secrets(mask_key, secrets.token_bytes(KEY_BYTES))
-                # A commitment is a pseudorandom function of a state that does not come again within a session.
-                advert = Advert(mask_key.public, secrets.token_bytes(STATE_BYTES) if self._guarded else b"")
                 signature = b""
                 if self._credentials is not None:
-                    signature = self._credentials[party].sign(self._terms.advert_statement(party, advert))
-                return AdvertiseKeys(purpose, advert.mask_key, advert.state, signature)
+                    signature = self._credentials[party].sign(self._terms.advert_statement(party, mask_key.public))
+                return AdvertiseKeys(purpose, mask_key.public, b"", signature)
             case Step.SHARE_KEYS:
-                peers = sorted(self._neighbours[party] & self._advertised)
-                commitment = self._terms.seed_commitment(party, self._secrets[party].seed)
-                return ShareKeys(purpose, {int(peer): sealed_zeros(_SHARES_BYTES) for peer in peers}, commitment)
+                return self._shares(party)
             case Step.MASKED_INPUT:
                 digest = self._terms.peers_digest(party, self._neighbours[party] & self._shared)
-                return MaskedInput(purpose, self._inputs[party], digest)
+                return MaskedInput(purpose, self._terms.sum.layout.group.to_wire(self._inputs[party]), digest)
             case Step.CONSISTENCY_CHECK if self._credentials is not None:
                 statement = self._terms.survivors_statement(party, self._survivors)
                 return SurvivorSignature(purpose, self._credentials[party].sign(statement))
             case Step.UNMASKING:
                 return self._openings(party)
         raise ValueError(f"nothing is answered in step '{step.value}'")
+
+    def _shares(self, party: PartyId) -> ShareKeys:
+        known, signature = self._secrets[party], b""
+        # A commitment is a pseudorandom function of a state that does not come again within a session.
+        state = secrets.token_bytes(STATE_BYTES) if self._guarded else b""
+        if self._credentials is not None:
+            signature = self._credentials[party].sign(self._terms.state_statement(party, known.mask_key.public, state))
+        sealed = {int(peer): sealed_zeros(_SHARES_BYTES) for peer in sorted(self._neighbours[party] & self._advertised)}
+        commitment = self._terms.seed_commitment(party, known.seed)
+        return ShareKeys(self._terms.sum.purpose, sealed, commitment, state, signature)
 
     def _draw_inputs(self) -> dict[PartyId, GroupVector]:
         """Masked inputs [survivor]: uniform vectors that add up to the total, under the masks that will be opened."""

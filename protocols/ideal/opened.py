@@ -76,7 +76,10 @@ def open_sum(
         if any(said.to_client(party, type(reply)) != _encoded(reply, view, terms) for party, reply in replies.items()):
             raise NotAView(f"the server's answer after step '{step.value}' is not that of an honest one")
     opener = _Opener(bound, said)
-    uploads = {party: message.vector for party, message in said.received(MaskedInput)}
+    layout = terms.layout
+    uploads = {
+        party: layout.group.from_wire(message.vector, layout.entries) for party, message in said.received(MaskedInput)
+    }
     seeds = {party: opener.secret(party, "seed_shares") for party in sorted(server.survivors)}
     shared = [party for party, _ in said.received(ShareKeys)]
     gone = {party: opener.secret(party, "mask_key_shares") for party in shared if party not in server.survivors}

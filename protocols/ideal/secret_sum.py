@@ -14,7 +14,8 @@ from protocols.sums.totals import SumTotal
 def simulate_secret_sum(sums: SimulatedSums, terms: SumTerms[Layout], silent: Silences | None = None) -> SumTotal:
     """The sum, and the server's message that brings it back to the clients that are in it and still there."""
     collected = sums.masked_sum(terms, uniform_vector(terms.layout.group, terms.layout.entries), silent)
-    total = SumTotal.of(terms.round, terms.purpose, collected.contributors, collected.vector)
+    vector = terms.layout.group.to_wire(collected.vector)
+    total = SumTotal.of(terms.round, terms.purpose, collected.contributors, vector)
     for party in sorted(collected.contributors & sums.present):
         sums.sent(party, total, terms.round, terms.purpose)
     return total

@@ -33,6 +33,8 @@ _FROM: Final = datetime(2020, 1, 1, tzinfo=UTC)
 _UNTIL: Final = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)  # RFC 5280, 4.1.2.5: no known end
 _USES: Final = {"client": ExtendedKeyUsageOID.CLIENT_AUTH, "server": ExtendedKeyUsageOID.SERVER_AUTH}
 _ORGANISATION: Final = "secure-kg identity"
+_SIGNED: Final = bytes.fromhex("300506032b6570034100")
+"""DER between what is signed and the signature: Ed25519, and a bit string of 64 whole bytes."""
 
 Extensions = Sequence[tuple[x509.ExtensionType, bool]]
 
@@ -112,14 +114,13 @@ def check_leaf(leaf: bytes, identity: bytes, use: Use, now: datetime) -> datetim
         raise PeerMisbehaved("a certificate with other names than it must have")
     _check_signature(found, identity)
     _check_extensions(found, _leaf_extensions(identity, use, key))
-    issued = found.not_valid_before_utc + BACKDATED
-    if found.not_valid_after_utc - issued > timedelta(days=LEAF_DAYS):
+    if found.not_valid_after_utc - found.not_valid_before_utc > BACKDATED + timedelta(days=LEAF_DAYS):
         raise PeerMisbehaved(f"a certificate for more than {LEAF_DAYS} days")
     if now < found.not_valid_before_utc:
         raise PeerMisbehaved("a certificate that is not valid yet")
     if now > found.not_valid_after_utc:
         raise PeerMisbehaved("a certificate that has expired")
-    return issued
+    return found.not_valid_before_utc + BACKDATED  # not before: a time at the end of all times has none after it
 
 
 def leaf_of_pem(pem: bytes) -> bytes:
@@ -150,6 +151,9 @@ def _parsed(certificate: bytes) -> x509.Certificate:
     except (ValueError, TypeError, UnsupportedAlgorithm, x509.DuplicateExtension, x509.UnsupportedGeneralNameType,
             x509.InvalidVersion):  # fmt: skip
         raise PeerMisbehaved("no certificate that can be read") from None
+    # What the signature does not cover is fixed: the outer algorithm, and the unused bits of the signature, none.
+    if not certificate.endswith(found.tbs_certificate_bytes + _SIGNED + found.signature):
+        raise PeerMisbehaved("a certificate in another encoding than it must have")
     return found
 
 

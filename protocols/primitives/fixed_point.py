@@ -92,11 +92,11 @@ class FixedPoint:
 
     def encode_into(self, values: npt.NDArray[np.floating], vector: RingVector) -> Encoded:
         """The same into a given vector of the same length, block by block so that the work stays in the cache."""
-        self.ring.require(vector, len(values))
+        self.ring.require_room(vector, len(values))
         # Scaling by a power of two, rounding and their difference are exact in the precision the values have already.
         if values.dtype not in (np.float32, np.float64):
             values = values.astype(np.float64)
-        signed: npt.NDArray[np.signedinteger] = vector.view(np.int64 if self.ring.bits == 64 else np.int32)
+        signed: npt.NDArray[np.signedinteger] = vector.view(f"<i{self.ring.dtype.itemsize}")
         scratch = np.empty((2, min(_BLOCK, len(values))), dtype=values.dtype)
         clipped, error = 0, 0.0
         with np.errstate(over="ignore", invalid="ignore"):  # whatever is not finite is looked at below
@@ -105,6 +105,7 @@ class FixedPoint:
                 block_clipped, block_error = self._encode_block(values[block], signed[block], scratch)
                 clipped += block_clipped
                 error = max(error, block_error)
+                self.ring.reduce(vector[block])
         return Encoded(vector=vector, clipped=clipped, max_error=error * self.unit)
 
     def _encode_block(
@@ -142,6 +143,5 @@ class FixedPoint:
 
     def decode(self, total: RingVector) -> npt.NDArray[np.float64]:
         """The sum as real numbers (float64, exact below 2^53 units)."""
-        signed = total.view(np.int64 if self.ring.bits == 64 else np.int32)
-        decoded: npt.NDArray[np.float64] = signed.astype(np.float64) * self.unit
+        decoded: npt.NDArray[np.float64] = self.ring.signed(total).astype(np.float64) * self.unit
         return decoded

@@ -1,4 +1,4 @@
-"""The groups masks live in, on numpy arrays: the rings Z_2^32 and Z_2^64 and the prime field of 2^61 - 1 elements.
+"""The groups masks live in, on numpy arrays: the rings Z_2^b for b from 16 to 64, and the prime field F_(2^61-1).
 
 A uniformly random vector of a group added to any fixed one is uniformly random again: that is what hides a masked
 input. It holds in the group only. Adding masks as integers or floats would leave the input visible in the carries.
@@ -11,16 +11,21 @@ import secrets
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-RingVector: TypeAlias = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
-"""Shape (length,), unsigned; arithmetic modulo 2^32 or 2^64."""
+from protocols.primitives.packing import entries_in, pack, packed_bytes, unpack
+
+RingVector: TypeAlias = npt.NDArray[np.uint16] | npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
+"""Shape (length,), unsigned, of the narrowest type that holds an element; every entry below 2^bits."""
 
 GroupVector: TypeAlias = RingVector
 """Shape (length,), unsigned; elements of any of the groups."""
+
+VECTOR_TYPES: Final = ("<u1", "<u2", "<u4", "<u8")
+"""Of arrays as which vectors travel; that of single bytes is a stream of bits."""
 
 FieldArray: TypeAlias = npt.NDArray[np.uint64]
 """Any shape; elements of the prime field, each below `MODULUS`."""
@@ -61,6 +66,23 @@ class Group(ABC):
     def zeros(self, length: int) -> GroupVector:
         return np.zeros(length, dtype=self.dtype)
 
+    def on_wire(self, length: int) -> tuple[int, int]:
+        """A vector of this length as it travels: how many entries its array has, and how many bytes each of them."""
+        return length, self.element_bytes
+
+    def to_wire(self, vector: GroupVector) -> npt.NDArray[Any]:
+        """A vector of this group as it travels: as it is, unless an element has fewer bits than its type."""
+        return vector
+
+    def from_wire(self, array: npt.NDArray[Any], length: int) -> GroupVector:
+        """What has travelled, as a vector of this group with `length` entries. `ValueError` if it is none."""
+        self.require(array, length)
+        return array
+
+    def length_on_wire(self, array: npt.NDArray[Any]) -> int:
+        """How many entries a vector has that travels as this array."""
+        return len(array)
+
     @abstractmethod
     def require(self, vector: GroupVector, length: int) -> None:
         """Raise `ValueError` unless `vector` is a vector of this group with `length` entries."""
@@ -82,15 +104,24 @@ class Group(ABC):
         """
 
 
+NARROWEST: Final = 16
+WIDEST: Final = 64
+
+
 @dataclass(frozen=True, slots=True)
 class Ring(Group):
-    """Z_2^bits. Unsigned arithmetic that wraps by definition of the type; every word is an element."""
+    """Z_2^bits, from 16 to 64 bits.
 
-    bits: Literal[32, 64]
+    Of 16, 32 and 64 bits the unsigned arithmetic wraps by definition of the type. Of other widths an element lies in
+    the low bits of the next wider type, whose arithmetic is that of the ring once the bits above are cleared. Such
+    vectors travel as a stream of their bits (`protocols.primitives.packing`).
+    """
+
+    bits: int
 
     def __post_init__(self) -> None:
-        if self.bits not in (32, 64):
-            raise ValueError(f"a ring of {self.bits} bits is not available: 32 or 64")
+        if not NARROWEST <= self.bits <= WIDEST:
+            raise ValueError(f"a ring of {self.bits} bits is not available: {NARROWEST} to {WIDEST}")
 
     @property
     def name(self) -> str:
@@ -98,20 +129,69 @@ class Ring(Group):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return np.dtype(f"<u{self.bits // 8}")
+        return np.dtype("<u2" if self.bits <= 16 else "<u4" if self.bits <= 32 else "<u8")
 
-    def require(self, vector: RingVector, length: int) -> None:
+    @property
+    def packed(self) -> bool:
+        """Whether an element has fewer bits than the type that holds it."""
+        return self.bits < 8 * self.dtype.itemsize
+
+    @property
+    def largest(self) -> np.unsignedinteger:
+        """The element with all bits set."""
+        number: np.unsignedinteger = self.dtype.type((1 << self.bits) - 1)
+        return number
+
+    def require_room(self, vector: RingVector, length: int) -> None:
+        """As `require`, of memory that is to be written: whatever stands there will do."""
         if vector.dtype != self.dtype or vector.shape != (length,):
             raise ValueError(f"{vector.dtype}{vector.shape} is not a vector of {length} entries modulo 2^{self.bits}")
 
+    def require(self, vector: RingVector, length: int) -> None:
+        self.require_room(vector, length)
+        if self.packed and vector.max(initial=0) > self.largest:
+            raise ValueError(f"a vector with an entry of 2^{self.bits} or more is not one modulo 2^{self.bits}")
+
+    def on_wire(self, length: int) -> tuple[int, int]:
+        return (packed_bytes(length, self.bits), 1) if self.packed else (length, self.element_bytes)
+
+    def to_wire(self, vector: RingVector) -> npt.NDArray[Any]:
+        return pack(vector, self.bits) if self.packed else vector
+
+    def from_wire(self, array: npt.NDArray[Any], length: int) -> RingVector:
+        if self.packed:
+            return unpack(array, length, self.bits, self.dtype)
+        self.require(array, length)
+        return array
+
+    def length_on_wire(self, array: npt.NDArray[Any]) -> int:
+        return entries_in(len(array), self.bits) if self.packed else len(array)
+
     def add_into(self, total: RingVector, vector: RingVector) -> None:
         np.add(total, vector, out=total)
+        self.reduce(total)
 
     def subtract_into(self, total: RingVector, vector: RingVector) -> None:
         np.subtract(total, vector, out=total)
+        self.reduce(total)
 
     def from_words(self, words: RingVector) -> RingVector:
+        """The low bits of each word: of uniform words, uniform elements."""
+        self.reduce(words)
         return words
+
+    def reduce(self, words: RingVector) -> None:
+        """Any words of this type as elements, in place."""
+        if self.packed:
+            np.bitwise_and(words, self.largest, out=words)
+
+    def signed(self, vector: RingVector) -> npt.NDArray[np.signedinteger]:
+        """Every element as the number nearest to zero that it stands for."""
+        signed: npt.NDArray[np.signedinteger] = vector.view(f"<i{self.dtype.itemsize}")
+        if not self.packed:
+            return signed
+        above = 8 * self.dtype.itemsize - self.bits
+        return (signed << above) >> above
 
 
 @dataclass(frozen=True, slots=True)

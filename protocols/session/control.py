@@ -48,6 +48,6 @@ class Abandon(wire.Message, frozen=True):
         wire.require(len(self.reason) <= MAX_REASON, "reason too long")
 
 
-@wire.message(0x0006)
+@wire.message(0x0007)
 class Regroup(Abort, frozen=True):
     """Server to client: this session is over, and the next one begins at once. Come again with what you have kept."""

@@ -11,6 +11,10 @@ Rules that hold for every protocol on top of it:
   server may go on without a client that is too slow (`LeaveOut`); the client says when it is back (`Back`), and until
   then the server sends it nothing more and reads nothing else from it.
 
+- Some messages come before they are awaited (`wire.Message.AHEAD`): keys of sums to come, and shares that are relayed
+  while a client is at something else. They are kept, a few of each party and one of a kind for each sum, until their
+  sum asks for them. What a dropout has sent ahead is dropped with it.
+
 Not covered here: authenticity. A party that can forge frames of a session can also end it.
 """
 
@@ -35,6 +39,7 @@ from protocols.foundation.errors import (
     UnexpectedMessage,
 )
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId, SessionId
+from protocols.session.ahead import Ahead
 from protocols.session.control import MAX_PURPOSE as MAX_PURPOSE
 from protocols.session.control import MAX_REASON as MAX_REASON
 from protocols.session.control import Abandon as Abandon
@@ -66,6 +71,7 @@ class Conversation:
         self._begun: set[tuple[RoundId, str]] = set()
         """Of the last round in which anything was said: the sums in which this party has said something."""
         self._largest = wire.SMALL_FRAME_BYTES
+        self._ahead = Ahead()
 
     def admit(self, frame_bytes: int) -> None:
         """From now on take frames up to this size (`protocols.foundation.frame_sizes`), for a task that has need of
@@ -90,6 +96,10 @@ class Conversation:
     def send(self, to: PartyId, message: wire.Message, round_id: RoundId) -> None:
         if (purpose := getattr(message, "purpose", None)) is not None:
             self.begin(round_id, purpose)
+        self.transport.send(to, wire.encode(message, self.session, round_id))
+
+    def send_ahead(self, to: PartyId, message: wire.Message, round_id: RoundId) -> None:
+        """A message of a sum that is to come: it does not begin by this."""
         self.transport.send(to, wire.encode(message, self.session, round_id))
 
     def broadcast(self, to: Collection[PartyId], message: wire.Message, round_id: RoundId) -> set[PartyId]:
@@ -142,6 +152,8 @@ class Conversation:
         while True:
             _, frame = self.transport.receive([sender], deadline, self._largest)
             envelope = self._open(sender, frame)
+            if self._keep_ahead(sender, envelope, round_at_least):
+                continue
             if envelope.round >= round_at_least:
                 return envelope.round, envelope.message
             self._pass_over()
@@ -217,6 +229,7 @@ class Conversation:
             except (DeadlineExpired, PeerLost):
                 return False
             if isinstance(envelope.message, Back):
+                self._ahead.forget(party)  # it knows that the others went on, and has forgotten these sums
                 return True
             self._pass_over()
         return False
@@ -240,6 +253,8 @@ class Conversation:
         purpose: str | None = None,
     ) -> tuple[PartyId, M]:
         heard, late = set(senders), Counter[PartyId]()
+        if expected.AHEAD and (kept := self._ahead.take(heard, expected, (round_id, purpose or ""))) is not None:
+            return kept
         while heard:
             sender, frame = self.transport.receive(heard, deadline, self._largest)
             envelope = self._open(sender, frame)
@@ -260,13 +275,24 @@ class Conversation:
                 if sender == SERVER:
                     raise SumAbandoned(_printable(message.reason))
                 raise SumRefused(f"{party_names([sender])}: {_printable(message.reason)}")
-            if envelope.round > round_id or not isinstance(message, expected):
+            awaited = envelope.round == round_id and isinstance(message, expected)
+            of_awaited = awaited and getattr(message, "purpose", None) == purpose
+            if not of_awaited and self._keep_ahead(sender, envelope, round_id):
+                continue
+            if not awaited or not isinstance(message, expected):
                 raise UnexpectedMessage(
                     f"{party_names([sender])} sent {type(message).__name__} of round {envelope.round} "
                     f"where {expected.__name__} of round {round_id} was due"
                 )
             return sender, message
         raise DeadlineExpired(f"no message from {party_names(senders)} in time")
+
+    def _keep_ahead(self, sender: PartyId, envelope: wire.Envelope, round_id: RoundId) -> bool:
+        """Keep what has come ahead. Of the server a client keeps what is of sums that have begun here."""
+        if not envelope.message.AHEAD or envelope.round < round_id:
+            return False
+        known = sender != SERVER or self.begun(envelope.round, getattr(envelope.message, "purpose", ""))
+        return known and self._ahead.keep(sender, envelope, round_id)
 
     def _pass_over(self) -> None:
         """The last message counts for nothing."""
@@ -284,7 +310,11 @@ class Conversation:
         about = getattr(message, "purpose", None)
         if about is None or about == purpose:
             return False
-        return isinstance(message, Abandon) or (round_id, about) in self._abandoned
+        return isinstance(message, Abandon) or (not self._is_relayed(message) and (round_id, about) in self._abandoned)
+
+    def _is_relayed(self, message: wire.Message) -> bool:
+        """What a client keeps until it knows what became of its sum."""
+        return message.AHEAD and self.transport.party != SERVER
 
     def _open(self, sender: PartyId, frame: wire.Frame) -> wire.Envelope:
         try:

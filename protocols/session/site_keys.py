@@ -15,15 +15,15 @@ from protocols.foundation.digests import digest, length_prefixed
 from protocols.foundation.errors import PeerMisbehaved
 from protocols.foundation.identifiers import PartyId
 from protocols.primitives import certificates
-from protocols.primitives.certificates import BACKDATED, LEAF_DAYS, Leaf, Use
+from protocols.primitives.certificates import BACKDATED, Leaf, Use
 from protocols.primitives.identity import IDENTITY_BYTES, SIGNATURE_BYTES, IdentityKey, fingerprint, verify
 from protocols.session.credentials import Credentials
 from protocols.session.identities import IdentityError
 
 __all__ = [
-    "BACKDATED", "IDENTITY_BYTES", "LEAF_DAYS", "SIGNATURE_BYTES", "Leaf", "Use", "certificate_of", "certified", "claimed", "credentials_of",
-    "expiry_of", "fingerprint", "issue", "issued_at", "leaf_in", "nobody", "public_of", "sign_document",
-    "verify_document",
+    "BACKDATED", "IDENTITY_BYTES", "SIGNATURE_BYTES", "Leaf", "Use", "certificate_of", "certified", "claimed",
+    "credentials_of", "expiry_of", "fingerprint", "issue", "issued_at", "leaf_in", "nobody", "public_of",
+    "sign_document", "verify_document",
 ]  # fmt: skip
 
 _DOCUMENT: Final = b"secure-kg signed document 1\x00"

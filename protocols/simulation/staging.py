@@ -60,7 +60,6 @@ class ReceivedInputs:
         """Nothing to release."""
 
 
-
 def numbered(clients: Iterable[int]) -> tuple[PartyId, ...]:
     """The clients of a simulation, which are numbered from 1 without a gap."""
     found = sorted(clients)

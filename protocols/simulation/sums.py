@@ -16,7 +16,7 @@ False
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -77,7 +77,7 @@ def simulate_sum(
     dropouts: Collection[int] = (),
     threat: ThreatModel = USUAL_THREAT,
     bound: float | None = None,
-    ring_bits: Literal[32, 64] = 64,
+    ring_bits: int = 64,
 ) -> SimulatedSum:
     """Add up one vector for each client, over an in-process network, with all keys and masks of the real protocol.
 
@@ -92,7 +92,7 @@ def simulate_sum(
         raise ParametersRefused(f"client {unknown[0]} is to drop out, and there is no such client")
     largest = max(float(np.abs(vector).max(initial=0.0)) for vector in inputs.values())
     layout = SumLayout(len(inputs[1]), 0, bound or largest or 1.0, 0, len(clients), ring_bits)
-    terms = SumTerms(_ROUND, _PURPOSE, clients, layout)
+    terms, group = SumTerms(_ROUND, _PURPOSE, clients, layout), layout.group
     stage = _Stage(AGGREGATIONS[aggregation], terms, threat, frozenset(PartyId(number) for number in dropouts))
     received = ReceivedInputs(stage.session)
     ended = run_in_process(
@@ -106,7 +106,7 @@ def simulate_sum(
         total=total.real,
         contributors=tuple(sorted(int(party) for party in contributors)),
         read_by="the server" if isinstance(at_end, tuple) else "the clients",
-        received=received.inputs,
+        received={party: group.from_wire(sent, group.length_on_wire(sent)) for party, sent in received.inputs.items()},
         bytes_up=max(sent for sent, _, _ in staying),
         bytes_down=max(taken for _, taken, _ in staying),
         unit=layout.codec.unit,

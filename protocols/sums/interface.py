@@ -8,10 +8,11 @@ whatever work a client has to do, then `contribute` on its side and `collect` on
 out in either half is not in it; the sum is that of the others, exactly, or there is none (`SumAbandoned`).
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, Literal, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,29 @@ from protocols.sums.terms import SumTerms
 R = TypeVar("R", covariant=True)
 
 
+WIDEST_GRID: Final = 24
+"""Bits of a number that single precision holds exactly."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeanGrid:
+    """The multiples of one unit to which the means of a narrow sum are rounded.
+
+    A mean over c contributors is a multiple of 1/c of the unit. Where the unit is coarse that shows in single precision
+    and would tell whoever gets the mean how many contributed. Rounded, it does not; and it travels in fewer bits.
+    """
+
+    fraction_bits: int
+    """The unit is 2^-fraction_bits."""
+    bits: int
+    """Of the widest such mean, its sign included."""
+
+    def nearest(self, means: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        scale = float(1 << self.fraction_bits)
+        rounded: npt.NDArray[np.float64] = np.rint(means * scale) / scale + 0.0  # no zero is negative
+        return rounded
+
+
 @dataclass(frozen=True, slots=True)
 class SumLayout:
     """How many entries a contribution has and how large they may be. Parameters that could overflow are refused."""
@@ -41,7 +65,7 @@ class SumLayout:
     """Largest count of one party; a larger one is refused."""
     parties: int
     """How many contributions may be added at most."""
-    ring_bits: Literal[32, 64]
+    ring_bits: int
     noise_bound: float = 0.0
     """How much noise one party may add to a real entry. The encoding leaves room for it."""
 
@@ -67,6 +91,16 @@ class SumLayout:
         return self.parties * self.noise_bound
 
     @property
+    def grid(self) -> MeanGrid | None:
+        """What means of contributions are rounded to. None: to single precision, as of all but narrow rings."""
+        if self.ring_bits > WIDEST_GRID or not self.real_entries:
+            return None
+        codec = self.codec
+        largest = math.ceil((codec.largest_value + self.largest_noise) * codec.scale)
+        bits = largest.bit_length() + 1
+        return MeanGrid(codec.fraction_bits, bits) if bits <= WIDEST_GRID else None
+
+    @property
     def entries(self) -> int:
         return self.real_entries + self.count_entries
 
@@ -77,7 +111,7 @@ class SumLayout:
         """
         contribution.check(self)
         vector: GroupVector = np.empty(self.entries, dtype=self.group.dtype) if into is None else into
-        self.group.require(vector, self.entries)
+        self.group.require_room(vector, self.entries)
         vector[self.real_entries :] = contribution.counts.astype(self.group.dtype)
         if not self.real_entries:
             return Encoded(vector=vector, clipped=0, max_error=0.0)
@@ -91,7 +125,7 @@ class SumLayout:
         # Noise, as masks leave that did not cancel, hardly ever looks like small counts.
         if self.count_entries and int(counts.max()) > self.parties * self.max_count:
             raise SumAbandoned("the sum is larger than its contributions can be: some were masked under other terms")
-        return Total(real, counts.astype(np.int64))
+        return Total(real, counts.astype(np.int64), self.grid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +152,8 @@ class Total:
 
     real: npt.NDArray[np.float64]
     counts: npt.NDArray[np.int64]
+    grid: MeanGrid | None = None
+    """To what means of it are rounded."""
 
 
 @dataclass(frozen=True, slots=True)

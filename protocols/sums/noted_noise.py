@@ -44,5 +44,7 @@ class NotedNoise(Noise):
     def add_to(self, vector: RingVector, codec: FixedPoint, terms: SumTerms[Layout]) -> None:
         before = vector.copy()
         self._noise.add_to(vector, codec, terms)
-        added = (vector - before).view(f"i{vector.itemsize}")  # modulo the ring, with its sign
+        ring = codec.ring
+        ring.subtract_into(noise := vector.copy(), before)
+        added = ring.signed(noise)  # modulo the ring, with its sign
         self._note(int(terms.round), (added * codec.unit).astype(np.float32))

@@ -25,7 +25,7 @@ from protocols.foundation.frame_sizes import array_bytes, frame_bytes, text_byte
 from protocols.foundation.identifiers import PartyId
 from protocols.foundation.spent import Spent
 from protocols.foundation.words import clients_have
-from protocols.primitives.group import GroupVector
+from protocols.primitives.group import VECTOR_TYPES, GroupVector
 from protocols.session.client_session import ClientSession
 from protocols.session.conversation import MAX_PURPOSE
 from protocols.session.server_session import ServerSession
@@ -51,7 +51,7 @@ class ClearInput(wire.Message, frozen=True):
 
     def __post_init__(self) -> None:
         wire.require(len(self.purpose) <= MAX_PURPOSE, "purpose too long")
-        wire.require_array(self.vector, "<u4", "<u8", ndim=1)
+        wire.require_array(self.vector, *VECTOR_TYPES, ndim=1)
 
 
 class PlainSumClient(SumClient):
@@ -73,7 +73,7 @@ class PlainSumClient(SumClient):
         with encoding.measure():
             encoded = pipeline.encode(terms, contribution)
         with session.phase(terms.round, f"input/{terms.purpose}"):
-            session.send(ClearInput(terms.purpose, encoded.vector), terms.round)
+            session.send(ClearInput(terms.purpose, terms.layout.group.to_wire(encoded.vector)), terms.round)
         return ContributionReport(encoded.clipped, encoded.max_error, encoding)
 
 
@@ -94,7 +94,7 @@ class PlainSumServer(SumServer[Collected]):
 
     def prepare(self, session: ServerSession, terms: SumTerms[SumLayout]) -> None:
         self._asked, layout = session.present & frozenset(terms.participants), terms.layout
-        session.conversation.admit(clear_input_bytes(terms.purpose, layout.entries, layout.group.element_bytes))
+        session.conversation.admit(clear_input_bytes(terms.purpose, *layout.group.on_wire(layout.entries)))
 
     def collect(self, session: ServerSession, terms: SumTerms[SumLayout]) -> Collected:
         layout, contributors = terms.layout, set[PartyId]()
@@ -108,21 +108,19 @@ class PlainSumServer(SumServer[Collected]):
                 contributors.add(party)
         session.dropout(expected - contributors, step)
         if len(contributors) < self._min_contributors:
-            raise SumAbandoned(
-                f"{clients_have(len(contributors))} sent an input, {self._min_contributors} are needed"
-            )
+            raise SumAbandoned(f"{clients_have(len(contributors))} sent an input, {self._min_contributors} are needed")
         with self._unmasking.measure():
             return Collected(layout.decode(running), frozenset(contributors))
 
     def _take(self, running: GroupVector, message: ClearInput, terms: SumTerms[SumLayout], party: PartyId) -> None:
         layout = terms.layout
         try:
-            layout.group.require(message.vector, layout.entries)
+            vector = layout.group.from_wire(message.vector, layout.entries)
         except ValueError:
             raise PeerMisbehaved(f"client {party} contributed a vector of another length or ring") from None
         if message.purpose != terms.purpose:
             raise PeerMisbehaved(f"client {party} contributed to another sum")
-        layout.group.add_into(running, message.vector)
+        layout.group.add_into(running, vector)
 
 
 def clear_input_bytes(purpose: str, entries: int, entry_bytes: int) -> int:

@@ -48,6 +48,9 @@ class SumTerms(Generic[L]):
     announced: bytes = b""
     """What a client has to tell the others of an earlier opening that its record of openings does not have
     (`protocols.sums.secagg.openings.announcement`); likewise."""
+    counted: bytes = b""
+    """Digest of an earlier round's count of holders that a client goes by in this sum (`protocols.holders.interface`);
+    likewise."""
 
     @property
     def key(self) -> SumKey:

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from protocols.foundation import wire
 from protocols.foundation.frame_sizes import (
@@ -16,7 +17,7 @@ from protocols.foundation.frame_sizes import (
     text_bytes,
 )
 from protocols.foundation.identifiers import PartyId, RoundId
-from protocols.primitives.group import GroupVector
+from protocols.primitives.group import VECTOR_TYPES
 from protocols.session.conversation import MAX_PURPOSE
 from protocols.sums.interface import SumLayout, Total
 from protocols.sums.terms import SumTerms
@@ -34,16 +35,20 @@ class SumTotal(wire.Message, frozen=True):
     contributors: list[int]
     """Whose vectors are in it, in ascending order."""
     vector: np.ndarray[Any, Any]
+    """As vectors of the sum's group travel."""
 
     def __post_init__(self) -> None:
         wire.require(len(self.purpose) <= MAX_PURPOSE, "purpose too long")
         wire.require(self.of_round >= 0, "negative round")
         in_order = all(a < b for a, b in zip(self.contributors, self.contributors[1:], strict=False))
         wire.require(in_order and all(party > 0 for party in self.contributors), "contributors that are no set")
-        wire.require_array(self.vector, "<u4", "<u8", ndim=1)
+        wire.require_array(self.vector, *VECTOR_TYPES, ndim=1)
 
     @classmethod
-    def of(cls, round_id: RoundId, purpose: str, contributors: Collection[PartyId], vector: GroupVector) -> "SumTotal":
+    def of(
+        cls, round_id: RoundId, purpose: str, contributors: Collection[PartyId], vector: npt.NDArray[Any]
+    ) -> "SumTotal":
+        """`vector`: as vectors of the sum's group travel."""
         return cls(purpose, int(round_id), sorted(int(party) for party in contributors), vector)
 
 

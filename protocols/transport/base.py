@@ -77,6 +77,13 @@ class Transport(ABC):
         """Peers whose process was started again: its frames are kept back until a new session begins with it."""
         return frozenset()
 
+    def readmit(self) -> frozenset[PartyId]:
+        """Take the newcomers in after all, where nothing is lost by it; who they are."""
+        return frozenset()
+
+    def lose_absent(self, seconds: float) -> None:  # noqa: B027  only links that mend themselves have need of it
+        """From now on a peer that has been out of reach for so long is lost (`PeerLost`), though it may come back."""
+
     def gather(self, senders: Collection[PartyId], deadline: Deadline) -> dict[PartyId, Frame]:
         """One frame from each of `senders`, or from those that answered before the deadline."""
         answers: dict[PartyId, Frame] = {}
@@ -107,11 +114,6 @@ class Transport(ABC):
     def busy(self, to: PartyId) -> bool:
         """Whether `to` has not taken an earlier message yet, so that another one would have to wait."""
         return False
-
-    @property
-    def newcomers(self) -> frozenset[PartyId]:
-        """Parties whose process was restarted, so that they wait for the next session: only some transports know."""
-        return frozenset()
 
     @abstractmethod
     def flush(self, deadline: Deadline) -> None:

@@ -18,6 +18,7 @@ from protocols.registry import AGGREGATIONS
 from protocols.sums.interface import SumLayout
 from protocols.sums.plain import ClearInput
 from protocols.sums.secagg.messages import MaskedInput
+from protocols.sums.travelling import travelled
 from secure_kg.audit.view.read import Observation
 from secure_kg.federation.plan.row_sum import Rows
 from secure_kg.federation.plan.run_plan import RunPlan
@@ -29,6 +30,7 @@ from secure_kg.foundation.seeds import generator
 Places = npt.NDArray[np.int64]
 """Positions in the union, shape (n,)."""
 
+Words = npt.NDArray[np.unsignedinteger]
 _ROWS: Final = "rows"
 _LARGEST: Final = np.uint64(2**63 - 1)
 
@@ -154,11 +156,20 @@ class _Chosen:
 
 def decoded_upload(config: RunConfig, client: int, round: int, upload: ClearInput | MaskedInput) -> RowUpload:
     """An upload as the server reads it, masked or not."""
-    layout = upload_layout(config, len(upload.vector))
-    rows = layout.codec.decode(upload.vector[: layout.real_entries]).astype(np.float32)
-    last = upload.vector[layout.real_entries : layout.entries]
+    layout, vector = upload_words(config, upload)
+    rows = layout.codec.decode(vector[: layout.real_entries]).astype(np.float32)
+    last = vector[layout.real_entries : layout.entries]
     counts = np.minimum(last.astype(np.uint64), _LARGEST).astype(np.int64)
     return RowUpload(client, round, rows.reshape(len(counts), -1), counts, isinstance(upload, MaskedInput))
+
+
+def upload_words(config: RunConfig, upload: ClearInput | MaskedInput) -> tuple[SumLayout, Words]:
+    """How the rows of an upload are laid out, and its elements: those of the checks that it may have come last."""
+    try:
+        vector = travelled(upload.vector, config.ring_bits)
+    except ValueError:
+        raise UserError("the transcript has rows of another ring than its run's settings") from None
+    return upload_layout(config, len(vector)), vector
 
 
 def _names_at(names: dict[int, tuple[str, ...]], tags: npt.NDArray[np.uint8]) -> tuple[str | None, ...]:

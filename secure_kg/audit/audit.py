@@ -44,6 +44,7 @@ from secure_kg.audit.view.declarations import may_learn
 from secure_kg.audit.view.evidence import Check
 from secure_kg.audit.view.findings import CheckResult, Finding, worst_first
 from secure_kg.audit.view.flow import Flow
+from secure_kg.audit.view.in_turn import InTurn
 from secure_kg.audit.view.notes import STANDING_NOTES
 from secure_kg.audit.view.opening import OpenedSum, Opening
 from secure_kg.audit.view.read import AuditedRun, Observation
@@ -166,15 +167,19 @@ def audit(
         opening = Opening(run.config, run.clients, union, directory, known=known)
         attending = Attending(plan, known)
         looking.begin_session(f"sums of session {number}")
-        for observation in recording:
-            integrity.observe(observation)
-            flow.observe(observation)
-            if known is None or observation.index != known.refused:  # which is for the ledger alone
-                looking.observe(observation, opening, heard=attending.takes(observation))
-            else:
-                looking.refuse(observation)
-            attending.observe(observation)
+        in_turn = InTurn()
+        for recorded in recording:
+            integrity.observe(recorded)
+            flow.observe(recorded)
+            for observation in in_turn.turn(recorded):
+                if known is None or observation.index != known.refused:  # which is for the ledger alone
+                    looking.observe(observation, opening, heard=attending.takes(observation))
+                else:
+                    looking.refuse(observation)
+                attending.observe(observation)
             progress(gone_through + flow.messages)
+        for observation in in_turn.unasked():
+            looking.unasked(observation)
         looking.end_session(opening)
         union = opening.union or union
         integrity.end_session(recording, number == len(run.recordings), known)
@@ -220,6 +225,12 @@ class _Looking:
             self._tell(total)
         for check in self._checks:
             ask(check.id, partial(check.observe if heard else check.ignored, observation), None)
+
+    def unasked(self, observation: Observation) -> None:
+        """A key that was advertised ahead of a sum that did not come. It is in nothing that was summed or sent."""
+        self.guard.ask("ledger", partial(self._ledger.observe, observation, heard=True), None)
+        for check in self._checks:
+            self.guard.ask(check.id, partial(check.unasked, observation), None)
 
     def refuse(self, observation: Observation) -> None:
         """A message for which the server has ended the session. It is in nothing that was summed or sent."""

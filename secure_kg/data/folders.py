@@ -61,8 +61,8 @@ def load_client_folder(
     seed: int = 0,
     reading: Reading = Reading(),  # noqa: B008  # frozen
 ) -> ClientGraph:
-    """The graph of client `client` (from 1): `path` itself if it is one file of triples or holds a train file, else its `client-<k>` folder, else
-    `path` itself if it holds one file of triples and no folder of any client."""
+    """The graph of client `client` (from 1): `path` itself if it is one file of triples or holds a train file, else its
+    `client-<k>` folder, else `path` itself if it holds one file of triples and no folder of any client."""
     root = Path(path)
     if client < 1:
         raise DataError(f"client {client}: clients are numbered from 1")

@@ -23,6 +23,7 @@ from secure_kg.provisioning.record import note_held, read_record
 from secure_kg.provisioning.request import Request
 from secure_kg.provisioning.roster import (
     FEDERATION_BYTES,
+    LARGEST_ROSTER,
     MOST_MEMBERS,
     Draft,
     Member,
@@ -38,7 +39,6 @@ from secure_kg.runs.run_folder import write_whole
 
 DEFAULT_DAYS: Final = 365
 MOST_DAYS: Final = 3650
-_LARGEST: Final = 1 << 21
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Coordinator:
         """`UserError` for a folder that is not a coordinator's, or whose roster is older than its record."""
         site = SiteFolder.open(folder)
         path = folder / ROSTER
-        text = read_public(path, _LARGEST)
+        text = read_public(path, LARGEST_ROSTER)
         try:
             roster = parse_roster(text, fingerprint(site.identity))
             record = read_record(folder)
@@ -96,6 +96,7 @@ class Coordinator:
     def approve(self, requests: Sequence[Request], in_place_of: Member | None = None) -> tuple[Member, ...]:
         """The members once these requests are in; nothing is signed yet. `UserError` for one that must not be."""
         members, retired = list(self.roster.members), self.roster.retired
+        before = {one.identity for one in members}
         if in_place_of is not None and (len(requests) != 1 or not in_place_of.revoked):
             raise UserError("--in-place-of takes one request, and a member that was revoked")
         for request in requests:
@@ -107,6 +108,11 @@ class Coordinator:
             if found is not None:
                 state = "was revoked" if found.revoked else "is a member already"
                 raise UserError(f"{request.name}: this identity {state}, as number {found.number}")
+            if request.identity in before:
+                raise UserError(f"{request.name}: has an identity that another of these requests replaces")
+            if request.previous is not None and request.previous not in before:
+                # Nor one that another of these requests brings: it would be in no version, and so never be retired.
+                raise UserError(f"{request.name}: replaces an identity that is no member")
             entry = _placed(request, members, in_place_of)
             members[entry.number - 1 : entry.number] = [entry]
         if len(members) > MOST_MEMBERS:
@@ -118,9 +124,11 @@ class Coordinator:
         if member.revoked:
             raise UserError(f"member {member.number} ({member.name}) was revoked already")
         # A clock that is ahead dates certificates in the future, and those that are valid by now are dated up to
-        # `BACKDATED` ahead. One second more, for issue times have no fractions.
+        # `BACKDATED` ahead. One that is dated there itself is valid from now on. Never earlier than before: a clock
+        # that was set back since would let in what was revoked.
+        issued_from = _now() + BACKDATED
         changed = (
-            dataclasses.replace(member, issued_from=_now() + BACKDATED + timedelta(seconds=1))
+            dataclasses.replace(member, issued_from=max(issued_from, member.issued_from or issued_from))
             if certificates_only
             else dataclasses.replace(member, revoked=True)
         )
@@ -145,12 +153,15 @@ class Coordinator:
             address=before.address if address is None else address,
             retired=(*before.retired, *sorted(gone)),
         )
-        return Coordinator(self.site, _signed(self.site, draft))
+        return Coordinator(self.site, _signed(self.site, draft, before))
 
     def member(self, who: str) -> Member:
-        """By number or name."""
+        """By number or name. A member that calls itself by the number of another one is not taken for it."""
         for one in self.roster.members:
-            if who == str(one.number) or fields.folded(who) == fields.folded(one.name):
+            if who == str(one.number):
+                return one
+        for one in self.roster.members:
+            if fields.folded(who) == fields.folded(one.name):
                 return one
         raise UserError(f"no member {who[:40]!a} in this federation")
 
@@ -163,13 +174,16 @@ def _placed(request: Request, members: Sequence[Member], in_place_of: Member | N
             raise UserError(f"{request.name}: replaces an identity that is no member")
         if in_place_of is not None:
             raise UserError("--in-place-of is for a new site, not for a rotation")
-        # The name stays: who it is was settled when the member was approved.
+        # The name stays: who it is was settled when the member was approved. Under another one a person might compare
+        # the fingerprint with somebody else.
+        if fields.folded(request.name) != fields.folded(old.name):
+            raise UserError(f"{request.name}: asks for a new identity of member {old.number}, which is {old.name}")
         return Member(old.number, old.name, request.certificate, request.identity)
     number = PartyId(len(members) + 1) if in_place_of is None else in_place_of.number
     return Member(number, request.name, request.certificate, request.identity)
 
 
-def _signed(site: SiteFolder, draft: Draft) -> Roster:
+def _signed(site: SiteFolder, draft: Draft, before: Roster | None = None) -> Roster:
     """Sign, read back as a site would, write and note. Nothing is handed out before both are done.
 
     Two commands at once must not sign two texts under one version number: sites that have seen one refuse the other.
@@ -178,9 +192,13 @@ def _signed(site: SiteFolder, draft: Draft) -> Roster:
     roster = parse_roster(text, fingerprint(site.identity))
     with held(site.path):
         record = read_record(site.path)
-        if (0 if record is None else record.version) >= roster.version:
-            raise UserError(f"{shown(site.path / ROSTER)}: was changed by another command meanwhile; try again")
-        write_whole(site.path / ROSTER, text.encode())
+        path = site.path / ROSTER
+        # The file as well: a command that was killed between the two writes has signed this version already.
+        on_disk = parse_roster(read_public(path, LARGEST_ROSTER), fingerprint(site.identity)) if before else None
+        changed = before is not None and on_disk is not None and on_disk.file_digest != before.file_digest
+        if changed or (0 if record is None else record.version) >= roster.version:
+            raise UserError(f"{shown(path)}: was changed by another command meanwhile; try again")
+        write_whole(path, text.encode())
         note_held(site.path, roster)
     return roster
 

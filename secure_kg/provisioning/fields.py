@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import ipaddress
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -18,12 +19,19 @@ _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 _TIME_TEXT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _BETWEEN: Final = frozenset(" ._-&'(),")
 _DIGITS: Final = frozenset("0123456789")
-# Letters of Greek and Cyrillic that most typefaces draw as Latin ones, and signs that people read for one another.
+# Letters of Latin that are no signs of pronunciation, which look like others (as the script g, and a click like an l).
+_LATIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzßæðøþđħłŋœŧəıɓɗƙƴɛɔ")
+# Alphabets whose letters, or whole words, look like Latin ones, and which no organisation writes its name in today.
+_MIMICS: Final = frozenset({"CHEROKEE", "LISU", "COPTIC", "DESERET", "OSAGE", "OLD", "GOTHIC", "CARIAN", "LYCIAN",
+                            "LYDIAN", "ELBASAN", "CAUCASIAN", "VAI", "BAMUM", "MODIFIER", "WARANG"})  # fmt: skip
+# Letters of Greek, Cyrillic and Armenian that most typefaces draw as Latin ones, and signs that people
+# read for one another.
 _ALIKE: Final = str.maketrans(
-    "авсԁеғһіјкӏмноԛрѕтуѵѡхґѓςαβγεζηικμνορτυχω01",
-    "abcdefhijkimhoqpstyvwxrrcabyeznikmvoptuxwoi",
+    "авсԁеғһіјкӏмноԛрѕтуүѵѡԝхґѓςαβγεζηικμνορτυχωϳօոսհցյզլı01",
+    "abcdefhijkimhoqpstyyvwwxrrcabyeznikmvoptuxwjonuhgjqiioi",
 )
-_HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]")
+_LABEL: Final = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_HOST: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 _LONGEST_HOST: Final = 253
 _FINGERPRINT_DIGITS: Final = 32
 DEFAULT_PORT: Final = 443
@@ -108,6 +116,8 @@ def name(value: str) -> str:
         and ".." not in value
         and "  " not in value
         and len(scripts) <= 1
+        and not scripts & _MIMICS
+        and ("LATIN" not in scripts or set(_letters(value)) <= _LATIN)
     )
     if not fits:
         raise UserError(
@@ -117,8 +127,13 @@ def name(value: str) -> str:
     return value
 
 
+def _letters(value: str) -> str:
+    """Without case and accents."""
+    return "".join(letter for letter in unicodedata.normalize("NFKD", value.casefold()) if letter.isalpha())
+
+
 def folded(value: str) -> str:
-    """The same for names that people would take for one another: by case, signs, accents, or letters that look alike."""
+    """The same for names that people would take for one another: by case, signs, accents, or like letters."""
     plain = unicodedata.normalize("NFKD", value.casefold())
     return "".join(letter for letter in plain if letter.isalnum()).translate(_ALIKE).replace("l", "i")
 
@@ -128,11 +143,20 @@ def address(value: str) -> tuple[str, int]:
     host, colon, port = value.rpartition(":")
     if not colon or (value.startswith("[") and value.endswith("]")):
         host, port = value, str(DEFAULT_PORT)
-    if len(host) > _LONGEST_HOST or not _HOST.fullmatch(host) or ".." in host:
+    if len(host) > _LONGEST_HOST or not (_HOST.fullmatch(host) or _is_ipv6(host)):
         raise UserError(f"address {value[:80]!a}: must be host:port, without https:// and without a path")
     if not re.fullmatch("[0-9]{1,5}", port) or not 1 <= int(port) <= 65535:
         raise UserError(f"address {value[:80]!a}: the port must be a number from 1 to 65535")
     return host.lower(), int(port)
+
+
+def _is_ipv6(host: str) -> bool:
+    if not (host.startswith("[") and host.endswith("]")) or "%" in host:
+        return False
+    try:
+        return bool(ipaddress.IPv6Address(host[1:-1]))
+    except ValueError:
+        return False
 
 
 def digits_of(value: str) -> str:

@@ -99,15 +99,12 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def write_new_private(path: Path, content: bytes) -> None:
-    """A file that was not there. Not written and then narrowed: in between, others could open it and read on."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as problem:
-        raise UserError(f"{shown(path)}: cannot be written ({problem.strerror})") from None
+    """A file that was not there, whole: a command that is killed leaves no empty key in its place. `UserError` if there
+    is one, also of another command at the same time."""
+    with held(path.parent):
+        if path.is_symlink() or path.exists():
+            raise UserError(f"{shown(path)}: cannot be written (File exists)")
+        write_private(path, content)
 
 
 def _opened(path: Path) -> int:

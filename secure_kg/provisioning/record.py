@@ -2,11 +2,13 @@
 
 A signature does not say that a roster is the newest one. Whoever hands files on could show a site one from before a
 revocation; the record keeps the last version, and no older one is accepted. Nor is another text under the same version
-number: a coordinator that signs two of them tells different sites different things.
+number: a coordinator that signs two of them tells different sites different things. Server and settings are what the
+site has agreed to: a version that names others is refused, for the coordinator may be the server that gains by them.
 """
 
 import json
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +19,15 @@ from secure_kg.foundation.parsing import json_of
 from secure_kg.foundation.visible import shown
 from secure_kg.provisioning import fields
 from secure_kg.provisioning.private_files import check_folder, held, read_private, write_private
-from secure_kg.provisioning.roster import FEDERATION_BYTES, LARGEST_VERSION, MOST_MEMBERS, Roster, load_roster
+from secure_kg.provisioning.roster import (
+    FEDERATION_BYTES,
+    LARGEST_ROSTER,
+    LARGEST_VERSION,
+    MOST_MEMBERS,
+    Roster,
+    parse_roster,
+)
+from secure_kg.provisioning.signed_text import read_public
 from secure_kg.provisioning.site_folder import SiteFolder
 
 _FILE: Final = "record.json"
@@ -31,6 +41,9 @@ class SiteRecord:
     federation: bytes
     version: int
     file_digest: bytes
+    server: bytes
+    settings: bytes
+    """Digest of the settings, without the number of members (`Roster.settings_digest`)."""
     compared: frozenset[bytes] = frozenset()
     """Identities of members whose fingerprints a person at this site has compared with theirs."""
 
@@ -40,6 +53,10 @@ class SiteRecord:
             raise UserError("signed by another coordinator than the one this site has pinned")
         if roster.federation != self.federation:
             raise UserError("of another federation than the one this site takes part in; make a new site folder for it")
+        if roster.server != self.server:
+            raise UserError("names another server than the one this site has agreed to; that takes a new federation")
+        if roster.settings_digest != self.settings:
+            raise UserError("has other settings than those this site has agreed to; that takes a new federation")
         if roster.version < self.version:
             raise UserError(f"version {roster.version}, but this site has seen version {self.version}: an old one")
         if roster.version == self.version and roster.file_digest != self.file_digest:
@@ -64,6 +81,8 @@ def read_record(folder: Path) -> SiteRecord | None:
             fields.octets(values, "federation", FEDERATION_BYTES),
             fields.number(values, "version", LARGEST_VERSION),
             fields.octets(values, "file_digest", 32),
+            fields.octets(values, "server", IDENTITY_BYTES),
+            fields.octets(values, "settings", 32),
             frozenset(fields.octets({"compared": one}, "compared", IDENTITY_BYTES) for one in compared),
         )
     except UserError as problem:
@@ -88,7 +107,10 @@ def note_held(folder: Path, roster: Roster, *, compared: bool = False) -> SiteRe
     if before is not None:
         before.require_next(roster)
     known = before.compared if before is not None else frozenset()
-    record = SiteRecord(roster.coordinator, roster.federation, roster.version, roster.file_digest, known)
+    record = SiteRecord(
+        roster.coordinator, roster.federation, roster.version, roster.file_digest, roster.server,
+        roster.settings_digest, known,
+    )  # fmt: skip
     if compared:
         record = replace(record, compared=frozenset(one.identity for one in roster.members if not one.revoked))
     if record != before:
@@ -106,9 +128,11 @@ def accepted_roster(path: Path, site_folder: Path) -> Roster:
     record = read_record(folder)
     if record is None:
         raise UserError(f"{shown(site_folder)}: has not accepted a coordinator yet; compare its fingerprint first")
-    roster = load_roster(path, fingerprint(record.coordinator))
+    text = read_public(path, LARGEST_ROSTER)
     try:
-        note_roster(folder, roster)
+        roster = parse_roster(text, fingerprint(record.coordinator))
+        note_roster(folder, roster)  # also if it has expired: it has been seen, and an older one may not have
+        roster.require_current(datetime.now(UTC))
     except UserError as problem:
         raise UserError(f"{shown(path)}: {problem}") from None
     return roster
@@ -142,6 +166,8 @@ def _write(folder: Path, record: SiteRecord) -> None:
         "federation": record.federation.hex(),
         "version": record.version,
         "file_digest": record.file_digest.hex(),
+        "server": record.server.hex(),
+        "settings": record.settings.hex(),
         "compared": sorted(identity.hex() for identity in record.compared),
     }
     write_private(folder / _FILE, (json.dumps(values, indent=2) + "\n").encode())

@@ -29,7 +29,7 @@ MOST_MEMBERS: Final = 1000
 _MOST_RETIRED: Final = 10_000
 LARGEST_VERSION: Final = 2**31 - 1
 FEDERATION_BYTES: Final = 16
-_LARGEST: Final = 1 << 21
+LARGEST_ROSTER: Final = 1 << 21
 _OF_ONE_PARTY: Final = ("client_data", "columns", "device", "keys")
 _KEYS_LATER: Final = "site"
 """In the place of `keys`, without which settings against an active server do not stand: each site has its own."""
@@ -104,9 +104,13 @@ class Roster(Draft):
         """32 bytes: what both ends of a link must agree on (federation, coordinator, server, number of members and
         settings). The same in all versions in which only keys were rotated, members revoked, or address and expiry
         changed: sites that have not got the newest version yet go on."""
-        return digest(
-            b"secure-kg federation 1", self.federation, self.coordinator, self.server, self.settings.digest()
-        )
+        return digest(b"secure-kg federation 1", self.federation, self.coordinator, self.server, self.settings.digest())
+
+    @property
+    def settings_digest(self) -> bytes:
+        """32 bytes: of the settings, which stay as they are for as long as the federation exists. Without the number of
+        members, which does not."""
+        return dataclasses.replace(self.settings, clients=None).digest()
 
     def require_current(self, now: datetime) -> None:
         """`UserError` once the roster has expired."""
@@ -117,7 +121,7 @@ class Roster(Draft):
 def load_roster(path: Path, coordinator: str) -> Roster:
     """The roster in `path`; `UserError` unless the identity with the fingerprint `coordinator` has signed it and it has
     not expired. For a party with a site folder `accepted_roster` is safer: it also refuses older versions."""
-    text = read_public(path, _LARGEST)
+    text = read_public(path, LARGEST_ROSTER)
     try:
         roster = parse_roster(text, coordinator)
         roster.require_current(datetime.now(UTC))
@@ -128,7 +132,7 @@ def load_roster(path: Path, coordinator: str) -> Roster:
 
 def signer_of(path: Path) -> bytes:
     """The identity that has signed the roster in `path`, whoever that is: to be compared before anything is read."""
-    text = read_public(path, _LARGEST)
+    text = read_public(path, LARGEST_ROSTER)
     try:
         signers = split_signed(text, KIND).signers
         if len(signers) != 1:
@@ -171,8 +175,8 @@ def parse_roster(text: str, coordinator: str) -> Roster:
     values = signed.values()
     if values.get("kind") != KIND or type(values.get("format")) is not int or values["format"] != FORMAT:
         raise UserError(f"not a federation of format {FORMAT}; this site or the coordinator needs an update")
-    fields.only(values, "kind", "format", "software", "federation", "version", "made", "expires", "settings_digest", "retired",
-                "server", "settings", "member")  # fmt: skip
+    fields.only(values, "kind", "format", "software", "federation", "version", "made", "expires", "settings_digest",
+                "retired", "server", "settings", "member")  # fmt: skip
     server, members = _table(values, "server"), _tables(values, "member")
     fields.only(server, "address", "identity", "certificate")
     identity = fields.octets(server, "identity", IDENTITY_BYTES)

@@ -10,7 +10,9 @@ Line ends of other systems (CR LF), into which mail programs turn them, are read
 byte. Bounded before parsing: the whole, and each line.
 """
 
+import os
 import re
+import stat
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -83,13 +85,19 @@ def split_signed(text: str, kind: str) -> SignedText:
 def read_public(path: Path, largest: int) -> str:
     """The text of a file that somebody else may have made: regular, of bounded size, in UTF-8."""
     try:
-        if not path.is_file():
-            raise UserError(f"{shown(path)}: no such file" if not path.exists() else f"{shown(path)}: no regular file")
-        with path.open("rb") as file:
+        # Opened first and then looked at, without waiting: a pipe may be put in the file's place at any moment.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb", closefd=True) as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise UserError(f"{shown(path)}: no regular file")
             content = file.read(largest + 1)
         if len(content) > largest:
             raise UserError(f"{shown(path)}: larger than any such file is")
         return content.decode("utf-8")
+    except FileNotFoundError:
+        raise UserError(f"{shown(path)}: no such file") from None
+    except IsADirectoryError:
+        raise UserError(f"{shown(path)}: no regular file") from None
     except UnicodeDecodeError:
         raise UserError(f"{shown(path)}: not a text file in UTF-8") from None
     except (OSError, ValueError) as problem:

@@ -44,6 +44,8 @@ _NEXT: Final = "next-identity.key"
 _SITE: Final = "site.json"
 RENEWED: Final = timedelta(days=30)
 """A TLS certificate that ends within this time is made anew when a context is made."""
+_FURTHEST: Final = timedelta(days=1)
+"""A certificate that is dated further ahead is valid nowhere yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ class SiteFolder:
 
     def leaf_file(self, use: Use, issued_from: datetime | None = None) -> Path:
         """TLS key and certificate in one file, made anew if they are missing, come to their end or were revoked."""
-        path, now = self._leaf_path(use), datetime.now(UTC)
+        path, now = self.leaf_path(use), datetime.now(UTC)
         if path.is_symlink() or path.exists():
             check_private(path)
             try:
@@ -118,11 +120,15 @@ class SiteFolder:
         differ (`Coordinator.revoke`), so the certificate is dated there, and is valid so much earlier.
         """
         now = datetime.now(UTC)
+        if issued_from is not None and issued_from - now > _FURTHEST:
+            raise UserError(f"{shown(self.path)}: the coordinator refuses its TLS certificates until "
+                            f"{fields.time_text(issued_from)}; is its clock, or this one, wrong?")  # fmt: skip
         leaf = issue(self.identity_pem, use, now if issued_from is None else max(now, issued_from))
-        write_private(self._leaf_path(use), leaf.private_pem + leaf.certificate_pem)
-        return self._leaf_path(use)
+        write_private(self.leaf_path(use), leaf.private_pem + leaf.certificate_pem)
+        return self.leaf_path(use)
 
-    def _leaf_path(self, use: Use) -> Path:
+    def leaf_path(self, use: Use) -> Path:
+        """Where TLS key and certificate are, if there are any."""
         return self.path / f"tls-{use}.pem"
 
     # --- a rotation of the identity ---------------------------------------------------------------------------------

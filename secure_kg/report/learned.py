@@ -49,7 +49,7 @@ def privacy(summary: Summary) -> Html:
         rows.append([told.heading + kept, told.server, told.client])
     rows.append(["triples and rows that are not shared", NOTHING, NOTHING])
     if disclosed.shared is not None:
-        lost = "told to nobody: it depends on triples"
+        lost = "told to nobody: it depends on triples" if settings.privacy is not None else "known to each client"
         if summary.max_fixed_point_error is not None:
             lost = f"at most {summary.max_fixed_point_error:.1e} per value; {summary.clipped_values:,} values clipped"
         rows.append(["what fixed-point encoding lost", lost, ""])

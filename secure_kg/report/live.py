@@ -34,6 +34,7 @@ _STYLE: Final = """
 .log { background: var(--soft); border-radius: .4rem; padding: .5rem .8rem; margin: .4rem 0; white-space: pre-wrap;
   overflow-wrap: anywhere; }
 .head { display: flex; flex-wrap: wrap; gap: .3rem .8rem; align-items: center; }
+svg { overflow: visible; }
 #lost { margin: 1rem 0 0; } #lost[hidden] { display: none; }
 @media (prefers-reduced-motion: reduce) { .rounds i { transition: none; } }
 """

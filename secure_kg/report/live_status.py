@@ -36,7 +36,7 @@ class Who:
     def title(self) -> str:
         if self.serves:
             return "Server"
-        return f"Site {self.name} as client {self.number}" if self.name else f"Client {self.number}"
+        return f"{self.name} as client {self.number}" if self.name else f"Client {self.number}"
 
     @property
     def label(self) -> str:

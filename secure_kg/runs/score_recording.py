@@ -67,9 +67,9 @@ def of_session(
     )
 
 
-def announced(record: ScoreSession, asker: PartyId) -> ScoreSession:
-    """The same where the asker's announcements say which batch comes next."""
-    return msgspec.structs.replace(record, announced_by=int(asker))
+def announced(record: ScoreSession, asker: PartyId, greeting: bytes = b"") -> ScoreSession:
+    """The same where the asker's announcements say which batch comes next. `greeting`: what keys are bound to."""
+    return msgspec.structs.replace(record, announced_by=int(asker), greeting=greeting.hex())
 
 
 class SessionRecord:
@@ -120,6 +120,7 @@ def read_session(folder: Path) -> ScoreSession | None:
             raise ValueError(f"version {record.version}")
         if record_path(folder, SessionId(bytes.fromhex(record.session))) != found[0]:
             raise ValueError("of another session than its name says")
+        bytes.fromhex(record.greeting)
         if not record.parties or any(party < 1 for party in record.parties):
             raise ValueError("parties that are none")
         for batch in record.batches:

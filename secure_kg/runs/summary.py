@@ -4,7 +4,7 @@ The federation's figures come from the sums the server was given. Figures of sin
 are added only where their folders lie beside the server's, that is, when all parties run on one machine. So are the
 federation's own where only clients can read sums; the server alone then has none to tell (null). Of a private run a
 summary may be shown to anybody, so a client's own results, its numbers of triples and clipped values, its times and its
-memory stay in its own folder.
+memory stay in its own folder. What encoding has cost is null where no client's folder is at hand.
 """
 
 import dataclasses
@@ -78,8 +78,8 @@ def summarise(config: RunConfig, outcome: ServerOutcome, folder: RunFolder) -> S
         bytes_down=sum(outcome.bytes_down.values()),
         bytes_up_per_client={str(number): size for number, size in outcome.bytes_up.items()},
         bytes_down_per_client={str(number): size for number, size in outcome.bytes_down.items()},
-        max_fixed_point_error=None if private else max((one.max_fixed_point_error for one in clients), default=0.0),
-        clipped_values=None if private else sum(client.clipped_values for client in clients),
+        max_fixed_point_error=None if private else max((one.max_fixed_point_error for one in clients), default=None),
+        clipped_values=None if private or not clients else sum(client.clipped_values for client in clients),
         transcript=outcome.transcript,
         corrupt_clients=config.corrupt_clients,
         privacy=_statement(config),

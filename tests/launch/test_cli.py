@@ -28,7 +28,8 @@ def test_alone_it_says_on_one_screen_what_to_do_first(capsys: Capture) -> None:
     assert max(map(len, lines)) <= 100
     first = lines[lines.index("first:") + 1 :][:3]
     assert [line.split()[:2] for line in first] == [["secure-kg", name] for name in ("demo", "doctor", "fedr")]
-    assert {f"{'  ' + title:<17}  {', '.join(names)}" for title, names in grouped()} < set(lines)
+    width = max(len(title) for title, _ in grouped())
+    assert {f"  {title:<{width}}  {', '.join(names)}" for title, names in grouped()} < set(lines)
 
 
 def test_every_command_is_in_one_group() -> None:

@@ -41,7 +41,7 @@ def by_bash(script: str, folder: Path, *words: str) -> list[str]:
 
 
 OFFERED = (
-    (("fed",), ["fedcqa", "fede", "fedr"]),
+    (("fed",), ["fedcqa", "fede", "federation", "fedr"]),
     (("help", "dem"), ["demo"]),
     (("fedr", "--aggr"), ["--aggregation"]),
     (("fedr", "--aggregation", "sec"), ["secagg", "secret"]),
@@ -56,6 +56,12 @@ OFFERED = (
     (("audit", "gr"), []),
     (("predict", "runs/my run", "--known", ""), ["keep", "leave-out", "mark"]),
     (("completion", "z"), ["zsh"]),
+    (("site", "ro"), ["rotate"]),
+    (("site", "check", "gr"), ["graph.tsv"]),
+    (("site", "check", "--members"), ["--members-compared"]),
+    (("federation", "ap"), ["approve"]),
+    (("federation", "approve", "--in"), ["--in-place-of"]),
+    (("federation", "new", "fedc"), ["fedcqa"]),
 )
 
 

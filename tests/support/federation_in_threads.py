@@ -95,6 +95,7 @@ def run_federation(
     client_config: dict[int, RunConfig] | None = None,
     trainer_of: Callable[[ClientGraph, RunConfig, int], KgeLearner] | None = None,
     transport_of: Callable[[InProcessNetwork, int], Transport] | None = None,
+    server_transport: Callable[[], Transport] | None = None,
     credentials: dict[int, Credentials] | None = None,
     report: Callable[[str], None] = lambda line: None,
     turns: Turns | None = None,
@@ -106,7 +107,9 @@ def run_federation(
     folder = RunFolder.reopen(path, config) if resume else RunFolder.create(path, config)
 
     def endpoint(network: InProcessNetwork, party: PartyId) -> Transport:
-        return transport_of(network, party) if transport_of and party != SERVER else network.endpoint(party)
+        if party == SERVER:
+            return server_transport() if server_transport else network.endpoint(party)
+        return transport_of(network, party) if transport_of else network.endpoint(party)
 
     def serve(transport: Transport) -> ServerOutcome:
         return FederationServer(config, transport, folder, report, turns).run()

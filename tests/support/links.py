@@ -1,7 +1,7 @@
 """Links over HTTPS between threads of one process: certificates of the real provisioning, servers, clients, proxies."""
 
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -111,4 +111,3 @@ def links(federation: Provisioned, limits: LinkLimits = QUICK, port: int = 0) ->
         yield made
 
 
-Made = Callable[..., Links]

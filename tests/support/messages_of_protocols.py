@@ -55,9 +55,11 @@ from protocols.sums.secagg.messages import (
     STATE_BYTES,
     AdvertiseKeys,
     EncryptedShares,
+    EncryptedSharesWithoutStates,
     KeyDirectory,
     MaskedInput,
     ShareKeys,
+    ShareKeysWithoutState,
     SignedSurvivors,
     Survivors,
     SurvivorSignature,
@@ -111,6 +113,13 @@ def _key_directory(
     return KeyDirectory(purpose, mask_keys, dict.fromkeys(mask_keys, state), signatures)
 
 
+def _encrypted_shares(
+    purpose: str, sealed: dict[int, bytes], state: bytes, signatures: dict[int, bytes]
+) -> EncryptedShares:
+    """A state for every client's shares."""
+    return EncryptedShares(purpose, sealed, dict.fromkeys(sealed, state), signatures)
+
+
 def _union_places(purpose: str, places: npt.NDArray[np.uint32], more: int) -> UnionPlaces:
     """A size beyond every place, and none without places."""
     size = int(places.max()) % 2**29 + 1 + more if len(places) else 0
@@ -139,8 +148,12 @@ STRATEGIES: dict[type[wire.Message], st.SearchStrategy[wire.Message]] = {
     ChannelDirectory: st.builds(ChannelDirectory, _by_client(_KEY), _by_client(_SIGNATURE_OR_NONE)),
     AdvertiseKeys: st.builds(AdvertiseKeys, _PURPOSE, _KEY, _STATE_OR_NONE, _SIGNATURE_OR_NONE),
     KeyDirectory: st.builds(_key_directory, _PURPOSE, _by_client(_KEY), _STATE_OR_NONE, _by_client(_SIGNATURE_OR_NONE)),
-    ShareKeys: st.builds(ShareKeys, _PURPOSE, _SEALED, _KEY),
-    EncryptedShares: st.builds(EncryptedShares, _PURPOSE, _SEALED),
+    ShareKeys: st.builds(ShareKeys, _PURPOSE, _SEALED, _KEY, _STATE_OR_NONE, _SIGNATURE_OR_NONE),
+    EncryptedShares: st.builds(
+        _encrypted_shares, _PURPOSE, _SEALED, _STATE_OR_NONE, _by_client(_SIGNATURE_OR_NONE)
+    ),
+    ShareKeysWithoutState: st.builds(ShareKeysWithoutState, _PURPOSE, _SEALED, _KEY),
+    EncryptedSharesWithoutStates: st.builds(EncryptedSharesWithoutStates, _PURPOSE, _SEALED),
     MaskedInput: st.builds(MaskedInput, _PURPOSE, _vector("<u4", "<u8"), _exactly(PEERS_BYTES)),
     Survivors: st.builds(Survivors, _PURPOSE, st.lists(st.integers(-(2**63), 2**64 - 1), max_size=4)),
     SurvivorSignature: st.builds(SurvivorSignature, _PURPOSE, _SIGNATURE),

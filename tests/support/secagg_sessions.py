@@ -18,22 +18,13 @@ from protocols.primitives.keys import AgreementKey
 from protocols.session.channels import setup_transcript
 from protocols.session.credentials import Credentials
 from protocols.session.messages import AdvertiseChannel, ChannelDirectory
-from protocols.sums.secagg.client import (
-    Aborted,
-    Advertised,
-    HeldShares,
-    Masked,
-    Ready,
-    SecAggClient,
-    Shared,
-    Signed,
-    State,
-)
+from protocols.sums.secagg.client import SecAggClient
 from protocols.sums.secagg.messages import EncryptedShares, KeyDirectory, MaskedInput, SignedSurvivors, Survivors
 from protocols.sums.secagg.openings import Openings
 from protocols.sums.secagg.params import SumParameters
 from protocols.sums.secagg.server import SecAggServer, Step
 from protocols.sums.secagg.session import SecAggSession
+from protocols.sums.secagg.states import Aborted, Advertised, HeldShares, Masked, Ready, Shared, Signed, State
 from protocols.sums.secagg.terms import BoundTerms
 from protocols.sums.terms import SumTerms, VectorLayout
 
@@ -341,7 +332,7 @@ class Script:
 
 def key_directory(purpose: str, mask_keys: dict[int, bytes], signatures: dict[int, bytes]) -> KeyDirectory:
     """A directory of clients that commit to no state."""
-    return KeyDirectory(purpose, mask_keys, dict.fromkeys(mask_keys, b""), signatures)
+    return KeyDirectory(purpose, mask_keys, {}, signatures)
 
 
 def assert_over(watched: Watched) -> None:
@@ -356,7 +347,7 @@ def assert_over(watched: Watched) -> None:
         lambda: watched.set_input(Ring(64).zeros(LENGTH)),
         *[lambda dropped=dropped: watched.receive(Survivors(PURPOSE, dropped)) for dropped in ([], [1])],
         lambda: watched.receive(key_directory(PURPOSE, {}, {})),
-        lambda: watched.receive(EncryptedShares(PURPOSE, {})),
+        lambda: watched.receive(EncryptedShares(PURPOSE, {}, {}, {})),
         lambda: watched.receive(SignedSurvivors(PURPOSE, {})),
     ]
     for attempt in attempts:

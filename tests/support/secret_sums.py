@@ -140,7 +140,7 @@ def masked(
     vector = added_with_checks(key, task, inputs, contributors)
     for party in contributors:
         add_keystream(mask_key(key, secret_terms(task), party), vector, task.layout.group)
-    return SumTotal.of(task.round, task.purpose, contributors, vector)
+    return SumTotal.of(task.round, task.purpose, contributors, task.layout.group.to_wire(vector))
 
 
 def client_with(key: GroupKey) -> SecretSumClient:

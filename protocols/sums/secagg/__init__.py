@@ -23,9 +23,15 @@ Deviations:  - Two kinds of keys: a channel key per session, which encrypts shar
                that a false share ends the sum instead of spoiling it.
              - All keys, shares and signatures are bound to the terms of the sum: session transcript, round, purpose,
                participants, parameters, group and length. The keys under which clients encrypt shares for each other
-               are also bound to a digest of what each has applied of the server's messages, e.g. the global model, and
-               to the states of their inputs. A client masks only with peers whose shares it has opened, so clients that
-               have applied different things give no input to one sum.
+               are also bound to a digest of what each has applied of the server's messages, e.g. the global model, to
+               the count of holders that it goes by, and to the state of its input. A client masks only with peers whose
+               shares it has opened, so clients that have applied different things give no input to one sum.
+             - A mask key may be advertised before its sum begins, with what a client says last in the sum before. It is
+               bound to the public terms of that very sum, which all compute from the plan. What is not known by then
+               (what was applied, the count, the state) is bound into the shares, which are sent when it is. So nothing
+               is lost: the input comes after the shares of all peers were opened, as ever. A key whose sum does not
+               come, or is not the one it was made for, is thrown away (`session`).
+             - Shares are relayed while clients do other work, and opened right before the input (`vectors`).
              - The graph is computed by every client from its own record, not sent by the server; sparse only against a
                semi-honest server, complete otherwise (`params` says why).
              - Clients commit to the states their inputs depend on. A sum that holds the same secret once more is opened

@@ -6,7 +6,7 @@ One object is one sum. A handler takes a state and gives the next one; every sta
 wait for; whatever contradicts the client's own record ends in `Aborted(reason)`, after which it answers nothing and
 holds no secret.
 
-    start() -> AdvertiseKeys
+    start() -> AdvertiseKeys, or advertised(key) for a key that was sent before the sum began
     receive(KeyDirectory) -> ShareKeys
     receive(EncryptedShares) -> None
     set_input(vector) -> MaskedInput
@@ -20,8 +20,6 @@ itself only the seed.
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from protocols.foundation import wire
 from protocols.foundation.errors import PeerMisbehaved, ProtocolError, UnexpectedMessage
@@ -46,87 +44,20 @@ from protocols.sums.secagg.messages import (
     UnmaskShares,
 )
 from protocols.sums.secagg.openings import Opening, Openings
-from protocols.sums.secagg.terms import Advert, BoundTerms
-
-
-class _NotSerialised:
-    """States hold secrets: they live in memory only."""
-
-    __slots__ = ()
-
-    def __reduce__(self) -> str | tuple[object, ...]:
-        raise TypeError("a client's state is not serialised")
-
-
-@dataclass(frozen=True, slots=True)
-class HeldShares(_NotSerialised):
-    """What a peer has entrusted to this client. One of the two may leave it, never both."""
-
-    mask_key: bytes = field(repr=False)
-    seed: bytes = field(repr=False)
-
-
-Held: TypeAlias = dict[PartyId, HeldShares]
-
-
-@dataclass(frozen=True, slots=True)
-class New(_NotSerialised):
-    name = "new"
-
-
-@dataclass(frozen=True, slots=True)
-class Advertised(_NotSerialised):
-    name = "advertise keys"
-    mask_key: AgreementKey
-
-
-@dataclass(frozen=True, slots=True)
-class Shared(_NotSerialised):
-    name = "share keys"
-    adverts: dict[PartyId, Advert]
-    """Public mask keys and states of the neighbours that advertised, and its own."""
-    agreed: dict[PartyId, bytes] = field(repr=False)
-    """The secret that each of them and this client's mask key, now forgotten, agree on."""
-    seed: bytes = field(repr=False)
-    own_seed_share: bytes = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Ready(_NotSerialised):
-    name = "ready for input"
-    masks: dict[PartyId, bytes] = field(repr=False)
-    """The key of the mask shared with each peer that sent shares."""
-    self_mask: bytes = field(repr=False)
-    own_seed_share: bytes = field(repr=False)
-    held: Held = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Masked(_NotSerialised):
-    name = "masked input"
-    own_seed_share: bytes = field(repr=False)
-    held: Held = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Signed(_NotSerialised):
-    name = "consistency check"
-    survivors: frozenset[PartyId]
-    answer: UnmaskShares = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Answered(_NotSerialised):
-    name = "unmasking"
-
-
-@dataclass(frozen=True, slots=True)
-class Aborted(_NotSerialised):
-    name = "aborted"
-    reason: str
-
-
-State: TypeAlias = New | Advertised | Shared | Ready | Masked | Signed | Answered | Aborted
+from protocols.sums.secagg.states import (
+    Aborted,
+    Advertised,
+    Answered,
+    HeldShares,
+    KeyAhead,
+    Masked,
+    New,
+    Ready,
+    Shared,
+    Signed,
+    State,
+)
+from protocols.sums.secagg.terms import BoundTerms
 
 
 class SecAggClient:
@@ -154,14 +85,35 @@ class SecAggClient:
 
     def start(self) -> AdvertiseKeys:
         """Advertise a mask key that is used for this sum alone."""
-        if not isinstance(self.state, New):
-            raise self._aborted(UnexpectedMessage(f"start in state '{self.state.name}': one object is one sum"))
+        self._require_new()
         mask_key = AgreementKey.from_secret(secrets.token_bytes(KEY_BYTES))
         self.state = Advertised(mask_key)
-        signature, advert = b"", Advert(mask_key.public, self._states[self.party])
+        public, signature = mask_key.public, b""
         if self._credentials is not None:
-            signature = self._credentials.sign(self._terms.advert_statement(self.party, advert))
-        return AdvertiseKeys(self._terms.sum.purpose, advert.mask_key, advert.state, signature)
+            signature = self._credentials.sign(self._terms.advert_statement(self.party, public))
+        return AdvertiseKeys(self._terms.sum.purpose, public, b"", signature)
+
+    def key_ahead(self) -> KeyAhead:
+        """The key that was advertised, for the object that is this client in the sum once it begins. This one is over.
+
+        All else of a client is made when its sum begins: only the public terms are known before.
+        """
+        if not isinstance(self.state, Advertised):
+            raise self._aborted(UnexpectedMessage(f"a key ahead in state '{self.state.name}'"))
+        ahead = KeyAhead(self.state.mask_key, self._terms.digest)
+        self.abort("advertised ahead")
+        return ahead
+
+    def advertised(self, ahead: KeyAhead) -> None:
+        """Begin with a key that has been advertised: the directory is what comes next."""
+        self._require_new()
+        if ahead.terms != self._terms.digest:
+            raise self._aborted(UnexpectedMessage("a mask key that was advertised for another sum"))
+        self.state = Advertised(ahead.mask_key)
+
+    def _require_new(self) -> None:
+        if not isinstance(self.state, New):
+            raise self._aborted(UnexpectedMessage(f"start in state '{self.state.name}': one object is one sum"))
 
     def receive(self, message: wire.Message) -> wire.Message | None:
         """The answer to `message`, if there is one. Raises, and is aborted, unless the state waits for it."""
@@ -211,7 +163,8 @@ class SecAggClient:
         added = [*more_masks, state.self_mask, *(key for peer, key in state.masks.items() if self.party < peer)]
         subtracted = [key for peer, key in state.masks.items() if self.party > peer]
         combine_keystreams(vector, layout.group, added, subtracted)
-        return MaskedInput(self._terms.sum.purpose, vector, self._terms.peers_digest(self.party, state.masks.keys()))
+        sent, peers = layout.group.to_wire(vector), self._terms.peers_digest(self.party, state.masks.keys())
+        return MaskedInput(self._terms.sum.purpose, sent, peers)
 
     def abort(self, reason: str) -> None:
         """Forget every secret of this sum. The object answers nothing from now on."""
@@ -228,31 +181,38 @@ class SecAggClient:
         if len({*keys.values(), state.mask_key.public}) != len(keys) + 1:
             raise PeerMisbehaved("two clients have the same key in the key directory")
         self._require_enough(len(keys) + 1, "advertised keys")
-        adverts = {peer: Advert(key, directory.states[int(peer)]) for peer, key in keys.items()}
         if self._credentials is not None:
-            for peer, advert in adverts.items():
-                statement = self._terms.advert_statement(peer, advert)
+            for peer, key in keys.items():
+                statement = self._terms.advert_statement(peer, key)
                 self._credentials.check(statement, directory.signatures.get(peer, b""))
         agreed = {peer: state.mask_key.agree(key) for peer, key in keys.items()}
-        adverts[self.party] = Advert(state.mask_key.public, self._states[self.party])
-        self._states = {peer: advert.state for peer, advert in adverts.items()}
+        mask_keys = keys | {self.party: state.mask_key.public}
         seed = secrets.token_bytes(KEY_BYTES)
-        holders = sorted(adverts)
+        holders = sorted(mask_keys)
         threshold = self._terms.parameters.threshold
         mask_shares = split(state.mask_key.secret_for_sharing(), holders, threshold)
         seed_shares = split(seed, holders, threshold)
-        sealed = {int(peer): self._seal(peer, adverts, mask_shares[peer] + seed_shares[peer]) for peer in agreed}
-        self.state = Shared(adverts, agreed, seed, seed_shares[self.party])
-        return ShareKeys(self._terms.sum.purpose, sealed, self._terms.seed_commitment(self.party, seed))
+        sealed = {int(peer): self._seal(peer, mask_keys, mask_shares[peer] + seed_shares[peer]) for peer in agreed}
+        self.state = Shared(mask_keys, agreed, seed, seed_shares[self.party])
+        mine, signature = self._states[self.party], b""
+        if self._credentials is not None:
+            signature = self._credentials.sign(self._terms.state_statement(self.party, mask_keys[self.party], mine))
+        commitment = self._terms.seed_commitment(self.party, seed)
+        return ShareKeys(self._terms.sum.purpose, sealed, commitment, mine, signature)
 
     def _keep_shares(self, state: Shared, message: EncryptedShares) -> None:
         """Figure 4, round 2. Whoever's shares cannot be opened here could not be recovered later: no input is given."""
         sealed = {PartyId(party): entry for party, entry in message.sealed.items()}
-        if self.party in sealed or not sealed.keys() <= state.adverts.keys():
+        mask_keys, states = state.mask_keys, {peer: message.states[int(peer)] for peer in sealed}
+        if self.party in sealed or not sealed.keys() <= mask_keys.keys():
             raise PeerMisbehaved("shares of a client that has advertised no key")
         self._require_enough(len(sealed) + 1, "shared keys")
-        held = {peer: self._open(peer, state.adverts, entry) for peer, entry in sealed.items()}
-        mask_keys = {peer: advert.mask_key for peer, advert in state.adverts.items()}
+        if self._credentials is not None:
+            for peer, committed in states.items():
+                statement = self._terms.state_statement(peer, mask_keys[peer], committed)
+                self._credentials.check(statement, message.signatures.get(int(peer), b""))
+        held = {peer: self._open(peer, mask_keys, states[peer], entry) for peer, entry in sealed.items()}
+        self._states |= states
         masks = {
             peer: derive_key(state.agreed[peer], self._terms.pairwise_context(self.party, peer, mask_keys))
             for peer in held
@@ -329,12 +289,12 @@ class SecAggClient:
             raise UnexpectedMessage("the sum is over for this client")
         return self._channels
 
-    def _seal(self, peer: PartyId, adverts: dict[PartyId, Advert], shares: bytes) -> bytes:
-        context = self._terms.share_context(self.party, peer, adverts)
+    def _seal(self, peer: PartyId, mask_keys: dict[PartyId, bytes], shares: bytes) -> bytes:
+        context = self._terms.share_context(self.party, peer, mask_keys, self._states[self.party])
         return seal(derive_key(self._session_channels().secret(peer), context), shares, context.encode())
 
-    def _open(self, peer: PartyId, adverts: dict[PartyId, Advert], sealed: bytes) -> HeldShares:
-        context = self._terms.share_context(peer, self.party, adverts)
+    def _open(self, peer: PartyId, mask_keys: dict[PartyId, bytes], state: bytes, sealed: bytes) -> HeldShares:
+        context = self._terms.share_context(peer, self.party, mask_keys, state)
         try:
             key = derive_key(self._session_channels().secret(peer), context)
             shares = open_sealed(key, sealed, context.encode())

@@ -8,6 +8,7 @@ from protocols.sums.secagg import messages
 
 PURPOSE: Final = Field("public", "which sum a message belongs to")
 _STATE: Final = Field("public", "a keyed hash of what a client's input depends on: whether it is the same as before")
+_STATE_BEFORE: Final = Field("public", f"empty; in runs of format 3 and earlier {_STATE.meaning}")
 
 MASKED_SUMS: Final = Disclosure(
     title="masked sums",
@@ -33,23 +34,27 @@ MASKED_SUMS: Final = Disclosure(
         messages.AdvertiseKeys: {
             "purpose": PURPOSE,
             "mask_key": Field("public", "a client's public mask key of one sum"),
-            "state": _STATE,
+            "state": _STATE_BEFORE,
             "signature": SIGNATURE,
         },
         messages.KeyDirectory: {
             "purpose": PURPOSE,
             "mask_keys": Field("public", "the neighbours' public mask keys"),
-            "states": _STATE,
+            "states": _STATE_BEFORE,
             "signatures": SIGNATURE,
         },
         messages.ShareKeys: {
             "purpose": PURPOSE,
             "sealed": Field("ciphertext", "shares of a client's mask secrets, each encrypted for one other client"),
             "seed_commitment": Field("public", "a commitment to the seed of a client's self mask"),
+            "state": _STATE,
+            "signature": SIGNATURE,
         },
         messages.EncryptedShares: {
             "purpose": PURPOSE,
             "sealed": Field("ciphertext", "shares of mask secrets on their way to a client"),
+            "states": _STATE,
+            "signatures": SIGNATURE,
         },
         messages.MaskedInput: {
             "purpose": PURPOSE,

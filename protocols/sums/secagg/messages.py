@@ -3,8 +3,8 @@
 For every sum, in this order, after a session's set-up (`protocols.session.messages`):
 
     step                 client to server       server to client
-    advertise keys       AdvertiseKeys          KeyDirectory
-    share keys           ShareKeys              EncryptedShares
+    advertise keys       AdvertiseKeys          KeyDirectory          (a key may be advertised ahead of its sum)
+    share keys           ShareKeys              EncryptedShares       (relayed while clients do other work)
     masked input         MaskedInput            Survivors
     consistency check    SurvivorSignature      SignedSurvivors       (only against an active server)
     unmasking            UnmaskShares
@@ -13,13 +13,14 @@ A signature is empty against a semi-honest server and 64 bytes against an active
 says which it must be. Share values never travel in clear before the unmasking step.
 """
 
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from protocols.foundation import wire
 from protocols.foundation.frame_sizes import array_bytes, binary_bytes, frame_bytes, text_bytes
 from protocols.primitives.aead import OVERHEAD_BYTES
+from protocols.primitives.group import VECTOR_TYPES
 from protocols.primitives.identity import SIGNATURE_BYTES
 from protocols.primitives.keys import PUBLIC_KEY_BYTES
 from protocols.primitives.shamir import SHARE_BYTES
@@ -43,9 +44,11 @@ def _require_purpose(purpose: str) -> None:
 class AdvertiseKeys(wire.Message, frozen=True):
     """Client to server: the public half of the key this one sum's pairwise masks come from.
 
-    `state`: a commitment to all that its input depends on, the same only if that is the same, and behind it what the
-    client announces of an earlier opening (`openings`).
+    It may be sent before the sum begins, with what the client says last in the round before. `state`: empty. In records
+    of format 3 and earlier it is what `ShareKeys` has now.
     """
+
+    AHEAD: ClassVar[bool] = True
 
     purpose: str
     mask_key: bytes
@@ -61,7 +64,10 @@ class AdvertiseKeys(wire.Message, frozen=True):
 
 @wire.message(0x011C)
 class KeyDirectory(wire.Message, frozen=True):
-    """Server to client: the mask keys and states of those of its neighbours that advertised one."""
+    """Server to client: the mask keys of those of its neighbours that advertised one.
+
+    `states`: none. In records of format 3 and earlier they are what `EncryptedShares` has now.
+    """
 
     purpose: str
     mask_keys: dict[int, bytes]
@@ -72,43 +78,58 @@ class KeyDirectory(wire.Message, frozen=True):
         _require_purpose(self.purpose)
         require_parties(self.mask_keys, PUBLIC_KEY_BYTES)
         require_parties(self.states, *STATE_LENGTHS)
-        wire.require(self.states.keys() == self.mask_keys.keys(), "keys and states of different clients")
+        wire.require(not self.states or self.states.keys() == self.mask_keys.keys(), "keys and states do not fit")
         require_parties(self.signatures, 0, SIGNATURE_BYTES)
 
 
-@wire.message(0x0114)
+@wire.message(0x011D)
 class ShareKeys(wire.Message, frozen=True):
     """Client to server: for every such neighbour, encrypted for it alone, a share of mask key and self-mask seed.
 
     `seed_commitment` lets the server notice a seed put together from false shares; the public mask key does the same
-    for the mask key.
+    for the mask key. `state`: a commitment to all that the client's input depends on, the same only if that is the
+    same, and behind it what the client announces of an earlier opening (`openings`). The keys under which the shares
+    are encrypted are bound to it, and against an active server `signature` covers it and the mask key.
     """
 
     purpose: str
     sealed: dict[int, bytes]
     seed_commitment: bytes
+    state: bytes
+    signature: bytes
 
     def __post_init__(self) -> None:
         _require_purpose(self.purpose)
         require_parties(self.sealed, SEALED_SHARES_BYTES)
         wire.require(len(self.seed_commitment) == COMMITMENT_BYTES, "commitment of wrong length")
+        wire.require(len(self.state) in STATE_LENGTHS, "state of wrong length")
+        require_signature(self.signature)
 
 
-@wire.message(0x0115)
+@wire.message(0x011E)
 class EncryptedShares(wire.Message, frozen=True):
-    """Server to client: what its neighbours encrypted for it. Whoever is missing takes no part in the masks."""
+    """Server to client: what its neighbours encrypted for it, and their states. Whoever is missing takes no part in the
+    masks.
+    """
+
+    AHEAD: ClassVar[bool] = True
 
     purpose: str
     sealed: dict[int, bytes]
+    states: dict[int, bytes]
+    signatures: dict[int, bytes]
 
     def __post_init__(self) -> None:
         _require_purpose(self.purpose)
         require_parties(self.sealed, SEALED_SHARES_BYTES)
+        require_parties(self.states, *STATE_LENGTHS)
+        wire.require(self.states.keys() == self.sealed.keys(), "shares and states of different clients")
+        require_parties(self.signatures, 0, SIGNATURE_BYTES)
 
 
 @wire.message(0x0116, wire.MAX_FRAME_BYTES)
 class MaskedInput(wire.Message, frozen=True):
-    """Client to server: the input plus self mask plus pairwise masks, in the sum's group.
+    """Client to server: the input plus self mask plus pairwise masks, in the sum's group and as its vectors travel.
 
     `peers`: digest of whom it shares masks with, so that one left out on the way is noticed before it spoils the sum.
     """
@@ -119,7 +140,7 @@ class MaskedInput(wire.Message, frozen=True):
 
     def __post_init__(self) -> None:
         _require_purpose(self.purpose)
-        wire.require_array(self.vector, "<u4", "<u8", ndim=1)
+        wire.require_array(self.vector, *VECTOR_TYPES, ndim=1)
         wire.require(len(self.peers) == PEERS_BYTES, "digest of wrong length")
 
 
@@ -175,6 +196,35 @@ class UnmaskShares(wire.Message, frozen=True):
         require_parties(self.seed_shares, SHARE_BYTES)
         both = self.mask_key_shares.keys() & self.seed_shares.keys()
         wire.require(not both, "both shares of one client")
+
+
+@wire.message(0x0114)
+class ShareKeysWithoutState(wire.Message, frozen=True):
+    """`ShareKeys` in records of format 3 and earlier, where adverts have the states."""
+
+    purpose: str
+    sealed: dict[int, bytes]
+    seed_commitment: bytes
+
+    def __post_init__(self) -> None:
+        self.as_now()
+
+    def as_now(self) -> ShareKeys:
+        return ShareKeys(self.purpose, self.sealed, self.seed_commitment, b"", b"")
+
+
+@wire.message(0x0115)
+class EncryptedSharesWithoutStates(wire.Message, frozen=True):
+    """`EncryptedShares` in records of format 3 and earlier."""
+
+    purpose: str
+    sealed: dict[int, bytes]
+
+    def __post_init__(self) -> None:
+        self.as_now()
+
+    def as_now(self) -> EncryptedShares:
+        return EncryptedShares(self.purpose, self.sealed, dict.fromkeys(self.sealed, b""), {})
 
 
 def masked_input_bytes(purpose: str, entries: int, entry_bytes: int) -> int:

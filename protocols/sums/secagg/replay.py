@@ -13,6 +13,7 @@ from protocols.foundation.errors import ProtocolError
 from protocols.foundation.identifiers import PartyId
 from protocols.primitives.group import GroupVector
 from protocols.sums.secagg.messages import (
+    STATE_BYTES,
     AdvertiseKeys,
     EncryptedShares,
     KeyDirectory,
@@ -62,6 +63,12 @@ class RecordedSum:
                 self.signed[party] = message
             case UnmaskShares():
                 self.openings.setdefault(party, message)
+
+    def state_of(self, party: PartyId) -> bytes:
+        """Its commitment to what its input depends on; in records of format 3 and earlier it stands in the advert."""
+        shared, advert = self.shares.get(party), self.adverts.get(party)
+        state = (shared.state if shared is not None else b"") or (advert.state if advert is not None else b"")
+        return state[:STATE_BYTES]
 
     def copy(self) -> "RecordedSum":
         return RecordedSum(**{one.name: dict(getattr(self, one.name)) for one in fields(self)})

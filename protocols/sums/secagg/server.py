@@ -115,12 +115,12 @@ class SecAggServer:
                 self._shares[party] = message
             case MaskedInput():
                 try:
-                    self._layout.group.require(message.vector, self._layout.entries)
+                    vector = self._layout.group.from_wire(message.vector, self._layout.entries)
                 except ValueError:
                     raise PeerMisbehaved(f"{party_names([party])} sends a vector of another length or group") from None
                 if message.peers != self._terms.peers_digest(party, self._neighbours[party]):
                     raise PeerMisbehaved(f"{party_names([party])} has masked with others than its neighbours")
-                self._layout.group.add_into(self._sum, message.vector)
+                self._layout.group.add_into(self._sum, vector)
             case SurvivorSignature():
                 self._signatures[party] = message.signature
             case UnmaskShares():
@@ -178,13 +178,15 @@ class SecAggServer:
     def _directory(self, party: PartyId) -> KeyDirectory:
         peers = sorted(self._neighbours[party])
         keys = {int(peer): self._adverts[peer].mask_key for peer in peers}
-        states = {int(peer): self._adverts[peer].state for peer in peers}
         signatures = {int(peer): self._adverts[peer].signature for peer in peers} if self._signed else {}
-        return KeyDirectory(self._terms.sum.purpose, keys, states, signatures)
+        return KeyDirectory(self._terms.sum.purpose, keys, {}, signatures)
 
     def _relayed(self, party: PartyId) -> EncryptedShares:
-        peers = sorted(self._neighbours[party])
-        return EncryptedShares(self._terms.sum.purpose, {int(peer): self._shares[peer].sealed[party] for peer in peers})
+        given = {int(peer): self._shares[peer] for peer in sorted(self._neighbours[party])}
+        sealed = {peer: one.sealed[party] for peer, one in given.items()}
+        states = {peer: one.state for peer, one in given.items()}
+        signatures = {peer: one.signature for peer, one in given.items()} if self._signed else {}
+        return EncryptedShares(self._terms.sum.purpose, sealed, states, signatures)
 
     def _told(self, party: PartyId) -> Survivors:
         dropped = self._neighbours[party] - self._survivors

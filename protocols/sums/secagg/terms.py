@@ -4,10 +4,17 @@ Every client computes its own terms from its own configuration and record. Whate
 session's channel keys, what they were told when it began, the participants, the parameters, the group, the length)
 gives them different keys: shares do not open, signatures do not verify, and masks do not cancel.
 
-Two things enter only the keys under which clients encrypt shares for each other, so that the server need not know them:
-`SumTerms.model`, a digest of what a client has applied of all that the server sent it, and the states to which the two
-clients have committed (`protocols.sums.secagg.openings`). That is enough: a client masks only with peers whose shares
-it has opened, and gives its input after that. So all clients of one sum have applied the same.
+Three things enter only the keys under which clients encrypt shares for each other, so that the server need not know
+them: `SumTerms.model`, a digest of what a client has applied of all that the server sent it; `SumTerms.counted`, the
+count of holders that it goes by; and the state to which the sender of the shares has committed
+(`protocols.sums.secagg.openings`). That is enough: a client masks only with peers whose shares it has opened, and gives
+its input after that. So all clients of one sum have applied the same and go by the same count, and each knows the true
+states of all with whom it masks.
+
+A mask key may be advertised before any of these is known: it is bound to the public terms alone. The state comes with
+the shares. Of a pair each binds its own state into what it encrypts for the other, and both open what they are sent
+before they give an input: a server that changes either state, or passes on the shares of one under the state of
+another time, makes an end of the sum. The state needs no secrecy from the server, which reads it in `ShareKeys`.
 """
 
 import struct
@@ -15,7 +22,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from protocols.foundation.digests import digest, encode_parties
+from protocols.foundation.digests import digest, encode_parties, length_prefixed
 from protocols.foundation.identifiers import PartyId, SessionId
 from protocols.primitives.identity import Statement
 from protocols.primitives.keys import KeyContext
@@ -23,18 +30,6 @@ from protocols.session.channels import PROTOCOL, VERSION
 from protocols.sums.secagg.graph import MaskingGraph
 from protocols.sums.secagg.params import SumParameters
 from protocols.sums.terms import Layout, SumTerms
-
-
-@dataclass(frozen=True, slots=True)
-class Advert:
-    """What a client advertises for one sum."""
-
-    mask_key: bytes
-    """The public half of the key its pairwise masks come from."""
-    state: bytes = b""
-    """Commitment to all that its input depends on (`protocols.sums.secagg.openings`); empty if there is nothing to
-    guard.
-    """
 
 
 @dataclass(frozen=True)
@@ -73,14 +68,16 @@ class BoundTerms:
             layout.group.name.encode(),
         )
 
-    def share_context(self, sender: PartyId, receiver: PartyId, adverts: Mapping[PartyId, "Advert"]) -> KeyContext:
-        """For the key under which `sender` encrypts shares for `receiver`, and their associated data.
+    def share_context(
+        self, sender: PartyId, receiver: PartyId, mask_keys: Mapping[PartyId, bytes], state: bytes
+    ) -> KeyContext:
+        """For the key under which `sender`, in this `state`, encrypts shares for `receiver`, and their associated data.
 
-        It holds both mask keys and states, and the model: shares open only between clients that have each other's true
-        advertisement and have applied the same. Whatever differs is noticed before any input is given.
+        It holds both mask keys, the model and the count: shares open only between clients that have each other's true
+        keys, have applied the same and go by the same count. Whatever differs is noticed before any input is given.
         """
-        first, second = adverts[sender], adverts[receiver]
-        binding = digest(self.digest, self.sum.model, first.mask_key, first.state, second.mask_key, second.state)
+        same = length_prefixed(self.sum.model, self.sum.counted)
+        binding = digest(self.digest, same, mask_keys[sender], mask_keys[receiver], state)
         return self._context(sender, receiver, "shares", binding)
 
     def pairwise_context(self, party: PartyId, peer: PartyId, mask_keys: Mapping[PartyId, bytes]) -> KeyContext:
@@ -99,8 +96,13 @@ class BoundTerms:
         """Of those with whom `party` shares masks."""
         return digest(b"peers", self.digest, struct.pack("<Q", party), encode_parties(peers))
 
-    def advert_statement(self, party: PartyId, advert: "Advert") -> Statement:
-        return self._statement(party, "advertise keys", digest(self.digest, advert.mask_key, advert.state))
+    def advert_statement(self, party: PartyId, mask_key: bytes, state: bytes = b"") -> Statement:
+        """`state`: in records of format 3 and earlier."""
+        return self._statement(party, "advertise keys", digest(self.digest, mask_key, state))
+
+    def state_statement(self, party: PartyId, mask_key: bytes, state: bytes) -> Statement:
+        """That `party`, with this mask key, has committed to this state."""
+        return self._statement(party, "share keys", digest(self.digest, mask_key, state))
 
     def survivors_statement(self, party: PartyId, survivors: Collection[PartyId]) -> Statement:
         return self._statement(party, "consistency check", digest(self.digest, encode_parties(survivors)))

@@ -4,7 +4,11 @@ Parties, adversary, what is revealed, assumed and not covered: see the package, 
 that misses the deadline of a step is reported as a dropout (`ServerSession.on_dropout`) and is out of the steps that
 follow.
 
-Several sums may be prepared before the first of them is contributed to; each is known by its round and purpose.
+Several sums may be prepared before the first of them is contributed to; each is known by its round and purpose. A
+client has sent its shares when `prepare` returns, and takes what the others have sent for it when it contributes: the
+server relays them while clients do what comes in between. The key of a sum to come may be advertised beforehand
+(`advertise`), right after what a client says last in the sum before: the server then answers with the directory as soon
+as that sum begins.
 
 Masked inputs may travel inside messages of another protocol, e.g. encrypted (`Carry`, `CarriedInputs`). The server then
 adds up what it reads of them, and removes the masks from that. If it reads zeros, the total is the negative sum of the
@@ -18,7 +22,7 @@ from typing import Protocol, TypeAlias
 
 from protocols.foundation import wire
 from protocols.foundation.errors import ProtocolError, SumAbandoned
-from protocols.foundation.identifiers import SETUP, PartyId, RoundId
+from protocols.foundation.identifiers import SERVER, SETUP, PartyId, RoundId
 from protocols.foundation.spent import Spent
 from protocols.primitives.group import GroupVector
 from protocols.session.channels import setup_transcript
@@ -41,6 +45,7 @@ from protocols.sums.secagg.openings import Openings
 from protocols.sums.secagg.params import SumParameters, ThreatModel, complete_parameters, sparse_parameters
 from protocols.sums.secagg.server import EXPECTED, SecAggServer, Step
 from protocols.sums.secagg.session import SecAggSession
+from protocols.sums.secagg.states import New
 from protocols.sums.secagg.terms import BoundTerms
 from protocols.sums.terms import Layout, SumKey, SumTerms
 
@@ -123,19 +128,31 @@ class VectorClient:
         self._forget_before(terms.round)
         spent = Spent()
         with spent.measure():
-            parameters = parameters_for(len(terms.participants), len(self._clients), self._model, self._min_survivors)
-            running = self.session.begin(terms, parameters)
-            advert = running.start()
+            running = self.session.begin(terms, self._parameters(terms))
+            advert = running.start() if isinstance(running.state, New) else None
         step = _Steps(session, terms, running, spent)
         with step.or_abort():
             with step.phase("advertise keys"):
-                session.send(advert, terms.round)
+                session.conversation.begin(terms.round, terms.purpose)
+                if advert is not None:
+                    session.send(advert, terms.round)
                 directory = step.receive(KeyDirectory)
             step.answer("share keys", directory)
-            with step.phase("share keys"):
-                shares = step.receive(EncryptedShares)
-            step.answer("share keys", shares)
         self._running[terms.key] = running, spent
+
+    def advertise(self, session: ClientSession, terms: SumTerms[Layout]) -> None:
+        """Advertise the key of a sum that is to come, by its public terms."""
+        advert = self.session.advertise(terms, self._parameters(terms))
+        with session.phase(terms.round, f"advertise keys/{terms.purpose}"):
+            session.conversation.send_ahead(SERVER, advert, terms.round)
+
+    def forget_ahead(self) -> None:
+        """Forget what was advertised: the server has gone on without this client."""
+        if self._session is not None:
+            self._session.forget_ahead()
+
+    def _parameters(self, terms: SumTerms[Layout]) -> SumParameters:
+        return parameters_for(len(terms.participants), len(self._clients), self._model, self._min_survivors)
 
     def contribute(
         self,
@@ -157,6 +174,9 @@ class VectorClient:
             raise RuntimeError("prepare() comes first") from None
         step = _Steps(session, terms, running, spent)
         with step.or_abort():
+            with step.phase("share keys"):
+                shares = step.receive(EncryptedShares)
+            step.answer("share keys", shares)
             message = step.input(vector, more_masks, carry)
             with step.phase("masked input"):
                 session.send(message, terms.round)
@@ -261,7 +281,7 @@ class VectorServer:
         parameters = parameters_for(len(terms.participants), self._clients, self._model, self._min_survivors)
         bound = BoundTerms(session.conversation.session, self._transcript, parameters, terms)
         layout = terms.layout
-        session.conversation.admit(masked_input_bytes(terms.purpose, layout.entries, layout.group.element_bytes))
+        session.conversation.admit(masked_input_bytes(terms.purpose, *layout.group.on_wire(layout.entries)))
         running = SecAggServer(bound, session.present & self._channels, signed=self._model.server == "active")
         while running.step in (Step.ADVERTISE_KEYS, Step.SHARE_KEYS):
             self._step(running, session, terms)

@@ -32,15 +32,15 @@ entries to a vector x of at most 4096 entries: entry s is the sum over i of f_{s
 know (`protocols.sums.secret.check`). They lie under the same masks. A client reads a total t only if each check of it
 is the same sum of its entries.
 
-Why a total that was changed does not pass. Let the ring have 2^b elements (b = 32 or 64), and let the server add d to
-the entries and e to the checks, not both zero. The total passes if e_s = sum of f_{s,i} d_i for all s. If d = 0, this
-says e = 0, so it does not pass. Else let 2^v be the largest power of two that divides all d_i; v < b. For one i, d_i is
-an odd multiple of 2^v. Whatever the other factors are, f_{s,i} d_i is uniform among the 2^(b-v) multiples of 2^v, so
-that check s passes with probability 2^-(b-v) <= 1/2 at most. The checks have independent factors: all 40 pass with
-probability 2^-40 at most. The factors are uniform to the server and independent of all it has seen, since everything
-that depends on them lies under masks (AES-256 as a pseudorandom generator). That a client has refused tells it only
-that the change was one. So of q changed totals, chosen one after the other, one passes with probability q 2^-40 at
-most. A total said to be of other contributors, or of another sum, is changed by masks that are independent of the
+Why a total that was changed does not pass. Let the ring have 2^b elements (b from 16 to 64), and let the server add d
+to the entries and e to the checks, not both zero. The total passes if e_s = sum of f_{s,i} d_i for all s. If d = 0,
+this says e = 0, so it does not pass. Else let 2^v be the largest power of two that divides all d_i; v < b. For one i,
+d_i is an odd multiple of 2^v. Whatever the other factors are, f_{s,i} d_i is uniform among the 2^(b-v) multiples of
+2^v, so that check s passes with probability 2^-(b-v) <= 1/2 at most. The checks have independent factors: all 40 pass
+with probability 2^-40 at most. The factors are uniform to the server and independent of all it has seen, since
+everything that depends on them lies under masks (AES-256 as a pseudorandom generator). That a client has refused tells
+it only that the change was one. So of q changed totals, chosen one after the other, one passes with probability q 2^-40
+at most. A total said to be of other contributors, or of another sum, is changed by masks that are independent of the
 factors.
 """
 
@@ -70,7 +70,9 @@ _MASKS_AT_A_TIME: Final = 64
 def secret_terms(terms: SumTerms[SumLayout]) -> SumTerms[Layout]:
     """The terms of the vectors that are sent for a secret sum of numbers: these and, of few entries, their checks."""
     layout = VectorLayout(terms.layout.group, terms.layout.entries + checks_of(terms.layout))
-    return SumTerms(terms.round, terms.purpose, terms.participants, layout, terms.model, terms.state)
+    return SumTerms(
+        terms.round, terms.purpose, terms.participants, layout, terms.model, terms.state, counted=terms.counted
+    )
 
 
 def mask_key(key: GroupKey, terms: SumTerms[Layout], party: PartyId) -> bytes:
@@ -94,10 +96,10 @@ def open_total(key: GroupKey, terms: SumTerms[Layout], total: SumTotal) -> Group
         raise PeerMisbehaved("a sum with contributors that take no part in it")
     group = terms.layout.group
     try:
-        group.require(total.vector, terms.layout.entries)
+        received = group.from_wire(total.vector, terms.layout.entries)
     except ValueError:
         raise PeerMisbehaved("a sum of another length or group") from None
-    opened = total.vector.copy()
+    opened = received.copy()
     for start in range(0, len(contributors), _MASKS_AT_A_TIME):
         keys = [mask_key(key, terms, party) for party in contributors[start : start + _MASKS_AT_A_TIME]]
         combine_keystreams(opened, group, subtracted=keys)
@@ -107,7 +109,7 @@ def open_total(key: GroupKey, terms: SumTerms[Layout], total: SumTotal) -> Group
 def admit_total(conversation: Conversation, terms: SumTerms[Layout]) -> None:
     """A client will be sent the total of this sum."""
     layout = terms.layout
-    size = sum_total_bytes(terms.purpose, layout.entries, layout.group.element_bytes, terms.participants)
+    size = sum_total_bytes(terms.purpose, *layout.group.on_wire(layout.entries), terms.participants)
     conversation.admit(size)
 
 
@@ -162,4 +164,5 @@ class SecretSumServer(VectorSumServer[SumTotal]):
         return secret_terms(terms)
 
     def _read(self, terms: SumTerms[SumLayout], total: VectorTotal) -> SumTotal:
-        return SumTotal.of(terms.round, terms.purpose, total.contributors, total.vector)
+        vector = terms.layout.group.to_wire(total.vector)
+        return SumTotal.of(terms.round, terms.purpose, total.contributors, vector)

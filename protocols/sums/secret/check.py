@@ -63,4 +63,5 @@ def _checks(key: GroupKey, terms: SumTerms[Layout], numbers: GroupVector) -> Gro
     binding = length_prefixed(group.name.encode(), length, encode_parties(terms.participants))
     add_keystream(key.derive(f"sum check/{terms.purpose}", terms.round, binding=binding), factors, group)
     checks: GroupVector = factors.reshape(count, len(numbers)) @ numbers  # wraps, as the type does
+    group.reduce(checks)
     return checks

@@ -12,6 +12,7 @@ import asyncio
 import secrets
 import ssl
 import threading
+import urllib.parse
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Final, TypedDict, Unpack
@@ -71,8 +72,11 @@ class HttpsClientTransport(Transport):
         self, url: str, tls: ssl.SSLContext, party: PartyId, federation: bytes, **options: Unpack[ClientOptions]
     ) -> None:
         """`url`: https://host[:port]. `federation`: 32 bytes that both ends must agree on."""
-        if not url.startswith("https://"):
-            raise ValueError("the server's URL must begin with https://")
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme != "https" or parts.path not in ("", "/") or "@" in parts.netloc or not parts.hostname:
+            raise ValueError("the server's URL must be https://HOST or https://HOST:PORT")
+        if len(federation) != pieces.FEDERATION_BYTES:
+            raise ValueError(f"a federation is named by {pieces.FEDERATION_BYTES} bytes")
         if options.get("mode", "auto") not in MODES:
             raise ValueError(f"the mode must be one of {', '.join(MODES)}")
         super().__init__(party, [SERVER])

@@ -138,8 +138,9 @@ class Connection:
         return True
 
     def _misbehaved(self, what: str) -> None:
+        problem = self._endings.misbehaved(what)  # tells somebody, who must not be called under the lock
         with self._guard:
-            self._link.end(self._endings.misbehaved(what))
+            self._link.end(problem)
             self._guard.notify_all()
         self._refusal = pieces.Refused(pieces.Reason.MISBEHAVED, what)
 

@@ -12,7 +12,7 @@ from protocols.transport.https import pieces, polling
 from protocols.transport.https.channels import PATH, Channel, WebSocketChannel
 from protocols.transport.https.limits import LinkLimits
 from protocols.transport.https.proxies import Proxy
-from protocols.transport.https.refusals import Hopeless, NoConnection, NoUpgrade
+from protocols.transport.https.refusals import Hopeless, NoConnection, NoUpgrade, TurnedAway
 
 Mode: TypeAlias = Literal["auto", "websocket", "poll"]
 MODES: Final[tuple[Mode, ...]] = ("auto", "websocket", "poll")
@@ -111,6 +111,8 @@ def _in_one_line(proxy: Proxy | None) -> Iterator[None]:
         alert = _alert(problem)
         if alert is not None:
             raise Hopeless(f"the server refuses this site's certificate{way}: {alert}") from None
+        if isinstance(problem, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError):
+            raise TurnedAway(f"the server hangs up{way}: it may not know this site's certificate") from None
         raise NoConnection(f"the connection to the server broke off{way}") from None
 
 
@@ -121,7 +123,7 @@ def _system(problem: aiohttp.ClientConnectorError) -> str:
 def _tls(problem: BaseException) -> str:
     inner = _ssl_error(problem)
     if isinstance(inner, ssl.SSLCertVerificationError):
-        return inner.verify_message or str(inner.args[-1])
+        return getattr(inner, "verify_message", "") or str(inner.args[-1])
     return (inner.reason or "failed").replace("_", " ").lower() if inner is not None else "failed"
 
 
@@ -137,5 +139,6 @@ def _ssl_error(problem: BaseException | None) -> ssl.SSLError | None:
     for _ in range(8):
         if problem is None or isinstance(problem, ssl.SSLError):
             return problem
-        problem = getattr(problem, "os_error", None) or problem.__cause__ or problem.__context__
+        inner = getattr(problem, "certificate_error", None) or getattr(problem, "os_error", None)
+        problem = inner or problem.__cause__ or problem.__context__
     return None

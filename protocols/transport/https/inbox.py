@@ -29,7 +29,8 @@ class Inbox:
         self._due, self._cost = 0, 0
         """Bytes of the frame that is arriving, and what is counted of it so far."""
         self._missing = 0
-        self._arrived, self._taken = 0, 0
+        self.arrived, self._taken = 0, 0
+        """Bytes counted so far, of all that has come and of all that was taken or discarded."""
         self.received = 0
         self.granted = limits.unread_bytes
 
@@ -50,7 +51,7 @@ class Inbox:
     @property
     def wanting(self) -> bool:
         """Whether the frame that is arriving needs more room than was granted."""
-        return self._missing > 0 and self._arrived + _cost_of(self._missing) > self.granted
+        return self._missing > 0 and self.arrived + _cost_of(self._missing) > self.granted
 
     def take(self, number: int, total: int | None, payload: memoryview) -> bool:
         """A piece has arrived; whether a frame is complete with it. `PeerMisbehaved` if it is not the one due."""
@@ -64,11 +65,11 @@ class Inbox:
         if len(payload) != min(missing, PIECE_BYTES):
             raise PeerMisbehaved("sent a piece of a wrong length")
         cost = PIECE_OVERHEAD + len(payload)
-        if self._arrived + cost > self.granted:
+        if self.arrived + cost > self.granted:
             raise PeerMisbehaved("sent more than it had room for")
         if total is not None:
             self._partial, self._due, self._cost = bytearray(), total, 0
-        self.received, self._arrived, self._missing = number, self._arrived + cost, missing - len(payload)
+        self.received, self.arrived, self._missing = number, self.arrived + cost, missing - len(payload)
         if self._partial is None:  # discarded
             self._taken += cost
         else:
@@ -94,7 +95,7 @@ class Inbox:
         """Somebody waits for a frame of up to `limit` bytes; whether the peer is granted more for it."""
         if self.arriving is None or self._due > limit:
             return False
-        return self._grant(self._arrived + _cost_of(self._missing))
+        return self._grant(self.arrived + _cost_of(self._missing))
 
     def discard(self) -> None:
         """The frame that is arriving is too large: its bytes are given no memory any more."""

@@ -10,7 +10,7 @@ from protocols.foundation.errors import ProtocolError
 from protocols.foundation.wire import Frame
 from protocols.transport.https import pieces
 from protocols.transport.https.inbox import Inbox
-from protocols.transport.https.limits import LinkLimits
+from protocols.transport.https.limits import PIECE_BYTES, PIECE_OVERHEAD, LinkLimits
 from protocols.transport.https.outbox import Outbox
 
 _ACK_SECONDS: Final = 0.02
@@ -89,8 +89,10 @@ class Link:
 
     @property
     def credit_is_due(self) -> bool:
-        """Whether the peer has so much more room that it should hear of it at once."""
-        return self.inbox.granted - self._told_granted >= self._limits.unread_bytes // 4
+        """Whether the peer has so much more room that it should hear of it at once, or may be waiting for room."""
+        more = self.inbox.granted - self._told_granted
+        waiting = self._told_granted - self.inbox.arrived < PIECE_BYTES + PIECE_OVERHEAD
+        return more >= self._limits.unread_bytes // 4 or (more > 0 and waiting)
 
     def _ack_is_due(self, now: float) -> bool:
         if self.credit_is_due:

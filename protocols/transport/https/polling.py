@@ -25,6 +25,7 @@ CHANNEL_HEADER: Final = "X-Link-Channel"
 NAME_BYTES: Final = 16
 LARGEST_BODY: Final = 4 * (LARGEST_PIECE + 4)
 _MOST_PIECES: Final = 64
+_MOST_UNREAD: Final = 2
 _LENGTH: Final = struct.Struct("<I")
 
 
@@ -65,7 +66,7 @@ class ServedPolls(Channel):
     """The server's end of a channel."""
 
     def __init__(self) -> None:
-        self._up = asyncio.Queue[bytes](_MOST_PIECES)
+        self._up = asyncio.Queue[bytes](_MOST_UNREAD)
         self._down = deque[bytes]()
         self._size = 0
         self._changed = asyncio.Condition()

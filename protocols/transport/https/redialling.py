@@ -15,11 +15,11 @@ from protocols.transport.https.connection import Connection, Endings
 from protocols.transport.https.dialling import Dialler
 from protocols.transport.https.limits import LinkLimits
 from protocols.transport.https.link import Link
-from protocols.transport.https.refusals import Hopeless, NoConnection
+from protocols.transport.https.refusals import Hopeless, NoConnection, TurnedAway
 
 _MOST_DOUBLINGS: Final = 16
-_HOPELESS_IN_A_ROW: Final = 5
-"""After the first welcome: somebody in between who shows a wrong certificate for a moment ends nobody's run."""
+_MOST_IN_A_ROW: Final[dict[type[NoConnection], tuple[int, int]]] = {Hopeless: (1, 5), TurnedAway: (5, 20)}
+"""So often one tries before the first welcome, and after it: somebody in between ends nobody's run in a moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +147,11 @@ class Redialler:
     async def _failed(self, problem: NoConnection) -> None:
         if self._link.ended is not None or self._closing:
             return
-        if isinstance(problem, Hopeless):
-            self._hopeless += 1
-            if self._server == pieces.UNKNOWN or self._hopeless >= _HOPELESS_IN_A_ROW:
-                self._end(LinkRefused(str(problem)))
-                return
+        most = _MOST_IN_A_ROW.get(type(problem))
+        self._hopeless = self._hopeless + 1 if most is not None else 0
+        if most is not None and self._hopeless >= most[self._server != pieces.UNKNOWN]:
+            self._end(LinkRefused(str(problem)))
+            return
         self._tell(f"{problem}; trying again")
         await self._pause()
 

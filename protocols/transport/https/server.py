@@ -5,8 +5,8 @@ Adversary:    whoever can reach the port or sits between; members, beyond what t
 Keeps:        frames between each member and the server arrive once, in order, and unread by others (TLS 1.3 both ways).
               Nobody without the key of a member gets beyond the TLS handshake. A member speaks in its own name only.
 Reveals:      to the network: addresses, times and sizes of messages.
-Bounded:      per member the memory that `inbox` states, one window of frames on their way, and a few connections; of
-              strangers a number of handshakes, each for some seconds.
+Bounded:      per member the memory that `inbox` states, one window of frames on their way, and a few connections with
+              some pieces in each; of strangers a number of handshakes, each for some seconds.
 Not covered:  a flood that fills the line or the processor; a member's own mistakes with its key.
 """
 

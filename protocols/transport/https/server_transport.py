@@ -1,5 +1,6 @@
 """The server's transport of one epoch: one session of the protocols with one incarnation of every client."""
 
+import math
 import threading
 from collections.abc import Collection
 
@@ -21,6 +22,7 @@ class HttpsServerTransport(Transport):
         self._clients: dict[PartyId, ClientLink] = {}
         self._served = SERVER
         self._open = True
+        self._absent_seconds = math.inf
 
     @property
     def newcomers(self) -> frozenset[PartyId]:
@@ -37,6 +39,17 @@ class HttpsServerTransport(Transport):
         """Take a new incarnation in if its party was not here before. The caller holds the lock."""
         if self._open and client.party not in self._clients:
             self.adopt(client)
+
+    def readmit(self) -> frozenset[PartyId]:
+        """Take the newcomers into this epoch after all: what was said with their older incarnations is over."""
+        with self._guard:
+            found = self._registry.waiting() & self._clients.keys()
+            for party in found:
+                self.adopt(self._registry.newest[party])
+        return found
+
+    def lose_absent(self, seconds: float) -> None:
+        self._absent_seconds = seconds
 
     def busy(self, to: PartyId) -> bool:
         with self._guard:
@@ -89,9 +102,15 @@ class HttpsServerTransport(Transport):
                 for sender in order:
                     if sender in self._clients and (problem := self._clients[sender].link.ended) is not None:
                         raise problem.with_traceback(None)
+                self._require_present(order)
                 if deadline.expired:
                     return None
-                self._guard.wait(min(deadline.remaining(), threading.TIMEOUT_MAX))
+                self._guard.wait(min(deadline.remaining(), self._absent_seconds, threading.TIMEOUT_MAX))
+
+    def _require_present(self, senders: Collection[PartyId]) -> None:
+        for sender in senders:
+            if sender in self._clients and not self._clients[sender].present(self._absent_seconds):
+                raise PeerLost(f"{party_names([sender])} was out of reach for {self._absent_seconds:.0f} s", sender)
 
     def _taken(self, client: ClientLink) -> Frame | None:
         """The next frame of a client; one that is too large is refused before its bytes have come."""

@@ -15,7 +15,7 @@ from protocols.sums.secagg.messages import MaskedInput
 from protocols.transport.traffic import Direction
 from secure_kg.attacks.uploads import Places, RowUpload, decoded_upload
 from secure_kg.audit.view.read import Observation
-from secure_kg.federation.plan.messages import SharedRows, Welcome
+from secure_kg.federation.plan.messages import PackedRows, SharedRows, Welcome
 from secure_kg.federation.plan.row_sum import Rows
 from secure_kg.federation.plan.settings import RunConfig
 
@@ -37,7 +37,7 @@ class ServerRows:
             case ClearInput() | MaskedInput() if message.purpose == "rows" and direction == "received":
                 if round in self.rounds:
                     self.uploads.setdefault(round, {})[peer] = decoded_upload(self.config, peer, round, message)
-            case SharedRows() if direction == "sent" and len(message.averaged):
+            case SharedRows() | PackedRows() if direction == "sent" and len(message.averaged):
                 newest = int(message.averaged.max())
                 if newest in self.rounds and newest not in self.means:
                     self.means[newest] = message.rows.copy()

@@ -19,7 +19,7 @@ from protocols.sums.plain import ClearInput
 from protocols.sums.secagg.messages import MaskedInput
 from secure_kg.attacks.result import AttackResult
 from secure_kg.attacks.static_perturbation import Values, published_uploads, subtraction_result
-from secure_kg.attacks.uploads import upload_layout
+from secure_kg.attacks.uploads import upload_words
 from secure_kg.audit.view.read import AuditedRun, open_run
 from secure_kg.foundation.errors import UserError
 
@@ -33,8 +33,8 @@ def uploads_of(run: AuditedRun) -> dict[int, list[Values]]:
     for seen in chain.from_iterable(run.recordings):
         match seen.message:
             case ClearInput() | MaskedInput() as upload if upload.purpose == _ROWS and seen.direction == "received":
-                layout = upload_layout(run.config, len(upload.vector))
-                values = layout.codec.decode(upload.vector[: layout.real_entries]).astype(np.float64)
+                layout, vector = upload_words(run.config, upload)
+                values = layout.codec.decode(vector[: layout.real_entries]).astype(np.float64)
                 found.setdefault(seen.peer, {})[int(seen.round)] = values
     return {client: [rounds[number] for number in sorted(rounds)] for client, rounds in sorted(found.items())}
 

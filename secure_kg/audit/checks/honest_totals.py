@@ -11,6 +11,7 @@ import numpy as np
 from protocols.session.conversation import Abandon
 from protocols.sums.totals import SumTotal
 from protocols.transport.tap import frame_hash
+from secure_kg.audit.view.elements import elements
 from secure_kg.audit.view.evidence import Check
 from secure_kg.audit.view.findings import Evidence, Finding
 from secure_kg.audit.view.lending import Lending
@@ -18,8 +19,16 @@ from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.read import Observation
 from secure_kg.audit.view.snapshots import Snapshots
 from secure_kg.audit.view.table_again import TableAgain
-from secure_kg.federation.plan.blocks import FIRST
-from secure_kg.federation.plan.messages import LentTable, SaveCheckpoint, SharedBlock, SharedRows, Welcome
+from secure_kg.federation.plan.blocks import purpose_of
+from secure_kg.federation.plan.messages import (
+    AnyRows,
+    LentTable,
+    PackedRows,
+    SaveCheckpoint,
+    SharedBlock,
+    SharedRows,
+    Welcome,
+)
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.words import counted
@@ -85,12 +94,10 @@ class HonestTotals(Check):
                 self._saved.save(observation.round, self._tables)
             case SumTotal() as total:
                 self._compare(observation, f"sum of {total.purpose} of round {total.of_round}", self._fault(total))
-            case SharedRows() as sent:
-                self._compare_table(observation, FIRST, sent)
-            case SharedBlock() as sent:
-                self._compare_table(observation, f"{FIRST}/{sent.block}", sent)
+            case SharedRows() | SharedBlock() | PackedRows() as sent:
+                self._compare_table(observation, purpose_of(sent), sent)
 
-    def _compare_table(self, observation: Observation, purpose: str, sent: SharedRows | SharedBlock) -> None:
+    def _compare_table(self, observation: Observation, purpose: str, sent: AnyRows) -> None:
         """A table whose beginning is not known is taken as it is first sent."""
         table = self._tables.get(purpose, TableAgain())
         if table is None:
@@ -105,7 +112,8 @@ class HonestTotals(Check):
         digest, contributors = expected
         if contributors != set(total.contributors):
             return "the sum is over other clients"
-        same = digest == frame_hash(np.ascontiguousarray(total.vector).tobytes())
+        vector, _ = elements(total.vector, self.config)
+        same = digest == frame_hash(np.ascontiguousarray(vector).tobytes())
         return "" if same else "the sum gives something else"
 
     def _compare(self, observation: Observation, what: str, fault: str) -> None:

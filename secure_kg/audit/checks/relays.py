@@ -43,6 +43,7 @@ class Relays(Check):
                 self._forget_before(observation.round)
                 self._give(observation, "state", 0, message.state)
             case ShareKeys():
+                self._give(observation, "state beside shares", 0, message.state)
                 for to, sealed in message.sealed.items():
                     self._give(observation, "share", to, sealed)
             case SurvivorSignature():
@@ -51,6 +52,8 @@ class Relays(Check):
                 for owner, state in message.states.items():
                     self._compare(observation, "state", owner, 0, state)
             case EncryptedShares():
+                for owner, state in message.states.items():
+                    self._compare(observation, "state beside shares", owner, 0, state)
                 for owner, sealed in message.sealed.items():
                     self._compare(observation, "share", owner, peer, sealed)
             case SignedSurvivors():

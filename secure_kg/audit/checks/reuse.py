@@ -10,6 +10,7 @@ from protocols.session.group_key import SealedGroupKeys
 from protocols.session.messages import AdvertiseChannel
 from protocols.sums.secagg.messages import AdvertiseKeys, MaskedInput, ShareKeys
 from secure_kg.audit.checks.uniformity import in_field
+from secure_kg.audit.view.elements import elements
 from secure_kg.audit.view.evidence import Check
 from secure_kg.audit.view.findings import Finding, GradedEvidence
 from secure_kg.audit.view.opening import OpenedSum
@@ -39,6 +40,10 @@ class Reuse(Check):
 
     def ignored(self, observation: Observation) -> None:
         """What the server drops it has seen."""
+        self._look(observation, heard=False)
+
+    def unasked(self, observation: Observation) -> None:
+        """A key of a sum that did not come is of no other sum. The server has it, and has not gone by it."""
         self._look(observation, heard=False)
 
     def _look(self, observation: Observation, heard: bool) -> None:
@@ -74,14 +79,15 @@ class Reuse(Check):
         What the server has dropped is compared, and nothing is compared with it.
         """
         purpose = message.purpose.split("/")[0]
-        field, key = self._in_field(observation), (observation.peer, f"{purpose}/{message.vector.dtype}")
+        words, bits = elements(message.vector, self.config)
+        field, key = self._in_field(observation), (observation.peer, f"{purpose}/{words.dtype}")
         last = self._last.get(key)
         if heard:
-            self._last[key] = observation.round, message.vector
-        if last is None or len(last[1]) != len(message.vector):
+            self._last[key] = observation.round, words
+        if last is None or len(last[1]) != len(words):
             return
-        left = difference(message.vector, last[1], field)
-        p, zeros = odd_p(left, field), int(np.count_nonzero(left == 0))
+        left = difference(words, last[1], field, bits)
+        p, zeros = odd_p(left, field, bits), int(np.count_nonzero(left == 0))
         self._pairs += 1
         if p < ALARM:
             equal = f"{zeros} of {len(left)} entries equal"

@@ -15,10 +15,11 @@ from secure_kg.audit.view.evidence import Check
 from secure_kg.audit.view.findings import Evidence, Finding
 from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.read import Observation
-from secure_kg.federation.plan.blocks import FIRST
+from secure_kg.federation.plan.blocks import purpose_of
 from secure_kg.federation.plan.messages import (
     Evaluate,
     LentTable,
+    PackedRows,
     SharedBlock,
     SharedRows,
     TrainRound,
@@ -64,10 +65,8 @@ class SameForAll(Check):
         match observation.message:
             case Welcome():
                 self._compare("the greeting", party, digest, self._greetings)
-            case SharedRows():
-                self._compare_rows(FIRST, party, digest)
-            case SharedBlock(block=block):
-                self._compare_rows(f"{FIRST}/{block}", party, digest)
+            case SharedRows() | SharedBlock() | PackedRows() as sent:
+                self._compare_rows(purpose_of(sent), party, digest)
             case SumTotal(purpose=purpose, of_round=of_round):
                 self._compare(f"sum of {purpose} of round {of_round}", party, digest)
                 self._has[party, purpose] = digest

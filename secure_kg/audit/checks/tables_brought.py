@@ -15,11 +15,12 @@ from secure_kg.audit.view.findings import Evidence, Finding
 from secure_kg.audit.view.opening import OpenedSum
 from secure_kg.audit.view.read import Observation
 from secure_kg.audit.view.snapshots import Snapshots
-from secure_kg.federation.plan.blocks import FIRST
+from secure_kg.federation.plan.blocks import purpose_of
 from secure_kg.federation.plan.messages import (
     Evaluate,
     Finish,
     LentTable,
+    PackedRows,
     SaveCheckpoint,
     SharedBlock,
     SharedRows,
@@ -97,10 +98,8 @@ class TablesBrought(Check):
                 self._saved.save(number, self._newest)
             case Abandon(purpose=purpose):
                 self._forget(number, purpose)
-            case SharedRows():
-                self._has[peer, FIRST] = self._newest.get(FIRST, _Newest()).summed
-            case SharedBlock(block=block):
-                purpose = f"{FIRST}/{block}"
+            case SharedRows() | SharedBlock() | PackedRows() as sent:
+                purpose = purpose_of(sent)
                 self._has[peer, purpose] = self._newest.get(purpose, _Newest()).summed
             case SumTotal(purpose=purpose, of_round=of_round):
                 self._got.setdefault((peer, purpose), set()).add(of_round)

@@ -5,6 +5,7 @@ from typing import Final
 import numpy as np
 
 from protocols.sums.secagg.messages import MaskedInput
+from secure_kg.audit.view.elements import elements
 from secure_kg.audit.view.evidence import Check
 from secure_kg.audit.view.findings import Finding, GradedEvidence
 from secure_kg.audit.view.read import Observation
@@ -36,7 +37,7 @@ class Uniformity(Check):
 
     def __init__(self, config: RunConfig, clients: int) -> None:
         super().__init__(config, clients)
-        self._pooled: dict[tuple[int, str, int], Histogram] = {}
+        self._pooled: dict[tuple[int, str, int, int | None], Histogram] = {}
         self._current: dict[tuple[int, str], dict[int, Words]] = {}
         self._uploads = self._tests = 0
         self._odd, self._dependent = GradedEvidence(), GradedEvidence()
@@ -47,10 +48,11 @@ class Uniformity(Check):
             return
         self._uploads += 1
         family = "field" if self._in_field(observation) else "ring"
-        histogram = byte_histogram(message.vector)
+        words, bits = elements(message.vector, self.config)
+        histogram = byte_histogram(words)
         where = f"client {observation.peer}, round {observation.round}, {message.purpose}"
-        self._note(odd_p(message.vector, family == "field"), where)
-        pooled = self._pooled.setdefault((observation.peer, family, len(histogram)), np.zeros_like(histogram))
+        self._note(odd_p(words, family == "field", bits), where)
+        pooled = self._pooled.setdefault((observation.peer, family, len(histogram), bits), np.zeros_like(histogram))
         pooled += histogram
         key = observation.round, message.purpose
         for old in [old for old in self._current if old[0] < observation.round]:
@@ -58,8 +60,8 @@ class Uniformity(Check):
         others = self._current.setdefault(key, {})
         for party, vector in others.items():
             if party != observation.peer and len(others) * (len(others) - 1) // 2 <= _MOST_PAIRS:
-                self._compare(message.vector, vector, f"clients {party} and {observation.peer}", where, family)
-        others[observation.peer] = message.vector
+                self._compare((words, vector), bits, f"clients {party} and {observation.peer}", where, family)
+        others[observation.peer] = words
 
     def ignored(self, observation: Observation) -> None:
         """What the server drops it has seen. It is looked at by itself: a client may have copied another's."""
@@ -67,7 +69,8 @@ class Uniformity(Check):
         if isinstance(message, MaskedInput) and observation.direction == "received":
             self._uploads += 1
             where = f"client {observation.peer}, round {observation.round}, {message.purpose}"
-            self._note(odd_p(message.vector, self._in_field(observation)), where, heard=False)
+            words, bits = elements(message.vector, self.config)
+            self._note(odd_p(words, self._in_field(observation), bits), where, heard=False)
 
     def _in_field(self, observation: Observation) -> bool:
         return in_field(observation.purpose)
@@ -77,21 +80,21 @@ class Uniformity(Check):
         if p < ALARM:
             self._odd.add(f"{where}: p = {p:.1e}", heard=heard)
 
-    def _compare(self, first: Words, second: Words, who: str, where: str, family: str) -> None:
-        measured = correlation_p(first, second, family == "field")
+    def _compare(self, pair: tuple[Words, Words], bits: int | None, who: str, where: str, family: str) -> None:
+        measured = correlation_p(*pair, family == "field", bits)
         if measured is not None:
             self._tests += 1
             if measured[1] < ALARM:
                 self._dependent.add(f"{who} ({where}): correlation {measured[0]:.3f}, p = {measured[1]:.1e}")
-        p = odd_p(difference(first, second, family == "field"), family == "field")
+        p = odd_p(difference(*pair, family == "field", bits), family == "field", bits)
         self._tests += 1
         if p < ALARM:
             self._dependent.add(f"{who} ({where}): difference not uniform, p = {p:.1e}")
 
     def findings(self) -> list[Finding]:
-        for (party, family, _), histogram in sorted(self._pooled.items(), key=lambda item: item[0]):
+        for (party, family, _, bits), histogram in sorted(self._pooled.items(), key=lambda item: str(item[0])):
             together = f"client {party}, all uploads of {family} elements together"
-            self._note(uniform_p(histogram, family == "field"), together)
+            self._note(uniform_p(histogram, family == "field", bits), together)
         self._pooled = {}
         found = []
         if self._odd:

@@ -43,7 +43,7 @@ from protocols.sums.secagg.server import Step
 from protocols.sums.secret.aggregation import secret_terms
 from protocols.sums.terms import Layout, SumTerms
 
-Vector: TypeAlias = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
+Vector: TypeAlias = npt.NDArray[np.uint16] | npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
 Reader: TypeAlias = Callable[[Vector], npt.NDArray[np.uint64]]
 
 CLIENTS: Final = 5

@@ -2,7 +2,7 @@
 
 What the record does not have is explained as the network's doing, in the only two ways in which an honest server comes
 to go on without a client: it has waited in vain, or its message did not get through. An honest server may also stop at
-any moment, and then says so to everybody whom it can reach (`Abort`).
+any moment, and then says so to everybody whom it can reach (`Abort`; `Regroup` if another session begins).
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -12,10 +12,11 @@ from protocols.foundation import wire
 from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import PeerLost, ProtocolError
 from protocols.foundation.identifiers import SERVER, PartyId
-from protocols.session.conversation import Abort
+from protocols.session.conversation import Abort, Regroup
 from protocols.transport.base import Transport, party_names
 from protocols.transport.tap import TranscriptRecord
 from secure_kg.audit.replay.record import Record, same_message
+from secure_kg.federation.server.regrouping import RegroupNeeded
 
 _MOST_IN_VAIN: Final = 200_000
 """So often the program may ask for what the record does not have next before it is taken not to come to an end."""
@@ -90,7 +91,9 @@ class RecordedWire(Transport):
             return
         self._not_next(f"sends {kind_name(frame)} to {party_names([to])}")
         if event.direction == "sent" and _ends(event.frame):
-            raise ProtocolError("the server ends the session for reasons of its own")
+            # Who waited for the next session is on no record, nor is any other reason.
+            again = wire.kind_of(event.frame) is Regroup
+            raise (RegroupNeeded if again else ProtocolError)("the server ends the session for reasons of its own")
         raise PeerLost(f"{party_names([to])} could not be reached", to)
 
     def _take(self, senders: Collection[PartyId], deadline: Deadline) -> tuple[PartyId, wire.Frame] | None:

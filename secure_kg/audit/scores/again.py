@@ -110,7 +110,7 @@ def run_again(session: ScoredSession) -> ScoresAgain | None:
     record = Record(session.recording.path)
     parties = [PartyId(number) for number in session.record.parties]
     wire_ = RecordedWire(parties, record, lambda position: None, whole=session.record.transcript is not None)
-    conversation = Conversation(wire_, session.number)
+    conversation = Conversation(wire_, session.number, session.greeting)
     refused: int | None = None
     ended = True
     try:

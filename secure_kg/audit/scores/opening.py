@@ -32,7 +32,7 @@ _NEXT = ScoresTotal | EncryptedTotal | NamesTotal | BatchServed
 
 @dataclass(frozen=True)
 class ScorePlan:
-    """The sums of a session by their round and purpose; a `secure_kg.audit.view.opening.SumPlan`."""
+    """The sums of a session by their round and purpose; a `secure_kg.audit.view.sum_plan.SumPlan`."""
 
     session: ScoredSession
 
@@ -73,6 +73,7 @@ class ScoreOpening(Opening):
         """`known`: what the server's program went by."""
         plan = ScorePlan(session)
         super().__init__(session.config, len(session.record.parties), None, identities, plan, known)
+        self._greeting = session.greeting
         self._now(session=session.number)
 
     def _goes_on(self, observation: Observation) -> bool:

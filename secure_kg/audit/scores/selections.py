@@ -169,7 +169,8 @@ class DealtRandomness(ScoreCheck):
         match message:
             case ChannelDirectory() if observation.direction == "sent":
                 keys = {PartyId(party): key for party, key in message.channel_keys.items()}
-                self._setups.setdefault(PartyId(observation.peer), setup_transcript(self.session.number, keys))
+                shown = setup_transcript(self.session.number, keys, self.session.greeting)
+                self._setups.setdefault(PartyId(observation.peer), shown)
             case DealtSeed():
                 self._take_seed(observation, message)
             case SelectionStep():

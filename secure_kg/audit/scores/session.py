@@ -62,6 +62,11 @@ class ScoredSession:
         return SessionId(bytes.fromhex(self.record.session))
 
     @cached_property
+    def greeting(self) -> bytes:
+        """What keys of the session are bound to beside its own messages."""
+        return bytes.fromhex(self.record.greeting)
+
+    @cached_property
     def batches(self) -> dict[int, AuditedBatch]:
         """By round, every attempt that a batch may have, and the masking of tables."""
         found = dict[int, AuditedBatch]()

@@ -35,9 +35,11 @@ from secure_kg.audit.view.directions import misdirected
 from secure_kg.audit.view.read import Observation, Unreadable
 from secure_kg.federation.plan.blocks import Block
 from secure_kg.federation.plan.messages import (
+    CountHolders,
     Evaluate,
     Finish,
     Goodbye,
+    PackedRows,
     SaveCheckpoint,
     SharedBlock,
     SharedRows,
@@ -46,8 +48,8 @@ from secure_kg.federation.plan.messages import (
 )
 from secure_kg.federation.plan.run_plan import RunPlan
 
-_NEWS = SharedRows | SharedBlock | SumTotal | UnionPlaces
-_NEXT = _NEWS | TrainRound | Evaluate | Verdict | SaveCheckpoint | Finish | Goodbye
+_NEWS = SharedRows | SharedBlock | PackedRows | SumTotal | UnionPlaces
+_NEXT = _NEWS | CountHolders | TrainRound | Evaluate | Verdict | SaveCheckpoint | Finish | Goodbye
 _REQUESTS = KeyDirectory | EncryptedShares | Survivors | SignedSurvivors
 Key = tuple[int, str]
 """Round and purpose of a sum."""
@@ -103,6 +105,8 @@ class Attending:
         """Sums under way that the server has ended without a result, and has asked for nothing more of."""
         self._refused: set[Key] = set()
         """Sums that a client has refused while the server awaited its answer."""
+        self._counting: dict[int, int] = {}
+        """By client: the last round in which it was told to count holders."""
         self._due: dict[int, list[_Step] | None] = {}
         """By client: what it is still to say in the sums that it was asked for. None: not known."""
 
@@ -146,8 +150,10 @@ class Attending:
         match observation.message:
             case LeaveOut():
                 self.absent.add(peer)
+            case CountHolders():
+                self._counting[peer] = observation.round
             case TrainRound():
-                self._due[peer] = self._steps_of_blocks()
+                self._due[peer] = self._steps_of_blocks(counting=self._counts_in(observation.round, peer))
             case Evaluate():
                 self._due[peer] = self._steps_of_results("valid")
             case Finish(wanted=wanted):
@@ -168,8 +174,8 @@ class Attending:
             case message if key[1]:
                 self._begun.add(key)
                 due = self._due.get(peer)
-                if due and due[0] == (key[1], type(message)):
-                    del due[0]
+                if due and (step := (key[1], type(message))) in due:  # keys may come before those of other sums
+                    due.remove(step)
 
     def _ended_with(self, key: Key) -> set[Key]:
         """The sum of rows that a count was made for ends with it."""
@@ -178,13 +184,17 @@ class Attending:
     def _steps_of_results(self, purpose: str) -> list[_Step] | None:
         return self._steps([(purpose, self._plan.settings.aggregation)]) if self._plan is not None else None
 
-    def _steps_of_blocks(self) -> list[_Step] | None:
+    def _counts_in(self, number: int, peer: int) -> bool:
+        """Whether holders are counted. Until format 3 they were in every round, and nobody said so."""
+        return self._counting.get(peer) == number or (self._plan is not None and self._plan.settings.format <= 3)
+
+    def _steps_of_blocks(self, *, counting: bool) -> list[_Step] | None:
         """Keys of all sums of a round are agreed on before the first is collected."""
         plan, sums = self._plan, list[tuple[str, str]]()
         if plan is None:
             return None
         for block in plan.blocks:
-            if block.aligned and plan.settings.least_holders > 1:
+            if block.aligned and plan.settings.least_holders > 1 and counting:
                 sums.append((HOLDERS, plan.counted_by))
             sums.append((block.purpose, block.aggregation))
         return self._steps(sums)

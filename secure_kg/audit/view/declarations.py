@@ -19,6 +19,7 @@ from secure_kg.federation.plan import messages as federation
 from secure_kg.federation.plan.disclosed import Disclosed
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.queries.sessions import messages as questions
 
 _OF_A_RUN: Final[Fields] = {
     federation.Hello: {"digest": Field("public", "a fingerprint of the client's settings")},
@@ -33,6 +34,7 @@ _OF_A_RUN: Final[Fields] = {
     federation.Ready: {},
     federation.Aligned: {},
     federation.TrainRound: {},
+    federation.CountHolders: {},
     federation.Evaluate: {},
     federation.SharedRows: {
         "rows": Field("aggregate", "the mean of each shared row over its holders"),
@@ -42,6 +44,14 @@ _OF_A_RUN: Final[Fields] = {
         "block": Field("public", "the name of a shared block"),
         "rows": Field("aggregate", "the mean of a shared block over its contributors"),
         "averaged": Field("aggregate", "in which round a block was last averaged"),
+    },
+    federation.PackedRows: {
+        "block": Field("public", "the name of a shared block, or none"),
+        "width": Field("public", "how many numbers a shared row has"),
+        "fraction_bits": Field("public", "the unit that means are rounded to"),
+        "bits": Field("public", "how many bits a mean has"),
+        "numbers": Field("aggregate", "the mean of each shared row over its holders"),
+        "averaged": Field("aggregate", "in which round a row was last averaged"),
     },
     federation.LendTable: {"to": Field("public", "which client has missed sums")},
     federation.LentTable: {
@@ -66,6 +76,17 @@ _OF_A_RUN: Final[Fields] = {
     talk.Regroup: {"reason": Field("public", "which client has come again, in words")},
     talk.LeaveOut: {},
     talk.Back: {},
+    questions.Attend: {},
+    questions.AskSession: {
+        "answers": Field("public", "whether a member that asks answers others, too"),
+        "statement": Field("public", "who asks, when and with which settings"),
+        "signature": Field("public", "the asker's signature"),
+    },
+    questions.BeginSession: {
+        "session": Field("public", "the number of a session"),
+        "statement": Field("public", "who asks, when and with which settings"),
+        "signature": Field("public", "the asker's signature"),
+    },
     talk.Abandon: {"purpose": PURPOSE, "reason": Field("public", "why a sum was abandoned, in words")},
 }
 """Messages of every run, whatever its protocols."""
@@ -75,6 +96,7 @@ _GREETING: Final = (
     federation.Welcome,
     federation.Ready,
     federation.TrainRound,
+    federation.CountHolders,
     federation.Evaluate,
     federation.Verdict,
     federation.SaveCheckpoint,
@@ -125,11 +147,14 @@ def allowed_kinds(config: RunConfig) -> frozenset[type[wire.Message]]:
             kinds |= set(disclosure.signed_fields)
     if config.sum_protocol.sealed:
         kinds |= {federation.Judged}
-    for block in RunPlan(config, config.clients or 1).blocks:
+    plan = RunPlan(config, config.clients or 1)
+    for block in plan.blocks:
         if AGGREGATIONS[block.aggregation].sealed:
             kinds |= {federation.LendTable, federation.LentTable}
         else:
-            kinds |= {federation.SharedRows if block.aligned else federation.SharedBlock}
+            on_grid = plan.row_layout(block, 1).grid is not None
+            shared = federation.SharedRows if block.aligned else federation.SharedBlock
+            kinds |= {federation.PackedRows if on_grid else shared}
         if block.aligned:
             kinds |= {federation.Aligned}
     return frozenset(kinds)

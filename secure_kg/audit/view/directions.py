@@ -21,9 +21,11 @@ from protocols.sums.plain import ClearInput
 from protocols.sums.secagg.messages import (
     AdvertiseKeys,
     EncryptedShares,
+    EncryptedSharesWithoutStates,
     KeyDirectory,
     MaskedInput,
     ShareKeys,
+    ShareKeysWithoutState,
     SignedSurvivors,
     Survivors,
     SurvivorSignature,
@@ -31,6 +33,7 @@ from protocols.sums.secagg.messages import (
 )
 from protocols.sums.totals import SumTotal
 from secure_kg.federation.plan import messages as federation
+from secure_kg.queries.sessions import messages as questions
 
 OF_SERVERS: Final[frozenset[type[wire.Message]]] = frozenset(
     {
@@ -39,6 +42,7 @@ OF_SERVERS: Final[frozenset[type[wire.Message]]] = frozenset(
         ClearUnion,
         DrawGroupKey,
         EncryptedShares,
+        EncryptedSharesWithoutStates,
         KeyDirectory,
         LeaveOut,
         Regroup,
@@ -47,10 +51,13 @@ OF_SERVERS: Final[frozenset[type[wire.Message]]] = frozenset(
         SumTotal,
         Survivors,
         UnionPlaces,
+        questions.BeginSession,
+        federation.CountHolders,
         federation.Evaluate,
         federation.Finish,
         federation.Goodbye,
         federation.LendTable,
+        federation.PackedRows,
         federation.SaveCheckpoint,
         federation.SharedBlock,
         federation.SharedRows,
@@ -82,8 +89,11 @@ OF_CLIENTS: Final[frozenset[type[wire.Message]]] = frozenset(
         MaskedInput,
         SealedGroupKeys,
         ShareKeys,
+        ShareKeysWithoutState,
         SurvivorSignature,
         UnmaskShares,
+        questions.AskSession,
+        questions.Attend,
         federation.Aligned,
         federation.Done,
         federation.Hello,

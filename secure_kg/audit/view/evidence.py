@@ -28,6 +28,9 @@ class Check(ABC):
     def ignored(self, observation: Observation) -> None:  # noqa: B027  a check may look at one of these only
         """One message that an honest server does not say, or drops: a client may have sent anything."""
 
+    def unasked(self, observation: Observation) -> None:  # noqa: B027  a check may look at one of these only
+        """One key that was advertised ahead of a sum that did not come."""
+
     def opened(self, total: OpenedSum) -> None:  # noqa: B027  a check may look at one of these only
         """One sum, as the server held it."""
 

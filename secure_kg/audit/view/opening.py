@@ -5,9 +5,9 @@ digest of the rows sent before) is in the transcript or in the run's settings: s
 did. A sum that cannot be computed again is told with the reason.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,14 +25,15 @@ from protocols.session.group_key import SealedGroupKey, SealedGroupKeys
 from protocols.session.messages import ChannelDirectory
 from protocols.sums.interface import SumLayout
 from protocols.sums.plain import ClearInput
-from protocols.sums.secagg.messages import STATE_BYTES, AdvertiseKeys
-from protocols.sums.secagg.params import SumParameters
+from protocols.sums.secagg.messages import AdvertiseKeys
 from protocols.sums.secagg.replay import RecordedSum, Withheld, open_again, withheld
-from protocols.sums.secagg.terms import Advert, BoundTerms
+from protocols.sums.secagg.terms import BoundTerms
+from protocols.sums.travelling import added_in_clear
 from secure_kg.audit.view.attending import Attending, Known, abandons, goes_on
 from secure_kg.audit.view.directions import misdirected
+from secure_kg.audit.view.in_turn import InTurn
 from secure_kg.audit.view.read import Observation
-from secure_kg.federation.plan.blocks import Block
+from secure_kg.audit.view.sum_plan import SumPlan
 from secure_kg.federation.plan.messages import Welcome
 from secure_kg.federation.plan.run_plan import UNION, PlannedSum, PublicState, RunPlan
 from secure_kg.federation.plan.settings import RunConfig
@@ -86,19 +87,6 @@ class OpenedSum:
         return self.layout is not None or self.attempt is not None or self.purpose == union_names.PURPOSE
 
 
-class SumPlan(Protocol):
-    """What an auditor knows of the sums of a session beforehand."""
-
-    @property
-    def blocks(self) -> Collection[Block]: ...
-
-    def sum_of(self, round_id: int, purpose: str, public: PublicState) -> PlannedSum: ...
-
-    def parameters(self, participants: int) -> SumParameters: ...
-
-    def union_attempt(self, number: int, public: PublicState) -> Attempt: ...
-
-
 @dataclass(slots=True)
 class _Running:
     planned: PlannedSum
@@ -137,6 +125,7 @@ class Opening:
         """
         self._config, self._identities = config, identities
         self._plan: SumPlan = plan if plan is not None else RunPlan(config, clients)
+        self._in_turn = InTurn() if plan is None else None
         self._public = PublicState(union=union)
         self._channels = self._greeting = b""
         self._running: dict[Key, _Running] = {}
@@ -147,6 +136,11 @@ class Opening:
         """Whether the server's program explains the whole record: a sum that cannot be opened it has not opened."""
 
     def observe(self, observation: Observation) -> list[OpenedSum]:
+        """Of a training run, keys that were advertised ahead are looked at in their turn."""
+        now = [observation] if self._in_turn is None else self._in_turn.turn(observation)
+        return [total for one in now for total in self._observe(one)]
+
+    def _observe(self, observation: Observation) -> list[OpenedSum]:
         message = observation.message
         if not self._attending.takes(observation):
             self._keep_late(observation)
@@ -267,8 +261,11 @@ class Opening:
         abandoned = key in self._attending.abandoned
         if running.clear:
             self._added.add(key)
-            total = sum(running.clear.values(), np.zeros_like(next(iter(running.clear.values()))))
             who, layout = frozenset(running.clear), running.planned.layout
+            try:
+                total = added_in_clear(running.clear.values(), layout)
+            except ValueError:
+                return OpenedSum(number, purpose, who, 0, None, problem="inputs of other lengths or rings")
             return OpenedSum(number, purpose, who, 0, total, layout, abandoned=abandoned)
         who = frozenset(int(party) for party in recorded.contributors)
         if terms is None or self._public.session is None:
@@ -290,9 +287,7 @@ class Opening:
                 withheld=kept_back,
                 asked=_asked(recorded),
                 answered=frozenset(int(party) for party in recorded.openings),
-                states={
-                    int(party): one.state[:STATE_BYTES] for party, one in recorded.adverts.items() if int(party) in who
-                },
+                states={int(party): recorded.state_of(party) for party in recorded.adverts if int(party) in who},
             )
         checked, wrong = self._verified(bound, recorded)
         return OpenedSum(
@@ -308,7 +303,7 @@ class Opening:
             signatures=checked,
             false_signatures=tuple(wrong),
             withheld=kept_back,
-            states={int(party): recorded.adverts[party].state[:STATE_BYTES] for party in opened.contributors},
+            states={int(party): recorded.state_of(party) for party in opened.contributors},
             asked=_asked(recorded),
             abandoned=abandoned,
         )
@@ -320,8 +315,13 @@ class Opening:
         survivors = recorded.contributors
         signed = [
             *(
-                (terms.advert_statement(party, Advert(one.mask_key, one.state)), one.signature)
+                (terms.advert_statement(party, one.mask_key, one.state), one.signature)
                 for party, one in recorded.adverts.items()
+            ),
+            *(
+                (terms.state_statement(party, recorded.adverts[party].mask_key, one.state), one.signature)
+                for party, one in recorded.shares.items()
+                if one.signature and party in recorded.adverts
             ),
             *(
                 (terms.survivors_statement(party, survivors), one.signature)

@@ -7,7 +7,7 @@ because an audit must report it beside everything that could be read.
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -140,7 +140,7 @@ def _decoded(record: TranscriptRecord, session: SessionId | None) -> wire.Envelo
     A client may send anything. What a server has sent is a message.
     """
     try:
-        return wire.decode(record.frame, session=session if session is not None else NO_SESSION)
+        return _as_now(wire.decode(record.frame, session=session if session is not None else NO_SESSION))
     except DecodeError as problem:
         with contextlib.suppress(DecodeError):
             greeting = wire.decode(record.frame, session=NO_SESSION)
@@ -149,6 +149,14 @@ def _decoded(record: TranscriptRecord, session: SessionId | None) -> wire.Envelo
         if record.direction == "sent":
             raise
         return wire.Envelope(session or NO_SESSION, record.round, Unreadable(str(problem)))
+
+
+def _as_now(envelope: wire.Envelope) -> wire.Envelope:
+    """Messages of earlier formats as those that say the same today."""
+    match envelope.message:
+        case secagg_messages.ShareKeysWithoutState() | secagg_messages.EncryptedSharesWithoutStates() as before:
+            return replace(envelope, message=before.as_now())
+    return envelope
 
 
 @dataclass(frozen=True, slots=True)

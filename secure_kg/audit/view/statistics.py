@@ -8,6 +8,8 @@ probability below 0.001.
 Field elements are the numbers below p = 2^61 - 1. Of the 2^61 numbers of 61 bits only p itself is none, so every window
 of w bits is uniform up to a share of 2^(w-61), which is less than these tests can see.
 
+`bits`: of elements of a ring, if they are fewer than those of the type that holds them.
+
 Tails are from `scipy.special`: `scipy.stats` agrees to eight digits, but is slow to import and on short vectors.
 """
 
@@ -44,21 +46,22 @@ def byte_histogram(words: Words) -> Histogram:
     return np.array([np.bincount(place, minlength=256) for place in places.T], dtype=np.int64)
 
 
-def small_p(words: Words, in_field: bool) -> float:
+def small_p(words: Words, in_field: bool, bits: int | None = None) -> float:
     """Whether too many values lie near zero, on either side of it: exact, for vectors of any length.
 
     Of uniform values 1 in 128 lies within 1/256 of the group's size from zero; of numbers in clear nearly all do.
     """
-    near = int(np.count_nonzero(np.abs(_signed(words[:_MOST_ENTRIES], in_field)) < 1 / 256))
+    near = int(np.count_nonzero(np.abs(_signed(words[:_MOST_ENTRIES], in_field, bits)) < 1 / 256))
     return float(special.bdtrc(near - 1, min(len(words), _MOST_ENTRIES), 1 / 128))
 
 
-def odd_p(words: Words, in_field: bool) -> float:
+def odd_p(words: Words, in_field: bool, bits: int | None = None) -> float:
     """All tests of this module that are cheap: `small_p`, `edges_p` and `uniform_p`."""
-    return _together(small_p(words, in_field), edges_p(words, in_field), uniform_p(byte_histogram(words), in_field))
+    even = uniform_p(byte_histogram(words), in_field, bits)
+    return _together(small_p(words, in_field, bits), edges_p(words, in_field, bits), even)
 
 
-def uniform_p(histogram: Histogram, in_field: bool) -> float:
+def uniform_p(histogram: Histogram, in_field: bool, bits: int | None = None) -> float:
     """Every bit by itself, exact for any number of values; of many, their bytes and top bits by chi-square too."""
     count = int(histogram[0].sum())
     if count == 0:
@@ -67,9 +70,12 @@ def uniform_p(histogram: Histogram, in_field: bool) -> float:
         return 0.0  # words that are too narrow for the field
     if in_field and histogram[_FIELD_BYTES, _TOPS:].any():
         return 0.0  # no element of the field has more than 61 bits
-    bits = (histogram @ _BITS_OF_BYTES).reshape(-1)[: _FIELD_BITS if in_field else None]
-    found = [_both_tails(bits, count, 0.5)]
-    whole = histogram[:_FIELD_BYTES] if in_field else histogram
+    used = _FIELD_BITS if in_field else bits or 8 * len(histogram)
+    ones = (histogram @ _BITS_OF_BYTES).reshape(-1)
+    if ones[used:].any():
+        return 0.0  # no element has bits there
+    found = [_both_tails(ones[:used], count, 0.5)]
+    whole = histogram[: used // 8]
     if whole.sum() >= LEAST_BYTES:
         found.append(_even_p(whole.sum(axis=0)))
     if in_field and count >= LEAST_TOPS:
@@ -77,7 +83,7 @@ def uniform_p(histogram: Histogram, in_field: bool) -> float:
     return _together(*found)
 
 
-def edges_p(words: Words, in_field: bool) -> float:
+def edges_p(words: Words, in_field: bool, bits: int | None = None) -> float:
     """Whether the least or the largest value is too near to or too far from its end of the group: exact.
 
     The largest of n values from half of the group gives 2^-n.
@@ -85,7 +91,7 @@ def edges_p(words: Words, in_field: bool) -> float:
     values = words[:_MOST_ENTRIES]
     if not len(values):
         return 1.0
-    size = _size(words, in_field)
+    size = _size(words, in_field, bits)
     gaps = int(values.min()), size - 1 - int(values.max())
     return _together(*(_gap_p(gap, len(values), size) for gap in gaps))
 
@@ -148,35 +154,36 @@ def _log_share_from(number: int, size: int) -> float:
     return math.log1p(-number / size) if 2 * number < size else math.log((size - number) / size)
 
 
-def _size(words: Words, in_field: bool) -> int:
-    return _FIELD if in_field else 1 << (8 * words.dtype.itemsize)
+def _size(words: Words, in_field: bool, bits: int | None = None) -> int:
+    return _FIELD if in_field else 1 << (bits or 8 * words.dtype.itemsize)
 
 
-def correlation_p(first: Words, second: Words, in_field: bool) -> tuple[float, float] | None:
+def correlation_p(first: Words, second: Words, in_field: bool, bits: int | None = None) -> tuple[float, float] | None:
     """The correlation of two vectors entry by entry, and its p-value; None for fewer than 64 entries."""
     count = min(len(first), len(second), _MOST_ENTRIES)
     if count < 64:
         return None
-    left, right = (_centred(words[:count], in_field) for words in (first, second))
+    left, right = (_centred(words[:count], in_field, bits) for words in (first, second))
     correlation = float(left @ right / np.sqrt(float(left @ left) * float(right @ right) or 1.0))
     return correlation, float(2 * special.ndtr(-abs(correlation) * np.sqrt(count)))
 
 
-def difference(first: Words, second: Words, in_field: bool) -> Words:
+def difference(first: Words, second: Words, in_field: bool, bits: int | None = None) -> Words:
     """First minus second in their group: what is left if both lay under the same mask."""
     count = min(len(first), len(second), _MOST_ENTRIES)
     left, right = first[:count], second[:count]
     if not in_field:
-        return left - right
+        wrapped: Words = left - right
+        return wrapped if bits is None else wrapped & wrapped.dtype.type((1 << bits) - 1)
     modulus = np.uint64(_FIELD)
     return np.where(left >= right, left - right, left + (modulus - right))
 
 
-def _signed(words: Words, in_field: bool) -> npt.NDArray[np.float64]:
+def _signed(words: Words, in_field: bool, bits: int | None = None) -> npt.NDArray[np.float64]:
     """In -0.5 ... 0.5, as the nearest numbers to zero that stand for the group's elements."""
-    shares = _centred(words, in_field) + 0.5
+    shares = _centred(words, in_field, bits) + 0.5
     return np.where(shares < 0.5, shares, shares - 1.0)
 
 
-def _centred(words: Words, in_field: bool) -> npt.NDArray[np.float64]:
-    return words.astype(np.float64) / float(_size(words, in_field)) - 0.5
+def _centred(words: Words, in_field: bool, bits: int | None = None) -> npt.NDArray[np.float64]:
+    return words.astype(np.float64) / float(_size(words, in_field, bits)) - 0.5

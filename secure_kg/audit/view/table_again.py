@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protocols.sums.interface import Total
-from secure_kg.federation.plan.messages import SharedBlock, SharedRows
+from secure_kg.federation.plan.messages import AnyRows
 from secure_kg.federation.plan.row_sum import Rows, mean_rows
 
 
@@ -28,14 +28,15 @@ class TableAgain:
             rows, averaged = np.zeros_like(means), np.zeros(len(some), dtype=np.uint32)
         return TableAgain(np.where(some[:, None], means, rows), np.where(some, np.uint32(number), averaged))
 
-    def fault(self, sent: SharedRows | SharedBlock, number: int, clip: float) -> str:
+    def fault(self, sent: AnyRows, number: int, clip: float) -> str:
         """What is wrong with a table that was sent in round `number`; empty if nothing is."""
         rows, averaged = self.rows, self.averaged
         if rows is None or averaged is None:
             return "a table, though no sum has given any rows"
-        if sent.rows.shape != rows.shape:
-            return f"a table of shape {sent.rows.shape}, where the sums give {rows.shape}"
-        other = (_bits(sent.rows) != _bits(rows)).any(axis=1) | (sent.averaged != averaged)
+        given = sent.rows
+        if given.shape != rows.shape:
+            return f"a table of shape {given.shape}, where the sums give {rows.shape}"
+        other = (_bits(given) != _bits(rows)).any(axis=1) | (sent.averaged != averaged)
         if not other.any():
             return ""
         faults = [f"{np.count_nonzero(other)} of {len(rows)} rows are not what the sums give"]
@@ -43,7 +44,7 @@ class TableAgain:
             faults.append(f"averaged in round {newest}, which is to come")
         if (lost := int(np.count_nonzero(sent.averaged < averaged))) > 0:
             faults.append(f"{lost} averaged less recently than they were")
-        if (largest := float(np.abs(sent.rows).max())) > clip:
+        if (largest := float(np.abs(given).max())) > clip:
             faults.append(f"values up to {largest:g}, beyond the clip of {clip:g}")
         return ", ".join(faults)
 

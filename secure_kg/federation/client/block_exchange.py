@@ -1,8 +1,9 @@
 """One shared block at a client: its part in the block's sums, and what it takes of their results.
 
 FedR, algorithm 1, "Client executes", lines 9 to 13, for each block. Keys of a round's sums are agreed on before the
-local epochs. Holders are counted after them, right before the rows leave: the less time between the two, the fewer
-clients drop out in between.
+local epochs. Where holders are counted, it is after them, right before the rows leave: the less time between the two,
+the fewer clients drop out in between. A count stands for the rounds that follow, while the same clients take part
+(`protocols.holders.interface`).
 """
 
 import dataclasses
@@ -11,14 +12,14 @@ from protocols.alignment.interface import Positions, Union
 from protocols.foundation import wire
 from protocols.foundation.errors import PeerMisbehaved, UnexpectedMessage
 from protocols.foundation.identifiers import PartyId, RoundId
-from protocols.holders.interface import CountTask, Holders
+from protocols.holders.interface import CountTask, Holders, StandingCount
 from protocols.sums.interface import SumLayout
 from protocols.sums.terms import SumTerms
 from protocols.sums.totals import SumTotal, sum_total_bytes
 from secure_kg.federation.client.context import ClientContext
 from secure_kg.federation.client.own_rows import OwnRows
 from secure_kg.federation.plan.blocks import Block
-from secure_kg.federation.plan.messages import SharedBlock, SharedRows
+from secure_kg.federation.plan.messages import PackedRows, SharedBlock, SharedRows
 
 
 class BlockExchange:
@@ -31,35 +32,56 @@ class BlockExchange:
         layout = context.plan.row_layout(self.block, positions.union_size)
         key_of = context.releases.key_of if context.releases is not None else None
         self.rows = OwnRows(positions, self.block, context.learner, layout, key_of)
-        self._running: tuple[SumTerms[SumLayout], CountTask | None] | None = None
-        total = sum_total_bytes(self.block.purpose, layout.entries, layout.group.element_bytes, context.plan.clients)
+        self._running: tuple[SumTerms[SumLayout], CountTask | None, Holders | None] | None = None
+        """The sum under way, the count before it, or the count that stands."""
+        self._standing = StandingCount()
+        total = sum_total_bytes(self.block.purpose, *layout.group.on_wire(layout.entries), context.plan.clients)
         # The largest messages that the server has reason to send, also to a dropout: rows, or sums of them.
-        table = self.block.message_bytes(positions.union_size)
+        table = self.block.message_bytes(positions.union_size, layout.grid)
         context.conversation.admit(max(total, table))
         context.shared.append(self.rows)
 
-    def prepare(self, round_id: RoundId) -> None:
-        """Agree on the keys of a round's sums. The rows of all blocks are at their last means by then."""
+    def prepare(self, round_id: RoundId, *, counting: bool) -> None:
+        """Agree on the keys of a round's sums. The rows of all blocks are at their last means by then.
+
+        `counting`: whether the server has holders counted in this round.
+        """
         context, plan = self._context, self._context.plan
         state = context.states.of_nothing(self.block.purpose, round_id)
         if len(self.rows.positions.own):
             state = context.states.of_rows(context.learner, self.block.purpose)
-        public = plan.rows(round_id, self.block, self.union)
-        terms = dataclasses.replace(public, model=context.model, state=state)
+        public, standing = plan.rows(round_id, self.block, self.union), None
         count = plan.count(round_id, self.block, self.union)
-        if count is not None:
+        if count is not None and counting:
+            self._standing.forget()
             context.holders.prepare(context.step(), count)
+        elif count is not None:
+            standing, count = self._standing_for(count), None
+        binding = standing.binding if standing is not None else b""
+        terms = dataclasses.replace(public, model=context.model, state=state, counted=binding)
         context.prepare(self.block.aggregation, terms)
-        self._running = terms, count
+        self._running = terms, count, standing
+
+    def _standing_for(self, count: CountTask) -> Holders:
+        """A server cannot have rows added up whose holders this client has not counted, among these participants."""
+        standing = self._standing.stands_for(count)
+        if standing is None:
+            raise PeerMisbehaved("the server has rows added up of which this client has counted no holders")
+        return standing
+
+    def forget_count(self) -> None:
+        """This client was a dropout: the others may have counted without it."""
+        self._standing.forget()
 
     def contribute(self) -> None:
         """Add the rows that enough clients hold to the sum that was prepared."""
         if self._running is None:
             raise RuntimeError("prepare() comes first")
-        (terms, count), self._running = self._running, None
-        context, holders = self._context, None
+        (terms, count, holders), self._running = self._running, None
+        context = self._context
         if count is not None:
             holders = self._count(count)
+            self._standing.keep(count, holders)
 
         def may_open(missing: frozenset[PartyId]) -> None:
             self.rows.may_open(terms, missing)
@@ -77,7 +99,9 @@ class BlockExchange:
         """News of the shared rows, in the one form that this block's sums have."""
         context, reader = self._context, self._context.reader(self.block.aggregation)
         match message:
-            case SharedRows() | SharedBlock() if reader is None:
+            case SharedRows() | SharedBlock() | PackedRows() if reader is None:
+                if (message.grid if isinstance(message, PackedRows) else None) != self.rows.layout.grid:
+                    raise PeerMisbehaved("the server sent rows on another grid than the means of these sums lie on")
                 self.rows.take(message.rows, message.averaged, round_id)
             case SumTotal() if reader is not None and 0 < message.of_round <= round_id:
                 opened = reader.open(context.plan.rows(message.of_round, self.block, self.union), message)

@@ -9,6 +9,7 @@ for. Its rows of the missed round are used by nobody, and their masks by no othe
 """
 
 import contextlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +33,7 @@ from secure_kg.federation.client.result_exchange import ResultExchange
 from secure_kg.federation.client.states import States
 from secure_kg.federation.plan import twins
 from secure_kg.federation.plan.messages import (
+    CountHolders,
     Done,
     Evaluate,
     Finish,
@@ -39,6 +41,7 @@ from secure_kg.federation.plan.messages import (
     Hello,
     LendTable,
     LentTable,
+    PackedRows,
     Ready,
     SaveCheckpoint,
     Saved,
@@ -72,7 +75,7 @@ class FederationClient:
         self._count = OwnCount(self._plan, transport.party)
         self._in_vain = 0
         self._conversation = Conversation(transport, NO_SESSION)
-        self._done = SETUP
+        self._done = self._counting = SETUP
         self._welcome: Welcome | None = None
         self._receipt: ReceiptKeeper | None = None
         if config.transcript:
@@ -83,6 +86,17 @@ class FederationClient:
     def keys(self) -> ClientKeys | None:
         """Of the session under way."""
         return self._context.keys
+
+    @property
+    def rounds_done(self) -> int:
+        """The last round that this client has begun, for whoever shows how far it is."""
+        return min(int(self._done), self._plan.settings.rounds)  # results are a step of their own
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """By phase, so far."""
+        context: ClientContext | None = getattr(self, "_context", None)
+        return {} if context is None else dict(context.watch.seconds)
 
     @property
     def means(self) -> dict[str, Rows]:
@@ -199,6 +213,8 @@ class FederationClient:
                 self._handle(round_id, message)
             except LeftOut:
                 self._blocks.excuse_all()
+                if self._context.keys is not None:
+                    self._context.keys.vectors.forget_ahead()
                 self._conversation.send(SERVER, Back(), self._done)
             except SumAbandoned:  # the server has said why; what this client trained stays its own
                 for purpose in self._conversation.abandoned(self._done):  # sums of a round end together
@@ -207,10 +223,12 @@ class FederationClient:
     def _handle(self, round_id: RoundId, message: wire.Message) -> None:
         rounds, blocks = self._plan.settings.rounds, self._blocks
         match message:
+            case CountHolders() if blocks.any and max(self._done, self._counting) < round_id <= rounds:
+                self._counting = round_id
             case TrainRound() if self._done < round_id <= rounds:
                 blocks.require_news()
                 self._train(round_id)
-            case SharedRows() | SharedBlock() | SumTotal() | LentTable() if blocks.any:
+            case SharedRows() | SharedBlock() | PackedRows() | SumTotal() | LentTable() if blocks.any:
                 with self._context.watch.measure("take"):
                     blocks.take(round_id, message)
             case LendTable() if blocks.any:
@@ -257,11 +275,12 @@ class FederationClient:
             raise PeerMisbehaved(f"this client has trained for {self._in_vain} sums in a row that were abandoned")
         self._in_vain += 1
         self._count.begin(round_id)
-        self._blocks.prepare(round_id)
+        self._blocks.prepare(round_id, counting=self._counting == round_id)
         if self._plan.trains(round_id):
             self._train_locally(round_id)
         self._count.trained = round_id
         self._blocks.contribute(round_id)
+        self._blocks.advertise(round_id)
         self._in_vain = 0
 
     def _train_locally(self, round_id: RoundId) -> None:

@@ -4,15 +4,16 @@ A server that is on nobody's side would still see the difference of two runs' su
 of the sums that a site has helped to open is of all its runs here, whatever the declared adversary, and lies with its
 identity.
 
-Misuse: the server names a run. A folder that has files of a run under other settings is refused.
+The server names a run. It cannot name another one than the one that the member has begun: names are aligned once in a
+run, and in another one over other members they would be aligned again. Nor a folder with a run under other settings.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from secure_kg.data.graph import ClientGraph
-from secure_kg.federation.client.site import Equipment, OwnSite
+from secure_kg.federation.client.site import Equipment, Followed, OwnSite
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.words import counted
 from secure_kg.runs.key_files import record_folder
@@ -26,19 +27,33 @@ class MemberSite(OwnSite):
     keys: Path
     """The folder with its record of openings."""
     report: Callable[[str], None]
+    begun: list[Path] = field(default_factory=list)
+    """This client's folder of the run that it has begun; empty: the next one that the server names."""
+    complete: Path | None = None
+    """This client's folder of a run that is complete: another run of that name must not be written over it."""
     named: Callable[[Path], None] = lambda folder: None
     """Called with this client's folder of a run, when a session has begun."""
+    follow: Callable[[Followed], None] = lambda client: None
+    """Called with the client of each session."""
     _read: list[ClientGraph] = field(default_factory=list, repr=False)
 
     def folder(self, run_name: str | None) -> Path:
         folder = OwnSite.folder(self, run_name)
         if run_name is not None:
             self._require_same_run(self.runs / run_name)
+            if self.complete is not None and folder.resolve() == self.complete.resolve():
+                raise UserError(f"{folder}: has the files of a run that is complete; choose another --out")
+            if self.begun and folder.resolve() != self.begun[0].resolve():
+                raise UserError(
+                    f"the server names another run ({folder.parents[1]}) than the one that this site has begun "
+                    f"({self.begun[0].parents[1]}); --again takes part in it"
+                )
+            self.begun[:] = [folder]
             self.named(folder)
         return folder
 
     def equip(self, folder: Path) -> Equipment:
-        equipment = OwnSite.equip(self, folder)
+        equipment = replace(OwnSite.equip(self, folder), follow=self.follow)
         where = folder.parents[1] / "config.toml"
         if not where.exists():  # so that commands that use a trained model find what it was trained on
             write_whole(where, self.config.to_toml().encode())

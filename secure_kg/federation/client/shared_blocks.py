@@ -6,13 +6,21 @@ from protocols.alignment.psu.vote import AlignmentRefused
 from protocols.foundation import wire
 from protocols.foundation.errors import PeerMisbehaved, ProtocolError, SumAbandoned, UnexpectedMessage
 from protocols.foundation.identifiers import SERVER, SETUP, PartyId, RoundId
+from protocols.registry import AGGREGATIONS
 from protocols.sums.totals import SumTotal
 from secure_kg.federation.client.block_exchange import BlockExchange
 from secure_kg.federation.client.context import ClientContext
 from secure_kg.federation.client.first_rows import first_rows, private_seed, public_first_rows
 from secure_kg.federation.plan import twins
 from secure_kg.federation.plan.blocks import Block
-from secure_kg.federation.plan.messages import Aligned, LentTable, SharedBlock, SharedRows, lent_table_bytes
+from secure_kg.federation.plan.messages import (
+    Aligned,
+    LentTable,
+    PackedRows,
+    SharedBlock,
+    SharedRows,
+    lent_table_bytes,
+)
 from secure_kg.federation.plan.row_sum import Rows
 from secure_kg.foundation.errors import SettingsError
 from secure_kg.runs.alignment_files import keep_objection, load_positions, save_positions
@@ -97,8 +105,8 @@ class SharedBlocks:
         """Blocks whose sums only clients can read."""
         return [one for one in self._exchanges if one.read_by_clients_only]
 
-    def prepare(self, round_id: RoundId) -> None:
-        """Begin a round at the applied rows, and agree on the keys of its sums.
+    def prepare(self, round_id: RoundId, *, counting: bool) -> None:
+        """Begin a round at the applied rows, and agree on the keys of its sums. `counting`: and count holders.
 
         All blocks go back to their last means before the first of them is committed to: what one block has been trained
         to since must not make an input of another look new.
@@ -106,13 +114,31 @@ class SharedBlocks:
         for one in self._exchanges:
             one.rows.begin_round()
         for one in self._exchanges:
-            one.prepare(round_id)
+            one.prepare(round_id, counting=counting)
 
     def contribute(self, round_id: RoundId) -> None:
         """Add this client's blocks to the sums that were prepared."""
         for one in self._exchanges:
             one.contribute()
             self._awaited[one.block.purpose] = round_id
+
+    def advertise(self, round_id: RoundId) -> None:
+        """Advertise the keys of the sums that come after those of a round, by the plan.
+
+        The server then begins them without asking for keys. Of a sum that does not come, or that begins without this
+        client, the key is thrown away.
+        """
+        context, plan = self._context, self._context.plan
+        if context.keys is None:
+            return
+        coming = [(plan.results(round_id, "valid"), plan.settings.aggregation)] if plan.evaluation_due(round_id) else []
+        after = RoundId(round_id + 1)
+        if after <= plan.settings.rounds and context.party in plan.participants(after):
+            of_blocks = [(plan.rows(after, one.block, one.union), one.block.aggregation) for one in self._exchanges]
+            coming += of_blocks
+        for terms, aggregation in coming:
+            if (masked := AGGREGATIONS[aggregation].masked_terms(terms)) is not None:
+                context.keys.vectors.advertise(context.step(), masked)
 
     def take(self, round_id: RoundId, message: wire.Message) -> None:
         """News of the shared blocks."""
@@ -137,8 +163,10 @@ class SharedBlocks:
             del self._awaited[purpose]
 
     def excuse_all(self) -> None:
-        """Expect no result: this client was a dropout, and may have missed all of them."""
+        """Expect no result: this client was a dropout, and may have missed all of them, and counts of holders."""
         self._awaited = {}
+        for one in self._exchanges:
+            one.forget_count()
 
     def require_news(self) -> None:
         """`PeerMisbehaved` if the server goes on without having sent the result of a sum, or abandoned it.
@@ -176,10 +204,8 @@ class SharedBlocks:
 
 def _is_of(message: wire.Message, block: Block) -> bool:
     match message:
-        case SharedRows():
-            return block.aligned
-        case SharedBlock():
-            return not block.aligned and message.block == block.name
+        case SharedRows() | SharedBlock() | PackedRows():
+            return block.is_in(message)
         case SumTotal():
             return message.purpose == block.purpose
     return False

@@ -4,7 +4,7 @@
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -31,6 +31,18 @@ class Equipment:
     """Its signing key and the others' pinned identities, against an active server."""
     record: Path | None = None
     """Where it keeps which sums it has helped to open, if that is to hold for more than one run."""
+    follow: Callable[["Followed"], None] = lambda client: None
+    """Called with the client when its work begins."""
+
+
+class Followed(Protocol):
+    """A client's work, for whoever shows it."""
+
+    @property
+    def rounds_done(self) -> int: ...
+
+    @property
+    def seconds(self) -> Mapping[str, float]: ...
 
 
 class Site(Protocol):

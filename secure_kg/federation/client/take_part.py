@@ -38,6 +38,7 @@ def take_part(config: RunConfig, transport: Transport, clients: int, site: Site)
     try:
         folder = site.folder(client.greet())
         brought = site.equip(folder)
+        brought.follow(client)
         complete = client.run(brought.learner, folder, brought.credentials, brought.record)
         return Participation.ALL_PRESENT if complete else Participation.SOME_MISSING
     except LeftOut:  # during set-up

@@ -13,8 +13,18 @@ import numpy.typing as npt
 
 from protocols.alignment.interface import Union
 from protocols.foundation.digests import digest
+from protocols.sums.interface import MeanGrid
 from protocols.sums.noise import NONE
-from secure_kg.federation.plan.messages import SharedBlock, SharedRows, shared_block_bytes, shared_rows_bytes
+from secure_kg.federation.plan.messages import (
+    AnyRows,
+    PackedRows,
+    SharedBlock,
+    SharedRows,
+    block_named,
+    packed_rows_bytes,
+    shared_block_bytes,
+    shared_rows_bytes,
+)
 from secure_kg.federation.plan.row_sum import Rows
 
 Rounds = npt.NDArray[np.uint32]
@@ -55,15 +65,33 @@ class Block:
         """Names its sums."""
         return FIRST if self.aligned else f"{FIRST}/{self.name}"
 
-    def message(self, rows: Rows, averaged: Rounds) -> SharedRows | SharedBlock:
-        """The block as the server sends it where it can read its sums."""
+    def message(self, rows: Rows, averaged: Rounds, grid: MeanGrid | None = None) -> AnyRows:
+        """The block as the server sends it where it can read its sums. `grid`: of the means, if they lie on one."""
+        if grid is not None:
+            return PackedRows.of(self._named, rows, averaged, grid)
         return SharedRows(rows, averaged) if self.aligned else SharedBlock(self.name, rows, averaged)
 
-    def message_bytes(self, rows: int) -> int:
+    def message_bytes(self, rows: int, grid: MeanGrid | None = None) -> int:
         """The size of that message for a table of so many rows."""
+        if grid is not None:
+            return packed_rows_bytes(self._named, rows, self.width, grid)
         return shared_rows_bytes(rows, self.width) if self.aligned else shared_block_bytes(self.name, rows, self.width)
+
+    def is_in(self, message: AnyRows) -> bool:
+        """Whether a message has this block's rows."""
+        return block_named(message) == self._named
+
+    @property
+    def _named(self) -> str:
+        return "" if self.aligned else self.name
 
     @property
     def fixed_union(self) -> Union:
         """What an alignment would have found for a block that needs none: one row, the same for all."""
         return Union(1, digest(_FIXED, self.name.encode(), self.width.to_bytes(8, "little")))
+
+
+def purpose_of(message: AnyRows) -> str:
+    """Of the sums that a message has the means of."""
+    name = block_named(message)
+    return f"{FIRST}/{name}" if name else FIRST

@@ -4,12 +4,15 @@ Free of torch: the server reads its command line, too.
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
+from protocols.sums.interface import WIDEST_GRID
 from secure_kg.federation.plan.count_plan import COUNT_ROUNDS
 from secure_kg.federation.plan.presets import PRESETS, QUERY_PRESETS, preset_for
 from secure_kg.federation.plan.settings import RunConfig, flag
+from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.errors import UserError
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.query_config import QueryConfig
@@ -17,6 +20,7 @@ from secure_kg.models.shapes import MODELS
 from secure_kg.privacy.run_config import MECHANISMS, OWN_OPTIONS, PrivacyConfig
 
 PRIVACY_FIELDS: Final = frozenset(entry.name for entry in dataclasses.fields(PrivacyConfig))
+_GROWTH: Final = 16
 _OF_VALIDATION: Final = ("patience", "eval_every")
 _OF_TRAINING: Final = tuple(
     entry.name for entry in dataclasses.fields(TrainingConfig) if entry.name != "eval_megabytes"
@@ -31,7 +35,23 @@ def resolved(
     name = preset_for(given.get("dataset", RunConfig().dataset), presets) if preset == "auto" else preset
     if preset == "auto" and "dp" in given:
         name = "private"
-    return config_of({**defaults, **presets[name], **_fixed_by(given), **given}, of_queries)
+    values = {**defaults, **presets[name], **_fixed_by(given), **given}
+    config = config_of(values, of_queries)
+    return config if "clip" in values else dataclasses.replace(config, clip=usual_clip(config))
+
+
+def usual_clip(config: RunConfig) -> float:
+    """The bound of shared values unless one is given: for narrow rings, whose units are coarse, as tight as will do.
+
+    Rows begin uniform in a public range and grow by training; measured, by less than `_GROWTH` times.
+    """
+    if config.ring_bits > WIDEST_GRID:
+        return config.clip
+    strategy = STRATEGIES[config.strategy]
+    span = max((block.span for block in strategy.learner.blocks(config, strategy)), default=0.0)
+    if not span:
+        return config.clip
+    return min(config.clip, float(2.0 ** math.ceil(math.log2(_GROWTH * span))))
 
 
 def config_of(values: Mapping[str, Any], of_queries: bool) -> RunConfig:

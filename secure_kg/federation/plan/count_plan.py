@@ -69,7 +69,7 @@ class CountPlan(PrivatePlan):
         shares = self.shares()
         units = shares.share / self._unit(shares.deviation)
         if units < NARROWEST:
-            hint = "--ring-bits 64" if self.ring_bits == 32 else "fewer clients"
+            hint = "--ring-bits 64" if self.ring_bits < 64 else "fewer clients"
             raise UserError(f"--dp counts: a share of noise would be {units:.2g} units of the ring wide; {hint}")
 
     @property

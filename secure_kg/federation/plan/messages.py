@@ -1,15 +1,25 @@
 """Messages between server and clients around the sums."""
 
 import struct
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from protocols.foundation import wire
 from protocols.foundation.digests import digest
-from protocols.foundation.frame_sizes import LONGEST_NUMBER, array_bytes, binary_bytes, frame_bytes, text_bytes
+from protocols.foundation.frame_sizes import (
+    LONGEST_NUMBER,
+    array_bytes,
+    binary_bytes,
+    frame_bytes,
+    number_bytes,
+    text_bytes,
+)
 from protocols.foundation.identifiers import SESSION_BYTES
 from protocols.session.channels import SEALED_OVERHEAD_BYTES
+from protocols.sums.interface import WIDEST_GRID, MeanGrid
+from protocols.sums.travelling import mean_bytes, pack_means, unpack_means
+from secure_kg.federation.plan.row_sum import Rows
 
 DIGEST_BYTES = 32
 MAX_NAME = 255
@@ -72,6 +82,13 @@ class TrainRound(wire.Message, frozen=True):
     """Server to participant: train, then contribute."""
 
 
+@wire.message(0x101A)
+class CountHolders(wire.Message, frozen=True):
+    """Server to participant, before `TrainRound`: holders of rows are counted anew in this round. Without this word the
+    last count stands.
+    """
+
+
 @wire.message(0x1014)
 class Evaluate(wire.Message, frozen=True):
     """Server to every client: rank your validation part."""
@@ -109,6 +126,54 @@ class SharedBlock(wire.Message, frozen=True):
         wire.require_array(self.averaged, "<u4", ndim=1)
         wire.require(len(self.rows) == len(self.averaged), "rows and rounds of different number")
         wire.require(bool(np.isfinite(self.rows).all()), "rows that are not finite")
+
+
+@wire.message(0x1019, wire.MAX_FRAME_BYTES)
+class PackedRows(wire.Message, frozen=True):
+    """Server to client, of narrow rings: a `SharedRows` or, under a name, a `SharedBlock` whose means lie on a grid.
+
+    `numbers`: how many units each mean is, as a stream of `bits` each (`protocols.sums.travelling`).
+    """
+
+    block: str
+    width: int
+    fraction_bits: int
+    bits: int
+    numbers: np.ndarray[Any, Any]
+    averaged: np.ndarray[Any, Any]
+
+    def __post_init__(self) -> None:
+        wire.require(len(self.block) <= MAX_NAME, "a block without a proper name")
+        wire.require(1 <= self.bits <= WIDEST_GRID and 0 <= self.fraction_bits <= 52, "no such grid")
+        wire.require_array(self.numbers, "<u1", ndim=1)
+        wire.require_array(self.averaged, "<u4", ndim=1)
+        entries = len(self.averaged) * self.width
+        wire.require(self.width > 0 and len(self.numbers) == mean_bytes(entries, self.grid), "rows of another number")
+        used = entries * self.bits % 8
+        wire.require(not used or not int(self.numbers[-1]) >> used, "bits behind the last row")
+
+    @classmethod
+    def of(cls, block: str, rows: Rows, averaged: np.ndarray[Any, Any], grid: MeanGrid) -> "PackedRows":
+        return cls(block, rows.shape[1], grid.fraction_bits, grid.bits, pack_means(rows, grid), averaged)
+
+    @property
+    def grid(self) -> MeanGrid:
+        return MeanGrid(self.fraction_bits, self.bits)
+
+    @property
+    def rows(self) -> Rows:
+        """[union, width], as they are."""
+        means = unpack_means(self.numbers, len(self.averaged) * self.width, self.grid)
+        return means.reshape(len(self.averaged), self.width)
+
+
+AnyRows: TypeAlias = SharedRows | SharedBlock | PackedRows
+"""The shared rows of one block as the server reads them."""
+
+
+def block_named(message: AnyRows) -> str:
+    """Which block's; empty: the aligned one's."""
+    return "" if isinstance(message, SharedRows) else message.block
 
 
 @wire.message(0x1015)
@@ -201,6 +266,13 @@ def shared_rows_bytes(rows: int, width: int) -> int:
 def shared_block_bytes(name: str, rows: int, width: int) -> int:
     """The size of a `SharedBlock` frame."""
     return frame_bytes(text_bytes(name), array_bytes(rows * width, 4, axes=2), array_bytes(rows, 4))
+
+
+def packed_rows_bytes(name: str, rows: int, width: int, grid: MeanGrid) -> int:
+    """The size of a `PackedRows` frame."""
+    numbers = [number_bytes(number) for number in (width, grid.fraction_bits, grid.bits)]
+    stream = array_bytes(mean_bytes(rows * width, grid), 1)
+    return frame_bytes(text_bytes(name), *numbers, stream, array_bytes(rows, 4))
 
 
 def lent_table_bytes(rows: int, width: int) -> int:

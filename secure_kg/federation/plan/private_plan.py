@@ -215,7 +215,7 @@ class PrivatePlan:
     def _unit(self, deviation: float) -> float:
         """Of the ring, with room for noise of this deviation in all."""
         share = CUT * deviation / math.sqrt(self.clients - self.corrupt - self.dropouts)
-        layout = SumLayout(1, 1, self.bound, 1, self.clients, self.ring_bits, share)  # type: ignore[arg-type]
+        layout = SumLayout(1, 1, self.bound, 1, self.clients, self.ring_bits, share)
         return layout.codec.unit
 
     @property

@@ -5,8 +5,6 @@ contributes; rows and counts travel in one vector. It contributes to rows that e
 (`protocols.holders.secret`). The mean of a row is its sum divided by its count.
 """
 
-from typing import Literal
-
 import numpy as np
 import numpy.typing as npt
 
@@ -22,7 +20,7 @@ def row_layout(
     width: int,
     clip: float,
     parties: int,
-    ring_bits: Literal[32, 64],
+    ring_bits: int,
     noise: Noise = NO_NOISE,
 ) -> SumLayout:
     return SumLayout(
@@ -50,4 +48,5 @@ def row_contribution(
 def mean_rows(total: Total) -> Rows:
     """The means [union, width]. Those of rows to which nobody contributed mean nothing."""
     counts = total.counts[:, None]
-    return (total.real.reshape(len(counts), -1) / np.maximum(counts, 1)).astype(np.float32)
+    means = total.real.reshape(len(counts), -1) / np.maximum(counts, 1)
+    return (means if total.grid is None else total.grid.nearest(means)).astype(np.float32)

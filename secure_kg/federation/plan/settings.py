@@ -15,6 +15,7 @@ from protocols.foundation.errors import ProtocolError
 from protocols.registry import AGGREGATIONS, ALIGNMENTS
 from protocols.sums.secagg.params import SumParameters, ThreatModel
 from protocols.sums.secagg.vectors import parameters_for
+from protocols.sums.travelling import RING_BITS
 from secure_kg.data.partition import RULES, By
 from secure_kg.data.readers.interface import Literals, Reading
 from secure_kg.federation.plan.count_plan import require_room
@@ -39,9 +40,11 @@ _PARTS: Final = ("training", "queries", "privacy")  # tables of their own in a f
 _LOCAL_FIELDS: Final = frozenset(
     {"client_data", "columns", "device", "deadline", "grace", "transcript", "checkpoint_every", "keys"}
 )
-FORMAT: Final = 3
-"""3: the settings of each session are on record. 2: results hold Hits@5 and ranks. 1: they do not; config files of that
-time do not say so."""
+FORMAT: Final = 4
+"""4: keys of sums may be advertised ahead, states come with the shares, a count of holders stands. 3: the settings of
+each session are on record. 2: results hold Hits@5 and ranks. 1: they do not; files of that time do not say so."""
+_FINE: Final = 32
+"""Bits of a ring below which only rows of graphs are shared."""
 _LEAST: Final = {"rounds": 1, "eval_every": 1, "patience": 1, "min_participants": 2, "min_holders": 1}
 # The share of clients that may drop out in a sum unless told otherwise; an active server leaves room for fewer.
 _USUAL_DROPOUT: Final = {"semi-honest": 0.4, "active": 0.25}
@@ -74,7 +77,7 @@ class RunConfig:
     client_fraction: float = 1.0
     eval_every: int = 5
     patience: int = 5
-    ring_bits: Literal[32, 64] = 32
+    ring_bits: int = 32
     clip: float = 16.0
     min_participants: int = 2
     adversary: Adversary = "semi-honest"
@@ -103,7 +106,6 @@ class RunConfig:
             "aggregation": tuple(AGGREGATIONS),
             "alignment": tuple(ALIGNMENTS),
             "adversary": get_args(Adversary),
-            "ring_bits": (32, 64),
             "device": get_args(Device),
         }
         for name, allowed in choices.items():
@@ -124,6 +126,11 @@ class RunConfig:
         for name in ("seed", "checkpoint_every"):
             if getattr(self, name) < 0:
                 raise UserError(f"{flag(name)} must not be negative")
+        if not RING_BITS[0] <= self.ring_bits <= RING_BITS[1]:
+            raise UserError(f"--ring-bits must lie between {RING_BITS[0]} and {RING_BITS[1]}")
+        if self.ring_bits < _FINE and (self.privacy is not None or self.queries is not None):
+            why = "--dp: noise has no room" if self.queries is None else "networks that are shared need finer values"
+            raise UserError(f"--ring-bits {self.ring_bits}: {why} below {_FINE} bits")
         if not 0 < self.client_fraction <= 1:
             raise UserError("--client-fraction must lie above 0 and at most at 1")
         for name in ("max_corrupt", "max_dropout"):

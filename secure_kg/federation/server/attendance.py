@@ -21,6 +21,7 @@ class Attendance:
         """By dropout that has not come back: its index in `dropouts`."""
         self._untold: set[PartyId] = set()
         """Dropouts that have not taken an earlier message yet, so that they could not be told."""
+        self._never_here: set[PartyId] = set()
 
     @property
     def complete(self) -> bool:
@@ -42,6 +43,7 @@ class Attendance:
     def missing(self, party: PartyId, why: str) -> None:
         """Go on without a client that is in no session yet, so that nothing can be told to it."""
         if party in self.present:
+            self._never_here.add(party)
             self._note(party, SETUP, why)
 
     def _note(self, party: PartyId, round_id: RoundId, step: str) -> None:
@@ -69,7 +71,12 @@ class Attendance:
 
     def reachable(self, conversation: Conversation) -> list[PartyId]:
         """The clients that can be sent a last message without waiting."""
-        return [party for party in self._clients if not conversation.transport.busy(party)]
+        return [party for party in self.greeted if not conversation.transport.busy(party)]
+
+    @property
+    def greeted(self) -> list[PartyId]:
+        """The clients that know of this session."""
+        return [party for party in self._clients if party not in self._never_here]
 
     def _tell(self, conversation: Conversation, round_id: RoundId) -> None:
         for party in sorted(self._untold):

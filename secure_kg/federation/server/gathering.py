@@ -1,12 +1,13 @@
 """Messages to and from the clients that are present. Dropouts are excluded until they send `Back`."""
 
 from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import TypeVar
 
 from protocols.foundation import wire
 from protocols.foundation.deadline import Deadline
 from protocols.foundation.identifiers import NO_SESSION, SETUP, PartyId, RoundId, SessionId
-from protocols.session.conversation import Conversation
+from protocols.session.conversation import Abort, Conversation
 from protocols.session.patience import Patience
 from protocols.session.server_session import ServerSession
 from protocols.transport.base import Transport
@@ -51,8 +52,13 @@ class Gathering:
     def open_session(self, session: bytes, greeting: bytes) -> None:
         """`greeting`: digest of what everybody was told."""
         self.conversation = Conversation(self.transport, SessionId(session), greeting)
-        if self.regrouping.outlives_failures:
+        if self.regrouping.lasting:
             self.conversation.outlives = self._report
+
+    @property
+    def aligns(self) -> bool:
+        """Whether the run aligns names."""
+        return self._plan.aligned_block is not None
 
     @property
     def present(self) -> set[PartyId]:
@@ -87,8 +93,8 @@ class Gathering:
         """The same message to those of `parties` that are present."""
         self.session.broadcast(parties, message, self.round, type(message).__name__)
 
-    def assemble(self) -> None:
-        """Take in clients that have come back. If too few are present for any sum, wait for more."""
+    def assemble(self, run: Path) -> None:
+        """Take in clients that have come back. If too few are present for any sum, wait for more. `run`: its folder."""
         if self.attendance.look_for_returned(self.conversation, self.round):
             self.regrouping.unsteady()
         clients, needed = len(self.clients), self._plan.least_present
@@ -97,8 +103,10 @@ class Gathering:
         here = len(self.present)
         self._report(f"{here} of {clients} clients are here, {needed} are needed: waiting for some to come back")
         if not self._wait_for(needed):
+            again = "the same command" if self.regrouping.lasting else f"--resume {run}"
             raise UserError(
-                f"{len(self.present)} of {clients} clients are left in round {self.round}, {needed} are needed"
+                f"{len(self.present)} of {clients} clients are left in round {self.round}, {needed} are needed; "
+                f"{again} continues from the last checkpoint"
             )
 
     def _wait_for(self, needed: int) -> bool:
@@ -110,6 +118,10 @@ class Gathering:
                 return False
             self.attendance.look_for_returned(self.conversation, self.round)
         return True
+
+    def end(self, reason: str, kind: type[Abort] = Abort) -> None:
+        """Tell all clients that know of the session that it is over."""
+        self.conversation.abort(self.attendance.greeted, reason, self.round, kind)
 
     def dismiss(self, message: wire.Message, round_id: RoundId) -> None:
         """A last message to all clients that can be sent one without waiting."""

@@ -22,6 +22,7 @@ def greet(
     session = record.begin(people.transport)
     people.begin_without(people.regrouping.absent)
     people.regrouping.begin(people.present, complete.round)
+    people.regrouping.aligning = people.aligns and aligned is None
     hellos = people.gather(Hello, "greeting", patience)
     union = aligned.union.digest if aligned is not None else b""
     welcome = Welcome(session, digest, complete.round, list(complete.saved_by), union, record.run_name)

@@ -10,9 +10,11 @@ BACK              since the checkpoint every sum was over everybody who will be 
                   The run ends as if nothing had happened.
 CHECKPOINT_FIRST  some sum was not. A checkpoint is written first, so that no sum is repeated. The client was a dropout.
 
-In the middle of a round only the first way is open. A client that comes again and again costs the others a few
-regroupings within some rounds and no more (`Budget`); then it waits. Nothing here is trusted by clients: each decides
-from its own record which sums it helps to open.
+In the middle of a round only the first way is open. Before names are aligned, a session that loses a client begins
+again without waiting for it to come: rows of a client that was not there then have no place in the run.
+
+A client that comes again and again costs the others a few regroupings within some rounds and no more (`Budget`); then
+it waits. Nothing here is trusted by clients: each decides from its own record which sums it helps to open.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -106,11 +108,14 @@ class Regrouping:
         budget: Budget | None = None,
         *,
         may_checkpoint: bool = True,
-        outlives_failures: bool = False,
+        lasting: bool = False,
     ) -> None:
-        """`outlives_failures`: a client that says it cannot go on is a dropout, and may come again."""
+        """`lasting`: the host begins another session whenever one ends. So a client that says it cannot go on is a
+        dropout, and may come again."""
         self.absent = dict(absent or {})
-        self.outlives_failures = outlives_failures
+        self.lasting = lasting
+        self.aligning = False
+        """Whether names are yet to be aligned, among those who are there."""
         self._ask, self._may_checkpoint = newcomers, may_checkpoint
         self._budget = budget if budget is not None else Budget()
         self._checkpoint, self._group, self._steady = 0, frozenset[PartyId](), False
@@ -122,7 +127,7 @@ class Regrouping:
 
     def aligned_with(self, clients: Collection[int]) -> None:
         """Names were aligned among these clients; rows of others have no place in the run."""
-        self._may_join = frozenset(PartyId(client) for client in clients)
+        self._may_join, self.aligning = frozenset(PartyId(client) for client in clients), False
 
     def unsteady(self) -> None:
         """A sum was not over everybody of the group, or may not have been."""
@@ -137,7 +142,10 @@ class Regrouping:
         return step if step is Step.GO_ON or self._budget.allows(done) else Step.GO_ON
 
     def instead_of_dropping(self, parties: Collection[PartyId], present: Collection[PartyId], done: int) -> None:
-        """`RegroupNeeded` if these would be dropped only because they have come again, and no sum is lost by it."""
+        """`RegroupNeeded` if these would be dropped only because they have come again, and no sum is lost by it; or if
+        they would have no place in the run."""
+        if self.lasting and self.aligning and self._budget.allows(done):
+            raise self.end(f"{party_names(parties)} dropped out before names were aligned")
         again = self._newcomers() & frozenset(parties)
         situation = self._situation(done, frozenset(present) - frozenset(parties))
         if again and in_a_sum(situation) is Step.BACK and self._budget.allows(done):
@@ -149,12 +157,12 @@ class Regrouping:
         if self._newcomers():
             raise self.end()
 
-    def end(self) -> RegroupNeeded:
+    def end(self, why: str = "") -> RegroupNeeded:
         """The error with which the session ends; the next one goes on from the last complete checkpoint."""
         self._budget.note(self._checkpoint)
         again = self._newcomers()
-        have = f"{party_names(again)} {'has' if len(again) == 1 else 'have'} come again; " if again else ""
-        return RegroupNeeded(f"{have}all go on together after round {self._checkpoint}")
+        why = why or f"{party_names(again)} {'has' if len(again) == 1 else 'have'} come again"
+        return RegroupNeeded(f"{why}; all go on together after round {self._checkpoint}")
 
     def _situation(self, done: int, present: Collection[PartyId]) -> Situation:
         return Situation(done, self._checkpoint, self._group, self._steady, frozenset(present), self._newcomers())

@@ -11,11 +11,10 @@ abandoned and the shared rows stay as they are.
 
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
-from typing import Final, TypeVar
+from typing import Final
 
 from protocols.alignment.interface import Union
 from protocols.alignment.psu import names as union_names
-from protocols.foundation import wire
 from protocols.foundation.errors import ProtocolError, SumAbandoned
 from protocols.foundation.identifiers import SETUP, PartyId, RoundId
 from protocols.session.control import Regroup
@@ -29,6 +28,7 @@ from secure_kg.federation.plan import twins
 from secure_kg.federation.plan.early_stopping import EarlyStopping
 from secure_kg.federation.plan.messages import (
     Aligned,
+    CountHolders,
     Done,
     Evaluate,
     Finish,
@@ -52,7 +52,8 @@ from secure_kg.federation.server.session_record import SessionRecord
 from secure_kg.federation.server.set_up import check_feasible, outcome, setting
 from secure_kg.federation.server.shared_table import SharedTable
 from secure_kg.federation.server.shared_tables import SharedTables
-from secure_kg.federation.server.summing import RoundSum, Summing
+from secure_kg.federation.server.standing_count import StandingCount
+from secure_kg.federation.server.summing import RoundSum, Summing, sums_of_blocks
 from secure_kg.foundation.errors import UserError
 from secure_kg.runs import checkpoint
 from secure_kg.runs.alignment_files import AlignedRun, load_aligned, save_aligned
@@ -62,7 +63,6 @@ from secure_kg.runs.records.record import Figures
 from secure_kg.runs.run_folder import RunFolder, write_json
 
 Report = Callable[[str], None]
-M = TypeVar("M", bound=wire.Message)
 
 _SETUP_GRACE: Final = 60.0
 """Starting up (imports, reading or downloading data) varies more between clients than a round does."""
@@ -92,9 +92,10 @@ class FederationServer:
         """Clients that were told to keep the best copy, if there is one: test results are of that copy."""
         self._idle: set[PartyId] = set()
         """Clients that were asked to train and have not, since their last evaluation: they would refuse another."""
+        self._standing, self._begun = StandingCount(), list[RoundSum]()
         self._people = Gathering(self._plan, transport, report, regrouping)
         self._people.on_dropout = self._forget
-        self._tables = SharedTables(self._people, (), None)
+        self._tables = SharedTables(self._people, None, None)
         self._ledger = Ledger(transport, self._clients, self._people.attendance)
 
     def run(self) -> ServerOutcome:
@@ -102,10 +103,10 @@ class FederationServer:
         try:
             return self._run()
         except RegroupNeeded as problem:
-            self._people.conversation.abort(self._clients, str(problem), self._people.round, Regroup)
+            self._people.end(str(problem), Regroup)
             raise
         except (UserError, ProtocolError) as problem:
-            self._people.conversation.abort(self._clients, str(problem), self._people.round)
+            self._people.end(str(problem))
             raise
 
     @property
@@ -148,6 +149,10 @@ class FederationServer:
     def _next_step(self, done: int) -> Step:
         return self._people.regrouping.after_round(done, self._people.present)
 
+    @property
+    def _table(self) -> SharedTable | None:  # of the rows that stand under names
+        return self._tables.aligned
+
     def _turn(self, work: str, round_id: RoundId) -> AbstractContextManager[None]:
         return self._turns.turn(work, round_id, self._ledger.figures)
 
@@ -162,23 +167,19 @@ class FederationServer:
         people = self._people
         if self._plan.needs_keys:
             self._keys = twins.server_keys(self._config, self._clients, people.session.with_patience(patience))
-        self._sums = Summing(self._plan, self._keys, people, self._ledger, self._report)
+        self._sums = Summing(self._plan, self._keys, people, self._ledger, self._report, self._standing)
         union = self._align(aligned, patience) if self._plan.aligned_block is not None else None
-        self._tables = SharedTables(people, self._plan.blocks, union)
+        self._tables = SharedTables(people, self._plan, union)
         if last.round:
             self._restore(last.round)
         self._report(setting(self._plan, self._table))
         self._ledger.setup_is_over()
 
-    @property
-    def _table(self) -> SharedTable | None:
-        """Of the rows that stand under names."""
-        return self._tables.aligned
-
     def _forget(self, parties: Collection[PartyId]) -> None:
         """Note that dropouts may have missed what was sent to them, and training too."""
         self._tables.forget(parties)
         self._idle.update(parties)
+        self._standing.dropout(self._people.round)
 
     def _over(self, done: int) -> bool:
         return done >= self._config.rounds or self._stopping.exhausted
@@ -218,7 +219,10 @@ class FederationServer:
         # Sums that nobody but clients can read are kept for a while only: all clients get them as they come.
         self._bring(self._clients if self._tables.any_sealed else chosen, round_id)
         self._idle.update(chosen)
+        self._begun = sums_of_blocks(self._plan, round_id, self._tables.unions, self._standing, people.present)
         with self._transport.phase(round_id, "train"):
+            if any(one.counting is not None for one in self._begun):
+                self._people.tell(chosen, CountHolders())
             self._people.tell(chosen, TrainRound())
         asked = people.present & set(chosen)
         if self._plan.blocks:
@@ -235,20 +239,13 @@ class FederationServer:
         return self._plan.checkpoint_due(done, over=self._over(done))
 
     def _assemble(self) -> None:
-        try:
-            self._people.assemble()
-        except UserError as problem:
-            raise UserError(f"{problem}; --resume {self._folder.path} continues from the last checkpoint") from None
+        self._people.assemble(self._folder.path)
 
     def _add_up_blocks(self, round_id: RoundId) -> dict[str, twins.Result]:
         """The sums of a round, by purpose, as far as they were not abandoned."""
-        plan, sums = self._plan, list[RoundSum]()
-        for table in self._tables:
-            block, union = table.block, table.union
-            count = plan.count(round_id, block, union)
-            sums.append(RoundSum(plan.rows(round_id, block, union), count, block.aggregation))
         # Without epochs: how quick such a round was must not become what a round is expected to take.
-        return self._sums.add_up(sums, None if plan.trains(round_id) else self._people.fresh_patience())
+        patience = None if self._plan.trains(round_id) else self._people.fresh_patience()
+        return self._sums.add_up(self._begun, patience)
 
     def _add_up_results(self, round_id: RoundId, part: str, among: Collection[PartyId]) -> twins.Result | None:
         """The sum of results of the clients `among`; None if it had to be abandoned."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from protocols.alignment.interface import Union
 from protocols.foundation import wire
 from protocols.foundation.identifiers import RoundId
-from protocols.sums.interface import Collected
+from protocols.sums.interface import Collected, MeanGrid
 from protocols.sums.totals import SumTotal
 from secure_kg.federation.plan.blocks import Block
 from secure_kg.federation.plan.row_sum import Rows, mean_rows
@@ -45,8 +45,10 @@ class SharedTable(ABC):
 class ReadableTable(SharedTable):
     """Under plain and pairwise-masked sums: the means, and when each row was last averaged (0: never)."""
 
-    def __init__(self, block: Block, union: Union) -> None:
+    def __init__(self, block: Block, union: Union, grid: MeanGrid | None = None) -> None:
+        """`grid`: that the means of its sums lie on, if they do."""
         super().__init__(block, union)
+        self._grid = grid
         self.rows: Rows = np.zeros((union.size, block.width), dtype=np.float32)
         self.averaged: npt.NDArray[np.uint32] = np.zeros(union.size, dtype=np.uint32)
 
@@ -59,7 +61,7 @@ class ReadableTable(SharedTable):
         self.newest = int(round_id)
 
     def news_since(self, round_id: int) -> list[wire.Message]:
-        return [self.block.message(self.rows, self.averaged)] if self.newest > round_id else []
+        return [self.block.message(self.rows, self.averaged, self._grid)] if self.newest > round_id else []
 
     @property
     def never_averaged(self) -> int:

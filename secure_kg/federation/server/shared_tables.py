@@ -10,6 +10,7 @@ from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.registry import AGGREGATIONS
 from secure_kg.federation.plan.blocks import Block
 from secure_kg.federation.plan.messages import LendTable, LentTable, lent_table_bytes
+from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.twins import Result
 from secure_kg.federation.server.gathering import Gathering
 from secure_kg.federation.server.shared_table import ReadableTable, SealedTable, SharedTable
@@ -20,10 +21,10 @@ _STEP = "shared rows"
 class SharedTables:
     """One table per shared block, in the plan's order."""
 
-    def __init__(self, people: Gathering, blocks: Collection[Block], union: Union | None) -> None:
-        """`union`: of the aligned block, if there is one."""
+    def __init__(self, people: Gathering, plan: RunPlan | None, union: Union | None) -> None:
+        """`plan`: None as long as there are no tables. `union`: of the aligned block, if there is one."""
         self._people = people
-        self._tables = [_table(block, union) for block in blocks]
+        self._tables = [] if plan is None else [_table(plan, block, union) for block in plan.blocks]
         self._has: dict[str, dict[PartyId, int]] = {table.block.name: {} for table in self._tables}
         """By block: up to which round each client has its rows."""
         self._asked: set[tuple[PartyId, PartyId, RoundId]] = set()
@@ -31,6 +32,11 @@ class SharedTables:
 
     def __iter__(self) -> Iterator[SharedTable]:
         return iter(self._tables)
+
+    @property
+    def unions(self) -> list[tuple[Block, Union]]:
+        """What is shared, and its rows."""
+        return [(table.block, table.union) for table in self._tables]
 
     @property
     def aligned(self) -> SharedTable | None:
@@ -117,8 +123,10 @@ class SharedTables:
                 self._has[table.block.name] = {PartyId(party): done for party in saved_by}
 
 
-def _table(block: Block, union: Union | None) -> SharedTable:
+def _table(plan: RunPlan, block: Block, union: Union | None) -> SharedTable:
     if block.aligned and union is None:
         raise RuntimeError("an aligned block needs an alignment")
     rows = union if block.aligned and union is not None else block.fixed_union
-    return (SealedTable if AGGREGATIONS[block.aggregation].sealed else ReadableTable)(block, rows)
+    if AGGREGATIONS[block.aggregation].sealed:
+        return SealedTable(block, rows)
+    return ReadableTable(block, rows, plan.row_layout(block, rows.size).grid)

@@ -3,19 +3,22 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple
 
+from protocols.alignment.interface import Union
 from protocols.foundation.errors import SumAbandoned, SumRefused
-from protocols.foundation.identifiers import PartyId
+from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.holders.interface import PURPOSE as HOLDERS
-from protocols.holders.interface import CountTask
+from protocols.holders.interface import CountTask, dropped_after_counting
 from protocols.session.conversation import MAX_REASON, Abandon
 from protocols.session.patience import Patience
 from protocols.sums.interface import SumLayout
 from protocols.sums.secagg.keys import ServerKeys
 from protocols.sums.terms import SumTerms
 from secure_kg.federation.plan import twins
-from secure_kg.federation.plan.run_plan import RunPlan
+from secure_kg.federation.plan.blocks import Block
+from secure_kg.federation.plan.run_plan import RESULTS, RunPlan
 from secure_kg.federation.server.gathering import Gathering
 from secure_kg.federation.server.ledger import Ledger
+from secure_kg.federation.server.standing_count import StandingCount
 from secure_kg.foundation.errors import UserError
 
 _MOST_ABANDONED: Final = 10
@@ -28,6 +31,25 @@ class RoundSum(NamedTuple):
     terms: SumTerms[SumLayout]
     counting: CountTask | None
     aggregation: str
+    counted: frozenset[PartyId] = frozenset()
+    """Who was counted before, if that count stands: the sum is abandoned without any of them."""
+
+
+def sums_of_blocks(
+    plan: RunPlan,
+    round_id: RoundId,
+    unions: Collection[tuple[Block, Union]],
+    standing: StandingCount,
+    present: Collection[PartyId],
+) -> list[RoundSum]:
+    """The sums of a round; and whether holders are counted before, or the last count stands."""
+    sums = list[RoundSum]()
+    for block, union in unions:
+        count, over = plan.count(round_id, block, union), frozenset[PartyId]()
+        if count is not None and not standing.is_due(count, present):
+            count, over = None, standing.over
+        sums.append(RoundSum(plan.rows(round_id, block, union), count, block.aggregation, over))
+    return sums
 
 
 class Summing:
@@ -40,12 +62,14 @@ class Summing:
         people: Gathering,
         ledger: Ledger,
         report: Callable[[str], None],
+        standing: StandingCount,
     ) -> None:
         config = plan.settings
         self._config, self._people, self._ledger, self._report = config, people, ledger, report
         self._sums = {name: twins.sum_server(name, keys, plan.least_participants) for name in plan.aggregations}
         ledger.sums = list(self._sums.values())
         self._holders = twins.holder_server(plan.counted_by, keys, config.min_participants)
+        self._standing = standing
         self.refused = False
         """Whether a client did not help to open the last sum that was abandoned."""
 
@@ -63,18 +87,22 @@ class Summing:
         asked = session if among is None else session.among(among)
         results, at = dict[str, twins.Result](), (sums[0].terms, HOLDERS)
         try:
-            for terms, counting, aggregation in sums:
+            for terms, counting, aggregation, _ in sums:
                 if counting is not None:
                     at = terms, HOLDERS
+                    self._standing.fall()
                     self._holders.prepare(session, counting)
                 at = terms, terms.purpose
                 self._sums[aggregation].prepare(asked, terms)
-            for terms, counting, aggregation in sums:
+            for terms, counting, aggregation, counted in sums:
                 if counting is not None:
                     at = terms, HOLDERS
-                    self._holders.collect(session, counting)
+                    counted = self._holders.collect(session, counting)
+                    self._standing.made(counting, counted)
                 at = terms, terms.purpose
-                results[terms.purpose] = self._sums[aggregation].collect(asked, terms)
+                result = self._sums[aggregation].collect(asked, terms)
+                _require_counted(counted, result)
+                results[terms.purpose] = result
         except SumAbandoned as problem:
             rest = [one.terms.purpose for one in sums if one.terms.purpose not in (*results, at[0].purpose)]
             self._abandon(*at, problem, rest)
@@ -89,6 +117,8 @@ class Summing:
         """
         self.refused = isinstance(problem, SumRefused)
         self._people.regrouping.unsteady()
+        if purpose not in RESULTS:
+            self._standing.fall()
         self._ledger.abandon(int(terms.round), purpose, str(problem))
         self._report(f"round {terms.round}: the sum of {purpose} was abandoned: {problem}")
         for ended in (purpose, *rest):
@@ -97,3 +127,9 @@ class Summing:
         in_a_row = self._ledger.abandoned_in_a_row
         if in_a_row >= _MOST_ABANDONED + 2 * self._config.checkpoint_every:
             raise UserError(f"{in_a_row} sums in a row were abandoned, the last one: {problem}") from None
+
+
+def _require_counted(counted: frozenset[PartyId], result: twins.Result) -> None:
+    """The twin abandons a sum where clients of the secure one refuse to open it, so that the two stay comparable."""
+    if gone := counted - {PartyId(party) for party in result.contributors}:
+        raise SumAbandoned(dropped_after_counting(len(gone)))

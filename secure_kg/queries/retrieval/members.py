@@ -15,6 +15,7 @@ from secure_kg.queries.naming import ascii_quoted
 from secure_kg.queries.retrieval.facts import Vocabulary
 from secure_kg.queries.retrieval.files import load_knowledge
 from secure_kg.queries.retrieval.in_process import hold_session
+from secure_kg.queries.retrieval.knowledge import Knowledge
 from secure_kg.queries.retrieval.over_run import STEP_SECONDS, RunAsked
 from secure_kg.queries.retrieval.parts import Member, Outcome, Session
 from secure_kg.queries.retrieval.session import Budgets, Guards
@@ -61,11 +62,18 @@ def terms_of(run: RunAsked, member: Member) -> PublicTerms:
 def load_member(run: RunAsked, number: PartyId) -> Member:
     """Client `number`. No other client's folder is read, and not the server's."""
     torch.set_num_threads(1)
+    knowledge = load_knowledge(run.path, run.config, len(run.clients), int(number), run.settings.rules)
+    return member_with(run, number, knowledge)
+
+
+def member_with(run: RunAsked, number: PartyId, knowledge: Knowledge, records: Path | None = None) -> Member:
+    """The same with what was loaded before. `records`: where the client's budgets are kept; usually with its keys, or
+    else in its folder of the run."""
     settings, config = run.settings, run.config
-    knowledge = load_knowledge(run.path, config, len(run.clients), int(number), settings.rules)
     active = config.adversary == "active" and config.keys is not None
     keys = Path(config.keys or "")
-    folder = record_folder(keys, int(number)) if active else RunFolder(run.path).client(int(number))
+    usual = record_folder(keys, int(number)) if active else RunFolder(run.path).client(int(number))
+    folder = usual if records is None else records
     # Budgets are of all sessions, also of those that bear dropouts.
     helpers, askers = Helpers.of(len(run.clients), config.threat_model), len(run.clients) - 1
     budgets = Budgets(

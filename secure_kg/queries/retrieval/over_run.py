@@ -58,9 +58,10 @@ class RunAsked:
     read when the party is loaded: here that of the server, in `members` that of a client.
     """
 
-    def __init__(self, run: Path, settings: AskSettings) -> None:
+    def __init__(self, run: Path, settings: AskSettings, config: RunConfig | None = None) -> None:
+        """`config`: of a caller that knows by other records that the run has come to its end."""
         self.path, self.settings = run, settings
-        self.config = _finished(run)
+        self.config = finished(run) if config is None else config
         if (self.config.clients or 0) > MOST_CLIENTS:
             raise UserError(f"{run}: a run of {self.config.clients} clients; questions are for {MOST_CLIENTS} at most")
         self.clients = tuple(PartyId(number) for number in range(1, (self.config.clients or 0) + 1))
@@ -139,7 +140,8 @@ class RunAsked:
         return model
 
 
-def _finished(run: Path) -> RunConfig:
+def finished(run: Path) -> RunConfig:
+    """The settings of a run on queries that has come to its end; `UserError` for any other."""
     if not (run / "config.toml").is_file():
         raise UserError(no_run_there(run))
     config = read_config(run)

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from protocols.foundation.errors import ProtocolError, SumAbandoned
+from protocols.foundation.deadline import Deadline
+from protocols.foundation.errors import DeadlineExpired, ProtocolError, SumAbandoned
 from protocols.foundation.identifiers import SETUP, PartyId
 from protocols.holders.secret import SecretHolderServer
 from protocols.lookup_registry import batch_kind
@@ -34,6 +35,14 @@ class Serving:
     record: Path | None = None
     """Where it records what it sees."""
     allow_extraction: bool = False
+    here: frozenset[PartyId] | None = None
+    """Who takes part from the beginning; None: all clients."""
+    until: Deadline | None = None
+    """After which no step begins any more: others wait for their turn."""
+
+    @property
+    def parties(self) -> frozenset[PartyId]:
+        return frozenset(self.public.clients) if self.here is None else self.here
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +70,20 @@ def serve(serving: Serving, conversation: Conversation) -> Served:
         dimensions=public.dim,
         allow_extraction=serving.allow_extraction,
     )
-    with recorded(serving.record, announced(begun, public.asker), conversation.transport) as record:
+    announcing = announced(begun, public.asker, conversation.greeting)
+    with recorded(serving.record, announcing, conversation.transport) as record:
         return _serve(serving, conversation, record)
 
 
 def _serve(serving: Serving, conversation: Conversation, record: SessionRecord | None) -> Served:
     """The record of a session that was given up is whole as well: that is what has passed."""
     public = serving.public
-    session = ServerSession(conversation, set(public.clients), serving.patience, serving.on_dropout)
+    session = ServerSession(conversation, set(serving.parties), serving.patience, serving.on_dropout)
     try:
         keys = ServerKeys.agree(session, VectorServer(len(public.clients), serving.model))
-        abandoned = _Server(public, session, keys, record).run()
+        abandoned = _Server(public, session, keys, record).run(serving.until)
     except ProtocolError as problem:
-        conversation.abort(public.clients, str(problem), SETUP)
+        conversation.abort(serving.parties, str(problem), SETUP)
         return Served(session.present, str(problem))
     return Served(session.present, abandoned=abandoned)
 
@@ -85,13 +95,15 @@ class _Server:
         self._public, self._session, self._keys, self._record = public, session, keys, record
         self._servers: dict[str, ScoreServer] = {}
 
-    def run(self) -> bool:
+    def run(self, until: Deadline | None) -> bool:
         """Whether any step was abandoned."""
         abandoned = False
         for number in count():
             said = steps.relay(self._session, steps.round_of(number), self._public.asker)
             if said.kind == steps.END:
                 break
+            if until is not None and until.expired:
+                raise DeadlineExpired("this session has taken its time, and others wait; ask the rest in another one")
             step = self._public.step(number, said)
             if self._record is not None:
                 self._record.add(step.batch)

@@ -132,5 +132,8 @@ class ScoreSession(Record, kw_only=True, frozen=True):
     batches: list[ScoreBatch]
     announced_by: int | None = None
     """The asker whose announcements say which batch comes next (`protocols.lookups.steps`); None: all know it."""
+    greeting: str = ""
+    """Digest of what the server had told everybody before, in hexadecimal: between organisations the asker's statement.
+    Keys are bound to it."""
     transcript: TranscriptEnd | None = None
     """None: the session did not come to its end."""

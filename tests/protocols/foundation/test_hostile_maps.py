@@ -1,5 +1,7 @@
 """Maps from a hostile peer: one form for each, and no key twice."""
 
+import itertools
+
 import msgspec
 import pytest
 
@@ -14,9 +16,12 @@ from protocols.session.group_key import SealedGroupKeys
 from protocols.session.messages import ChannelDirectory
 from protocols.sums.secagg.messages import (
     SEALED_SHARES_BYTES,
+    STATE_BYTES,
     EncryptedShares,
+    EncryptedSharesWithoutStates,
     KeyDirectory,
     ShareKeys,
+    ShareKeysWithoutState,
     SignedSurvivors,
     UnmaskShares,
 )
@@ -45,8 +50,12 @@ MAPS: list[tuple[type[wire.Message], str, Around, int]] = [
     (KeyDirectory, "mask_keys", (b"\x94\xa1p", b"\x80"), 32),
     (KeyDirectory, "states", (b"\x94\xa1p", b"\x80"), 32),
     (KeyDirectory, "signatures", (b"\x94\xa1p\x80\x80", b""), 64),
-    (ShareKeys, "sealed", (b"\x93\xa1p", short_bytes(KEY)), SEALED_SHARES_BYTES),
-    (EncryptedShares, "sealed", (b"\x92\xa1p", b""), SEALED_SHARES_BYTES),
+    (ShareKeys, "sealed", (b"\x95\xa1p", short_bytes(KEY) + short_bytes(b"") + short_bytes(b"")), SEALED_SHARES_BYTES),
+    (ShareKeysWithoutState, "sealed", (b"\x93\xa1p", short_bytes(KEY)), SEALED_SHARES_BYTES),
+    (EncryptedSharesWithoutStates, "sealed", (b"\x92\xa1p", b""), SEALED_SHARES_BYTES),
+    (EncryptedShares, "sealed", (b"\x94\xa1p", b"\x80"), SEALED_SHARES_BYTES),
+    (EncryptedShares, "states", (b"\x94\xa1p", b"\x80"), 32),
+    (EncryptedShares, "signatures", (b"\x94\xa1p\x80\x80", b""), 64),
     (SignedSurvivors, "signatures", (b"\x92\xa1p", b""), 64),
     (UnmaskShares, "mask_key_shares", (b"\x93\xa1p", b"\x80"), SHARE_BYTES),
     (UnmaskShares, "seed_shares", (b"\x93\xa1p\x80", b""), SHARE_BYTES),
@@ -67,9 +76,18 @@ every_map = pytest.mark.parametrize(
 )
 
 
+def _of_length(packed: bytes, size: int) -> bytes:
+    """The same map with entries of another length."""
+    for value, other in itertools.product((b"a", b"b"), (SEALED_SHARES_BYTES, STATE_BYTES)):
+        packed = packed.replace(bytes([other]) + value * other, bytes([size]) + value * size)
+    return packed
+
+
 def with_map(message_type: type[wire.Message], around: Around, packed: bytes) -> bytes:
     if message_type is KeyDirectory and around[1]:  # keys and states are of the same clients
         packed += packed
+    if message_type is EncryptedShares and around[1]:  # and so are shares and states, of another length
+        packed = _of_length(packed, SEALED_SHARES_BYTES) + _of_length(packed, STATE_BYTES)
     return frame(message_type, around[0] + packed + around[1])
 
 

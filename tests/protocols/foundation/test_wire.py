@@ -125,7 +125,7 @@ def test_a_received_array_shares_no_memory_with_its_frame() -> None:
     [
         np.zeros(2, dtype=bool),
         np.zeros(2, dtype="<i4"),
-        np.zeros(2, dtype="<u2"),
+        np.zeros(2, dtype="<i2"),
         np.zeros(2, dtype="<f2"),
         np.zeros(2, dtype="<c8"),
         np.zeros(2, dtype="<M8[s]"),

@@ -18,7 +18,7 @@ from protocols.foundation.errors import (
 from protocols.foundation.identifiers import SERVER, RoundId, SessionId
 from protocols.session.conversation import MAX_PURPOSE, MAX_REASON, Abandon, Abort, Conversation, Failed
 from protocols.session.patience import Patience
-from protocols.sums.secagg.messages import AdvertiseKeys
+from protocols.sums.secagg.messages import AdvertiseKeys, Survivors
 from tests.support.conversation_ends import (
     CLIENTS,
     LISTENING,
@@ -79,8 +79,8 @@ def test_a_message_of_a_later_round_is_refused(ends: Ends, way: str) -> None:
 
 @typed_way
 def test_a_message_of_another_kind_is_refused(ends: Ends, way: str) -> None:
-    ends.say(ONE, AdvertiseKeys("rows", bytes(32), b"", b""))
-    with pytest.raises(UnexpectedMessage, match=r"client 1 sent AdvertiseKeys of round 5 where ClearNames"):
+    ends.say(ONE, Survivors("rows", []))
+    with pytest.raises(UnexpectedMessage, match=r"client 1 sent Survivors of round 5 where ClearNames"):
         LISTENING[way](ends.server)
 
 

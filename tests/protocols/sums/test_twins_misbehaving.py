@@ -35,7 +35,7 @@ from tests.support.sum_conversations import (
     serving,
     taking_part,
 )
-from tests.support.twin_sums import CLIENTS, INPUTS, LAYOUT, TASK, THREE, every_step, every_twin
+from tests.support.twin_sums import CLIENTS, INPUTS, LAYOUT, TASK, THREE, every_step, every_step_awaited, every_twin
 
 # --- who misbehaves -------------------------------------------------------------------------------------------------
 
@@ -130,7 +130,7 @@ def test_a_client_that_gives_up_another_sum_does_not_end_this_one(
     assert late == [1]
 
 
-@every_step
+@every_step_awaited
 def test_a_message_of_a_later_round_is_refused(name: str, step: str) -> None:
     def hurry(message: wire.Message, round_id: RoundId) -> wire.Frame:
         return wire.encode(message, SESSION, SECOND)
@@ -139,7 +139,7 @@ def test_a_message_of_a_later_round_is_refused(name: str, step: str) -> None:
     stage(TWINS[name], instead_of(TWINS[name].says[step], hurry), UnexpectedMessage, match)
 
 
-@every_step
+@every_step_awaited
 def test_an_answer_for_another_sum_is_refused(name: str, step: str) -> None:
     def mislabel(message: wire.Message, round_id: RoundId) -> wire.Message:
         return msgspec.structs.replace(message, purpose="metrics")

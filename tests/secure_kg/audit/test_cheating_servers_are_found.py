@@ -335,7 +335,7 @@ def test_a_checkpoint_that_clients_never_heard_of_is_none(two_sessions: Path, tm
 
 
 @pytest.mark.parametrize(
-    ("kind", "field"), [(KeyDirectory, "states"), (EncryptedShares, "sealed")], ids=["states", "shares"]
+    ("kind", "field"), [(EncryptedShares, "states"), (EncryptedShares, "sealed")], ids=["states", "shares"]
 )
 def test_what_is_changed_on_its_way_between_clients_is_found(
     secagg_run: Path, tmp_path: Path, kind: type[Any], field: str

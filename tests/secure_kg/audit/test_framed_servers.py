@@ -17,7 +17,7 @@ from secure_kg.audit.checks.keys import Keys
 from secure_kg.audit.view.attending import Attending
 from secure_kg.audit.view.directions import EITHER, OF_CLIENTS, OF_SERVERS, misdirected
 from secure_kg.audit.view.read import Observation
-from secure_kg.federation.plan.messages import Evaluate, Finish, TrainRound, Welcome
+from secure_kg.federation.plan.messages import CountHolders, Evaluate, Finish, TrainRound, Welcome
 from secure_kg.federation.plan.run_plan import RunPlan
 from tests.support.audited_runs import audited, audited_config, edited, ids
 
@@ -55,8 +55,8 @@ def attending(*before: Observation) -> Attending:
     return found
 
 
-TRAIN = told(TrainRound())
-COUNTED = [seen(keys(HOLDERS)), seen(ShareKeys(HOLDERS, {}, bytes(32)))]
+COUNT, TRAIN = told(CountHolders()), told(TrainRound())
+COUNTED = [seen(keys(HOLDERS)), seen(ShareKeys(HOLDERS, {}, bytes(32), b"", b""))]
 OVER = told(Abandon("rows", "too few"))
 
 
@@ -71,24 +71,27 @@ OVER = told(Abandon("rows", "too few"))
         ([TRAIN, told(LeaveOut()), seen(Back())], seen(keys(HOLDERS)), True),
         ([TRAIN, told(LeaveOut(), 2)], seen(keys(HOLDERS)), True),
         ([TRAIN, seen(LeaveOut())], seen(keys(HOLDERS)), True),
-        ([TRAIN], seen(Abandon(HOLDERS, "no")), True),
-        ([TRAIN], seen(Abandon("rows", "no")), False),
-        ([TRAIN, *COUNTED], seen(Abandon("rows", "no")), True),
-        ([TRAIN, *COUNTED], seen(Abandon("rows", "no"), 2), False),
+        ([COUNT, TRAIN], seen(Abandon(HOLDERS, "no")), True),
+        ([TRAIN], seen(Abandon(HOLDERS, "no")), False),
+        ([TRAIN], seen(Abandon("rows", "no")), True),
+        ([COUNT, TRAIN], seen(Abandon("rows", "no")), False),
+        ([COUNT, TRAIN, *COUNTED], seen(Abandon("rows", "no")), True),
+        ([COUNT, TRAIN, *COUNTED], seen(Abandon("rows", "no"), 2), False),
         ([told(Evaluate())], seen(Abandon("valid", "no")), True),
         ([told(Finish(1, True))], seen(Abandon("test", "no")), True),
         ([told(Finish(1, False))], seen(Abandon("test", "no")), False),
-        ([TRAIN, *COUNTED, seen(keys()), OVER], seen(ShareKeys("rows", {}, bytes(32))), False),
+        ([TRAIN, *COUNTED, seen(keys()), OVER], seen(ShareKeys("rows", {}, bytes(32), b"", b"")), False),
         ([TRAIN, *COUNTED, OVER], seen(keys()), True),
         (
             [TRAIN, *COUNTED, seen(keys()), OVER, told(KeyDirectory("rows", {}, {}, {}), 2)],
-            seen(ShareKeys("rows", {}, bytes(32))),
+            seen(ShareKeys("rows", {}, bytes(32), b"", b"")),
             True,
         ),
     ],
     ids=[
         *("in time", "earlier round", "dropout", "dropout, next round", "back", "after it is back"),
-        *("another dropout", "a client leaves nobody out", "refuses what is awaited", "refuses what is to come"),
+        *("another dropout", "a client leaves nobody out", "refuses what is awaited", "no count", "refuses rows"),
+        "refuses what is to come",
         *("refuses in its turn", "not in another one's", "refuses results", "refuses test results", "not wanted"),
         *("sum is over", "sum was said to be over before it began", "sum that goes on after all"),
     ],
@@ -102,12 +105,12 @@ def test_a_sum_that_has_not_begun_cannot_be_over() -> None:
     assert found.abandoned == set()
     found = attending(TRAIN, *COUNTED, seen(keys()), OVER)
     assert found.abandoned == {(2, "rows")}
-    found.observe(told(EncryptedShares("rows", {}), 3))
+    found.observe(told(EncryptedShares("rows", {}, {}, {}), 3))
     assert found.abandoned == set()
 
 
 def test_a_refusal_ends_a_sum_whatever_the_server_says() -> None:
-    found = attending(TRAIN, seen(Abandon(HOLDERS, "no")), told(KeyDirectory(HOLDERS, {}, {}, {}), 3))
+    found = attending(COUNT, TRAIN, seen(Abandon(HOLDERS, "no")), told(KeyDirectory(HOLDERS, {}, {}, {}), 3))
     assert found.abandoned == {(2, HOLDERS), (2, "rows")}
 
 

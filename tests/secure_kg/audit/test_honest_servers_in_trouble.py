@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 
-from protocols.holders.interface import PURPOSE as HOLDERS
 from protocols.session.conversation import Abandon
 from secure_kg.audit.view.read import Observation, open_run
 from secure_kg.data.graph import ClientGraph
@@ -99,12 +98,12 @@ def test_a_client_that_needs_its_table_twice_in_a_round_gets_the_second_from_ano
 @pytest.mark.usefixtures("toy")
 @pytest.mark.parametrize("aggregation", ["secagg", "secret"])
 def test_sums_of_two_blocks_that_are_abandoned_together_have_one_reason(tmp_path: Path, aggregation: str) -> None:
-    """All have agreed on keys of both blocks' sums when too few are left to count holders."""
+    """All have agreed on keys of both blocks' sums when too few are left to add the first one up."""
     changes = {"strategy": "toy", "aggregation": aggregation, "max_corrupt": 0.0, "rounds": 4, "eval_every": 2}
     config = audited_config(5, grace=GRACE, deadline=2.0, **changes)
     trainer_of = learners(LATER, {1, 2, 3}, vanish)
     run = run_federation(config, nations(5, by="entities"), tmp_path / "run", trainer_of=trainer_of)
     assert run.gone == {1, 2, 3}
     abandoned = {one.purpose for one in sent(tmp_path / "run", Abandon) if one.round == LATER}
-    assert abandoned == {HOLDERS, "rows/dense"}
+    assert abandoned == {"rows", "rows/dense"}
     assert ids(audited(tmp_path / "run"), "high") == set()

@@ -64,7 +64,7 @@ def seen(message: wire.Message, peer: int, direction: Any = "sent", number: int 
 def step(answering: Iterable[int], ended_for: Iterable[int], *before: Observation) -> list[Observation]:
     """All are sent keys; some answer, and some are told that it is over."""
     asked = [seen(KeyDirectory("rows", {}, {}, {}), number) for number in range(1, CLIENTS + 1)]
-    answers = [seen(ShareKeys("rows", {}, bytes(32)), number, "received") for number in answering]
+    answers = [seen(ShareKeys("rows", {}, bytes(32), b"", b""), number, "received") for number in answering]
     return [*asked, *answers, *before, *(seen(OVER, number) for number in ended_for)]
 
 

@@ -112,11 +112,21 @@ def test_a_folder_remembers_what_others_train_on(tmp_path: Path) -> None:
             load_client_folder(tmp_path / "out", 1, allow_leaky=True)
 
 
+def test_a_file_alone_is_read_as_a_folder_with_that_file(tmp_path: Path) -> None:
+    lines = [f"{head}\tr{(head + tail) % 3}\t{tail}\n" for head in range(12) for tail in range(12) if head != tail]
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/graph.tsv").write_text("".join(lines))
+    of_folder, of_file = (load_client_folder(tmp_path / name, 2, seed=5) for name in ("own", "own/graph.tsv"))
+    for part in ("train", "valid", "test"):
+        assert of_file.part(part).tolist() == of_folder.part(part).tolist()
+    assert of_file.entities == of_folder.entities
+
+
 def test_no_folder(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    for name in ("none", "file"):
-        with pytest.raises(DataError, match="no such folder"):
-            load_client_folder(tmp_path / name, 1)
+    with pytest.raises(DataError, match="no such folder"):
+        load_client_folder(tmp_path / "none", 1)
+    with pytest.raises(DataError, match="no such file or folder"):
+        load_client_folder(tmp_path / "none.tsv", 1)
     with pytest.raises(DataError, match="numbered from 1"):
         load_client_folder(tmp_path, 0)
     (tmp_path / "client-1").mkdir()

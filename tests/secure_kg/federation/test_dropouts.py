@@ -53,19 +53,25 @@ def survivors_agree(run: Run) -> None:
     assert run.outcome is not None
 
 
-# Hello, Ready, AdvertiseChannel; four messages each of the sum behind the union and of the vote; Aligned. A round:
-# AdvertiseKeys and ShareKeys for the count of holders and for the rows, then MaskedInput and UnmaskShares for each. An
-# evaluation is one more sum; Saved. Results: a sum and Done.
-SETUP_MESSAGES, ROUND_MESSAGES, SUM_MESSAGES = 3 + 4 + 4 + 1, 8, 4
-ENDS = list(
-    np.cumsum([SETUP_MESSAGES, ROUND_MESSAGES, ROUND_MESSAGES + SUM_MESSAGES + 1, SUM_MESSAGES + 1])
-)  # of set-up, rounds 1 and 2, results
+# Hello, Ready, AdvertiseChannel; four messages each of the sum behind the union and of the vote; Aligned. Round 1:
+# AdvertiseKeys and ShareKeys for the count of holders and for the rows, then MaskedInput and UnmaskShares for each. The
+# keys of a later sum are advertised ahead: with the round whose sum they are for. Round 2: a sum; an evaluation is one
+# more; Saved. Results: a sum and Done.
+SETUP_MESSAGES, FIRST_ROUND_MESSAGES, SUM_MESSAGES = 3 + 4 + 4 + 1, 8, 4
+ENDS = list(np.cumsum([SETUP_MESSAGES, FIRST_ROUND_MESSAGES, 2 * SUM_MESSAGES + 1, SUM_MESSAGES + 1]))
+"""Of set-up, rounds 1 and 2, results."""
 MESSAGES_OF_A_RUN = int(ENDS[-1])
-AFTER_BEING_COUNTED = [5, 6]
-"""Messages of a round at which a client is lost whose rows were counted and are not in the sum."""
+AFTER_BEING_COUNTED = {1: [5, 6], 2: [0, 1, 2]}
+"""By round: messages at which a client is lost that was counted, then or in the round before, and whose rows are not in
+the sum.
+"""
 
 
-MOMENTS = [0, 2, ENDS[0] - 1, ENDS[0], *(ENDS[0] + place for place in AFTER_BEING_COUNTED), ENDS[2] - 1, ENDS[3] - 1]
+MOMENTS = [
+    *(0, 2, ENDS[0] - 1, ENDS[0]),
+    *(ENDS[number - 1] + place for number, places in AFTER_BEING_COUNTED.items() for place in places),
+    *(ENDS[1] + 4, ENDS[2] - 1, ENDS[3] - 1),
+]
 """One of each stage: before and after the greeting, alignment, count, rows, evaluation and results."""
 
 
@@ -89,7 +95,7 @@ def test_a_client_that_dies_at_any_message_costs_that_client_only(tmp_path: Path
     assert run.outcome.rounds == 2
     assert run.outcome.test is not None
     in_round = messages - ENDS[round_id - 1] if round_id in (1, 2) else None
-    if in_round in AFTER_BEING_COUNTED:
+    if in_round in AFTER_BEING_COUNTED.get(round_id, []):
         (abandoned,) = run.outcome.abandoned_sums
         assert (abandoned.round, abandoned.purpose) == (round_id, "rows")
         assert "dropped out after holders were counted" in abandoned.reason
@@ -163,7 +169,7 @@ def test_a_slow_client_comes_back(tmp_path: Path) -> None:
     assert run.gone == set()
     assert run.outcome is not None
     (dropout,) = run.outcome.dropouts
-    assert (dropout.client, dropout.round, dropout.step) == (VICTIM, 3, "masked input/holders")
+    assert (dropout.client, dropout.round, dropout.step) == (VICTIM, 3, "masked input/rows")
     assert dropout.returned is not None
     assert 3 < dropout.returned <= 16
     assert run.outcome.test.tail.count == sum(len(graph.test) for graph in nations(4))
@@ -197,7 +203,7 @@ def test_a_sum_with_too_few_survivors_is_abandoned_and_nothing_else(tmp_path: Pa
     survivors_agree(run)
     assert run.outcome is not None
     (abandoned,) = run.outcome.abandoned_sums
-    assert (abandoned.round, abandoned.purpose) == (2, "holders")
+    assert (abandoned.round, abandoned.purpose) == (2, "rows")
     assert "2 clients have sent an input, 3 are needed" in abandoned.reason
     assert {dropout.client for dropout in run.outcome.dropouts} == {1, 2}
     assert all(dropout.returned is not None for dropout in run.outcome.dropouts)
@@ -239,7 +245,7 @@ def test_a_resumed_round_is_not_summed_over_other_clients(tmp_path: Path) -> Non
     survivors_agree(resumed)
     assert resumed.outcome is not None
     (abandoned,) = resumed.outcome.abandoned_sums
-    assert (abandoned.round, abandoned.purpose) == (3, "holders")
+    assert (abandoned.round, abandoned.purpose) == (3, "rows")
     assert "opened before over other clients" in abandoned.reason
     assert resumed.outcome.rounds == 6
     assert _opened(tmp_path / "run/clients/1")[4, "rows"] == {1, 3, 4}
@@ -257,14 +263,14 @@ def test_a_resumed_round_over_the_same_clients_is_summed_again(tmp_path: Path) -
 
 
 def test_identities_against_an_active_server(tmp_path: Path) -> None:
-    """The same result as without them, dropouts included: one client dies in round 2, when holders are counted."""
+    """The same result as without them, dropouts included: one client dies in round 2, before it shares keys."""
     pairs = {number: new_identity() for number in range(1, 6)}
     directory = _directory({number: pair.public for number, pair in pairs.items()})
     own = {number: credentials(pair.private_pem, directory, number) for number, pair in pairs.items()}
     active = quick(adversary="active", keys="keys", rounds=4)
-    signed = run_federation(active, nations(5), tmp_path / "active", transport_of=dying_after(27), credentials=own)
+    signed = run_federation(active, nations(5), tmp_path / "active", transport_of=dying_after(25), credentials=own)
     survivors_agree(signed)
-    plain = run_federation(quick(rounds=4), nations(5), tmp_path / "trusting", transport_of=dying_after(24))
+    plain = run_federation(quick(rounds=4), nations(5), tmp_path / "trusting", transport_of=dying_after(21))
     survivors_agree(plain)
     assert signed.outcome is not None
     assert plain.outcome is not None

@@ -141,8 +141,8 @@ def test_a_delta_that_does_not_pay_for_the_draws_is_refused() -> None:
 
 
 def test_settings_without_privacy_agree_as_they_did_before_there_was_any() -> None:
-    """The digest of the default settings, as the version before this one had it."""
-    before = "bcd2e8d389f569f81fa94bd4db1bcac469a602497a235c55dec324fb7322ac1d"
+    """The digest of the default settings, of format 4."""
+    before = "017e0fbc4e5cbd4fd2e9713ccc69ec7d9bb9348b8cf4825319bbd1c7db6583a3"
     assert RunConfig().digest().hex() == before
     assert "privacy" not in RunConfig().told()
     private = private_config()

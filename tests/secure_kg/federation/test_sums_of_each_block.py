@@ -50,9 +50,7 @@ def run_toy(settings: RunConfig, path: Path) -> Run:
 
 
 @pytest.mark.parametrize(("entity", "dense", "weak"), [("secagg", "plain", "dense"), ("plain", "secret", "entity")])
-def test_against_an_active_server_every_block_must_stand(
-    tmp_path: Path, entity: str, dense: str, weak: str
-) -> None:
+def test_against_an_active_server_every_block_must_stand(tmp_path: Path, entity: str, dense: str, weak: str) -> None:
     share(entity, dense)
     settings = config(adversary="active", keys="keys", transcript=False)
     with pytest.raises(UserError, match=f"needs secagg or secret sums of block {weak}: .* protects nothing") as refused:
@@ -94,9 +92,7 @@ def test_a_client_refuses_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ("aggregation", "entity", "dense"),
     [("plain", "secagg", "plain"), ("secagg", "plain", "secagg"), ("plain", "secret", "secagg")],
 )
-def test_holders_are_counted_as_the_rows_are_summed(
-    tmp_path: Path, aggregation: str, entity: str, dense: str
-) -> None:
+def test_holders_are_counted_as_the_rows_are_summed(tmp_path: Path, aggregation: str, entity: str, dense: str) -> None:
     usual = run_toy(config(aggregation="plain", alignment="plain", transcript=False), tmp_path / "usual")
     share(entity, dense)
     settings = config(aggregation=aggregation)

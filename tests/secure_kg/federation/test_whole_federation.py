@@ -35,7 +35,10 @@ from tests.support.federation_in_threads import nations, relation_rows, run_fede
 pytestmark = pytest.mark.long
 
 
-@pytest.mark.parametrize("ring_bits", [32, 64])
+_SLOW = [pytest.param(bits, marks=pytest.mark.slow) for bits in (24, 31, 48)]
+
+
+@pytest.mark.parametrize("ring_bits", [16, 17, 32, 64, *_SLOW])
 def test_secure_and_plain_twins_agree(tmp_path: Path, ring_bits: Any) -> None:
     graphs = nations(3)
     twin = small_config(aggregation="plain", alignment="plain", ring_bits=ring_bits)

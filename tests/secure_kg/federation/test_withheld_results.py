@@ -81,10 +81,10 @@ def test_all_blocks_are_at_their_means_before_the_first_is_committed_to() -> Non
         def begin_round(self) -> None:
             steps.append(f"begin {self.name}")
 
-        def prepare(self, round_id: RoundId) -> None:
+        def prepare(self, round_id: RoundId, *, counting: bool) -> None:
             steps.append(f"commit {self.name}")
 
     exchanges: Any = [Exchange("a"), Exchange("b")]
     context: Any = None
-    SharedBlocks(context, exchanges).prepare(RoundId(2))
+    SharedBlocks(context, exchanges).prepare(RoundId(2), counting=True)
     assert steps == ["begin a", "begin b", "commit a", "commit b"]

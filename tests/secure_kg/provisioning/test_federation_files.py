@@ -7,50 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from protocols.session.site_keys import fingerprint
-from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
-from secure_kg.provisioning.coordinator import Coordinator
 from secure_kg.provisioning.membership import member_of
 from secure_kg.provisioning.record import accepted_roster, note_roster, own_number
-from secure_kg.provisioning.request import Request, parse_request, request_text
-from secure_kg.provisioning.roster import Roster, load_roster, parse_roster
+from secure_kg.provisioning.request import parse_request, request_text
+from secure_kg.provisioning.roster import parse_roster
 from secure_kg.provisioning.site_folder import SiteFolder
 from secure_kg.provisioning.tls import client_tls, server_tls
-
-
-def request_of(site: SiteFolder, name: str) -> Request:
-    return parse_request(request_text(name, site.identity_pem, datetime.now(UTC)))
+from tests.support.provisioned import Federation, request_of
 
 
 def leaf_of(site: SiteFolder) -> bytes:
     pem = site.leaf_file("client").read_text()
     start = pem.index("-----BEGIN CERTIFICATE-----")
     return ssl.PEM_cert_to_DER_cert(pem[start : pem.index("-----END CERTIFICATE-----") + 26])
-
-
-class Federation:
-    """A coordinator that serves, and two sites."""
-
-    def __init__(self, path: Path) -> None:
-        self.coordinator = Coordinator.new(
-            path / "coordinator", "Centre", "127.0.0.1:8443", RunConfig(strategy="fedr"), days=30, server=None
-        )
-        self.sites = [SiteFolder.new(path / f"site{number}", f"Site {number}") for number in (1, 2)]
-        requests = [request_of(site, f"Site {number}") for number, site in enumerate(self.sites, 1)]
-        self.coordinator = self.coordinator.publish(self.coordinator.approve(requests))
-
-    @property
-    def pin(self) -> str:
-        return fingerprint(self.coordinator.site.identity)
-
-    def roster(self) -> Roster:
-        return load_roster(self.coordinator.path, self.pin)
-
-
-@pytest.fixture
-def federation(tmp_path: Path) -> Federation:
-    return Federation(tmp_path)
 
 
 def shaken_hands(server: ssl.SSLContext, client: ssl.SSLContext) -> bytes | None:

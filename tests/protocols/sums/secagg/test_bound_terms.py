@@ -12,13 +12,11 @@ from protocols.foundation.errors import PeerMisbehaved
 from protocols.foundation.identifiers import PartyId, RoundId, SessionId
 from protocols.primitives.group import Group, Ring
 from protocols.primitives.keys import AgreementKey
-from protocols.sums.secagg.messages import (
-    KeyDirectory,
-)
+from protocols.sums.secagg.messages import EncryptedShares
 from protocols.sums.secagg.params import SumParameters
 from protocols.sums.secagg.server import Step
 from protocols.sums.secagg.session import SecAggSession
-from protocols.sums.secagg.terms import Advert, BoundTerms
+from protocols.sums.secagg.terms import BoundTerms
 from protocols.sums.terms import SumTerms, VectorLayout
 from tests.support.hostile_sums import FOUR, ONE, THREE, assert_refused
 from tests.support.secagg_sessions import (
@@ -136,10 +134,11 @@ VARIED = {
     "length": of_sum(layout=VectorLayout(Ring(64), LENGTH + 1)),
 }
 BINDINGS: dict[str, Callable[[BoundTerms], bytes]] = {
-    "shares": lambda terms: terms.share_context(ONE, ME, {ONE: Advert(bytes(32)), ME: Advert(bytes(32))}).encode(),
+    "shares": lambda terms: terms.share_context(ONE, ME, {ONE: bytes(32), ME: bytes(32)}, b"").encode(),
     "pairwise mask": lambda terms: terms.pairwise_context(ONE, ME, {ONE: bytes(32), ME: bytes(32)}).encode(),
     "self mask": lambda terms: terms.self_mask_context(ME).encode(),
-    "advert": lambda terms: terms.advert_statement(ME, Advert(bytes(32))).encode(),
+    "advert": lambda terms: terms.advert_statement(ME, bytes(32)).encode(),
+    "state": lambda terms: terms.state_statement(ME, bytes(32), bytes(32)).encode(),
     "survivors": lambda terms: terms.survivors_statement(ME, EVERYONE).encode(),
 }
 
@@ -151,6 +150,7 @@ def test_every_key_and_statement_is_bound_to_everything_in_the_terms(name: str) 
     assert BINDINGS[name](replace(BASE)) == bound[0]
     # What a client has applied is nothing that the server knows: it is in the keys between clients, and in no others.
     assert (BINDINGS[name](of_sum(model=b"other")) != bound[0]) == (name == "shares")
+    assert (BINDINGS[name](of_sum(counted=b"other")) != bound[0]) == (name == "shares")
 
 
 def test_the_digest_of_the_peers_is_bound_to_the_terms_the_client_and_each_peer() -> None:
@@ -166,39 +166,43 @@ def test_the_digest_of_the_peers_is_bound_to_the_terms_the_client_and_each_peer(
 
 def test_no_two_uses_share_a_context() -> None:
     keys = {party: bytes([party]) * 32 for party in EVERYONE}
-    adverts = {party: Advert(key) for party, key in keys.items()}
-    contexts = [BASE.share_context(a, b, adverts).encode() for a, b in product(EVERYONE, repeat=2) if a != b]
+    contexts = [BASE.share_context(a, b, keys, b"").encode() for a, b in product(EVERYONE, repeat=2) if a != b]
     contexts += [BASE.pairwise_context(a, b, keys).encode() for a, b in combinations(EVERYONE, 2)]
     contexts += [BASE.self_mask_context(party).encode() for party in EVERYONE]
-    contexts += [BASE.advert_statement(party, adverts[party]).encode() for party in EVERYONE]
+    contexts += [BASE.advert_statement(party, keys[party]).encode() for party in EVERYONE]
     contexts += [BASE.survivors_statement(party, EVERYONE).encode() for party in EVERYONE]
     assert len(set(contexts)) == len(contexts)
     assert BASE.pairwise_context(ONE, ME, keys) == BASE.pairwise_context(ME, ONE, keys)
     assert BASE.pairwise_context(ONE, ME, keys) != BASE.pairwise_context(ONE, ME, keys | {ME: bytes(32)})
 
 
-def test_shares_are_bound_to_keys_and_states_of_their_sender_and_their_receiver() -> None:
-    keys = {party: Advert(bytes([party]) * 32, bytes([party + 100]) * 32) for party in EVERYONE}
-    zero, swapped = Advert(bytes(32)), {ONE: keys[ME], ME: keys[ONE]}
-    states = [keys | {party: replace(keys[party], state=bytes(32))} for party in (ONE, ME)]
-    varied = [keys | {ONE: zero}, keys | {ME: zero}, keys | swapped, *states]
-    contexts = [BASE.share_context(ONE, ME, known).encode() for known in (keys, *varied)]
-    contexts += [BASE.share_context(ME, ONE, known).encode() for known in (keys, *varied)]
-    assert len(set(contexts)) == 12
-    assert BASE.share_context(ONE, ME, keys) == BASE.share_context(ONE, ME, {ONE: keys[ONE], ME: keys[ME]})
-    assert BASE.share_context(ONE, ME, keys) == BASE.share_context(ONE, ME, keys | {FOUR: zero})
+def test_shares_are_bound_to_both_keys_and_to_the_state_of_their_sender() -> None:
+    keys, zero = {party: bytes([party]) * 32 for party in EVERYONE}, bytes(32)
+    varied = [keys | {ONE: zero}, keys | {ME: zero}, keys | {ONE: keys[ME], ME: keys[ONE]}]
+    contexts = [BASE.share_context(ONE, ME, known, b"state").encode() for known in (keys, *varied)]
+    contexts += [BASE.share_context(ME, ONE, known, b"state").encode() for known in (keys, *varied)]
+    contexts += [BASE.share_context(ONE, ME, keys, state).encode() for state in (b"", zero)]
+    assert len(set(contexts)) == 10
+    assert BASE.share_context(ONE, ME, keys, zero) == BASE.share_context(ONE, ME, keys | {FOUR: zero}, zero)
 
 
-def test_a_statement_is_bound_to_the_state() -> None:
-    statements = {BASE.advert_statement(ME, Advert(bytes(32), state)).encode() for state in (b"", bytes(32), b"1" * 32)}
-    assert len(statements) == 3
+def test_a_statement_of_a_state_is_bound_to_it_and_to_the_key() -> None:
+    keys, states = (bytes(32), b"1" * 32), (b"", bytes(32), b"1" * 32)
+    statements = {BASE.state_statement(ME, key, state).encode() for key in keys for state in states}
+    assert len(statements) == 6
+    assert BASE.advert_statement(ME, bytes(32)).encode() not in statements
 
 
-def test_a_state_that_the_server_changes_ends_the_sum_before_any_input() -> None:
-    begun = Federation(EVERYONE).begin(complete(4, 3)).until(Step.SHARE_KEYS)
-    message = begun.inbox[ME]
-    assert isinstance(message, KeyDirectory)
-    begun.inbox[ME] = msgspec.structs.replace(message, states={**message.states, 3: bytes(32)})
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("state", [bytes(32), b""])
+def test_a_state_that_the_server_changes_ends_the_sum_before_any_input(signed: bool, state: bytes) -> None:
+    begun = Federation(EVERYONE, signed=signed).begin(complete(4, 3))
+    for party, client in begun.clients.items():
+        client._states = {party: bytes([party]) * 32}
     begun.until(Step.MASKED_INPUT)
-    with pytest.raises(PeerMisbehaved, match="cannot be opened"):
+    message = begun.inbox[ME]
+    assert isinstance(message, EncryptedShares)
+    assert message.states[3] == bytes([3]) * 32
+    begun.inbox[ME] = msgspec.structs.replace(message, states={**message.states, 3: state})
+    with pytest.raises(PeerMisbehaved, match="is not signed by" if signed else "cannot be opened"):
         begun.clients[ME].receive(begun.inbox[ME])

@@ -11,7 +11,6 @@ from protocols.foundation.errors import DecodeError, PeerMisbehaved, SumAbandone
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.primitives.group import MODULUS, GroupVector, PrimeField
 from protocols.primitives.keys import AgreementKey
-from protocols.sums.secagg.client import Advertised
 from protocols.sums.secagg.messages import (
     PEERS_BYTES,
     AdvertiseKeys,
@@ -20,6 +19,7 @@ from protocols.sums.secagg.messages import (
     UnmaskShares,
 )
 from protocols.sums.secagg.server import Step
+from protocols.sums.secagg.states import Advertised
 from tests.support.secagg_sessions import (
     LENGTH,
     PURPOSE,
@@ -106,7 +106,7 @@ def test_a_digest_of_another_length_is_no_message(size: int) -> None:
         MaskedInput(PURPOSE, np.ones(LENGTH, dtype="<u8"), bytes(size))
 
 
-@pytest.mark.parametrize("dtype", ["<f8", "<i8", "<u1", "<f4"])
+@pytest.mark.parametrize("dtype", ["<f8", "<i8", "<i1", "<f4"])
 def test_a_vector_of_no_group_is_no_message(dtype: str) -> None:
     with pytest.raises(ValueError, match="instead of"):
         MaskedInput(PURPOSE, np.ones(LENGTH, dtype=dtype), bytes(PEERS_BYTES))
@@ -118,7 +118,7 @@ def test_keys_shared_with_others_than_the_neighbours_are_refused(peers: list[int
     right = begun.answer(TWO)
     assert isinstance(right, ShareKeys)
     with pytest.raises(PeerMisbehaved, match="client 2 shares its keys with others"):
-        begun.server.receive(TWO, ShareKeys(PURPOSE, dict.fromkeys(peers, bytes(108)), right.seed_commitment))
+        begun.server.receive(TWO, ShareKeys(PURPOSE, dict.fromkeys(peers, bytes(108)), right.seed_commitment, b"", b""))
     begun.server.receive(TWO, right)
     finish(begun, TWO)
 
@@ -261,7 +261,7 @@ def test_a_false_commitment_costs_the_sum() -> None:
         answer = begun.answer(party)
         assert isinstance(answer, ShareKeys)
         if party == TWO:
-            answer = ShareKeys(PURPOSE, answer.sealed, flipped(answer.seed_commitment, 9))
+            answer = ShareKeys(PURPOSE, answer.sealed, flipped(answer.seed_commitment, 9), b"", b"")
         begun.server.receive(party, answer)
     begun.inbox = begun.server.close()
     with pytest.raises(SumAbandoned, match="the self mask of client 2 are false"):

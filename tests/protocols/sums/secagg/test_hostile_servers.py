@@ -86,7 +86,8 @@ def mask_keys(make: Callable[[PartyId, dict[int, bytes]], dict[int, bytes]]) -> 
 def sealed(make: Callable[[PartyId, dict[int, bytes]], dict[int, bytes]]) -> Lie:
     def lie(to: PartyId, message: wire.Message) -> wire.Message:
         assert isinstance(message, EncryptedShares)
-        return changed(message, sealed=make(to, message.sealed))
+        sealed = make(to, message.sealed)
+        return changed(message, sealed=sealed, states=dict.fromkeys(sealed, b""))
 
     return lie
 
@@ -319,7 +320,8 @@ def test_shares_that_are_lost_on_the_way_never_give_a_wrong_sum(twin: Twin, robb
             return message
         kept = {party: entry for party, entry in message.sealed.items() if party != sender}
         assert len(kept) == 2
-        return changed(message, sealed=kept)
+        states = {party: state for party, state in message.states.items() if party != sender}
+        return changed(message, sealed=kept, states=states)
 
     def serve(conversation: Conversation) -> None:
         # Without the check it would wait for no answer of that client any more, and have its sum.

@@ -2,18 +2,19 @@
 
 from collections.abc import Callable, Mapping
 
+import msgspec
 import pytest
 
 from protocols.foundation.errors import PeerMisbehaved, SumAbandoned, UnexpectedMessage
 from protocols.foundation.identifiers import PartyId
 from protocols.primitives.group import Ring
-from protocols.sums.secagg.client import Answered, Masked, Ready, Shared, State
 from protocols.sums.secagg.messages import (
     EncryptedShares,
     MaskedInput,
 )
 from protocols.sums.secagg.params import SumParameters
 from protocols.sums.secagg.server import Step
+from protocols.sums.secagg.states import Answered, Masked, Ready, Shared, State
 from tests.support.hostile_sums import FOUR, ONE, THREE, assert_refused, due
 from tests.support.secagg_sessions import (
     EVERYONE,
@@ -40,8 +41,13 @@ def shares_for_me(script: Script) -> Sealed:
     return dict(message.sealed)
 
 
+def encrypted(sealed: Mapping[int, bytes]) -> EncryptedShares:
+    """Of clients that commit to no state."""
+    return EncryptedShares(PURPOSE, dict(sealed), dict.fromkeys(sealed, b""), {})
+
+
 def assert_does_not_open(script: Script, sealed: Mapping[int, bytes]) -> None:
-    assert_refused(script.me, EncryptedShares(PURPOSE, dict(sealed)), "cannot be opened")
+    assert_refused(script.me, encrypted(sealed), "cannot be opened")
 
 
 @pytest.mark.parametrize("replayed", [[1], [3], [1, 3, 4]], ids=str)
@@ -108,14 +114,14 @@ def test_shares_of_the_wrong_clients_end_the_sum(name: str) -> None:
     script = Script().reach(Shared)
     sealed = shares_for_me(script)
     change(sealed)
-    assert_refused(script.me, EncryptedShares(PURPOSE, sealed), problem)
+    assert_refused(script.me, encrypted(sealed), problem)
 
 
 def test_shares_of_a_client_that_advertised_nothing_end_the_sum() -> None:
     script = Script(silent_at={FOUR: Step.ADVERTISE_KEYS}).reach(Shared)
     sealed = shares_for_me(script)
     assert sealed.keys() == {1, 3}
-    assert_refused(script.me, EncryptedShares(PURPOSE, sealed | {4: sealed[1]}), "has advertised no key")
+    assert_refused(script.me, encrypted(sealed | {4: sealed[1]}), "has advertised no key")
 
 
 @pytest.mark.parametrize("state", [Ready, Masked, Answered], ids=lambda state: state.__name__)
@@ -136,7 +142,11 @@ def robbed(begun: Sum, of: PartyId, sender: PartyId) -> Sum:
     assert isinstance(message, EncryptedShares)
     kept = {party: entry for party, entry in message.sealed.items() if party != sender}
     assert len(kept) == len(message.sealed) - 1
-    begun.inbox[of] = EncryptedShares(PURPOSE, kept)
+    begun.inbox[of] = msgspec.structs.replace(
+        message,
+        sealed=kept,
+        states={party: state for party, state in message.states.items() if party != sender},
+    )
     return begun
 
 

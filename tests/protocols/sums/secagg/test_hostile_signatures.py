@@ -11,7 +11,6 @@ from protocols.primitives.group import Ring
 from protocols.primitives.identity import IdentityKey
 from protocols.primitives.keys import AgreementKey
 from protocols.session.credentials import Credentials
-from protocols.sums.secagg.client import Advertised, Signed
 from protocols.sums.secagg.messages import (
     KeyDirectory,
     SignedSurvivors,
@@ -21,7 +20,7 @@ from protocols.sums.secagg.messages import (
 )
 from protocols.sums.secagg.server import Step
 from protocols.sums.secagg.session import SecAggSession
-from protocols.sums.secagg.terms import Advert
+from protocols.sums.secagg.states import Advertised, Signed
 from tests.support.hostile_sums import FIVE, FOUR, ONE, THREE, assert_refused, due
 from tests.support.secagg_sessions import (
     EVERYONE,
@@ -75,7 +74,7 @@ def test_a_key_signed_by_another_identity_ends_the_sum() -> None:
     keys, signatures = signed_directory(script)
     keys[3] = AgreementKey().public
     stranger = IdentityKey.generate()
-    signatures[3] = stranger.sign(script.sum.terms.advert_statement(THREE, Advert(keys[3])).encode())
+    signatures[3] = stranger.sign(script.sum.terms.advert_statement(THREE, keys[3]).encode())
     assert_not_signed(script, keys, signatures, NOT_PINNED)
 
 
@@ -84,7 +83,7 @@ def test_a_key_signed_by_a_colluding_client_ends_the_sum() -> None:
     script = Script(signed=True, begun=federation.begin(PARAMETERS)).reach(Advertised)
     keys, signatures = signed_directory(script)
     keys[3] = AgreementKey().public
-    signatures[3] = federation.credentials[FOUR].sign(script.sum.terms.advert_statement(THREE, Advert(keys[3])))
+    signatures[3] = federation.credentials[FOUR].sign(script.sum.terms.advert_statement(THREE, keys[3]))
     assert_not_signed(script, keys, signatures, NOT_PINNED)
 
 

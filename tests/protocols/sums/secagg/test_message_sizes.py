@@ -23,7 +23,7 @@ def test_bytes_up_beside_the_vector(neighbours: int, dropped: int) -> None:
     gone, here = list(peers)[:dropped], list(peers)[dropped:]
     messages = [
         AdvertiseKeys("rows", bytes(32), b"", b""),
-        ShareKeys("rows", dict.fromkeys(peers, bytes(SEALED_SHARES_BYTES)), bytes(32)),
+        ShareKeys("rows", dict.fromkeys(peers, bytes(SEALED_SHARES_BYTES)), bytes(32), b"", b""),
         UnmaskShares(
             "rows",
             dict.fromkeys(gone, bytes(SHARE_BYTES)),

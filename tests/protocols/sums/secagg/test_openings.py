@@ -8,11 +8,11 @@ import pytest
 from protocols.foundation.errors import SumAbandoned, UnexpectedMessage
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.session.conversation import MAX_REASON
-from protocols.sums.secagg.client import Aborted
 from protocols.sums.secagg.messages import STATE_BYTES
 from protocols.sums.secagg.openings import Opening, Openings, commit, opened_before
 from protocols.sums.secagg.params import SumParameters
 from protocols.sums.secagg.server import Step
+from protocols.sums.secagg.states import Aborted
 from tests.support.openings import CLIENTS, opening, records
 from tests.support.secagg_sessions import PURPOSE, Federation, Sum, Watched, complete, everyone, parties
 

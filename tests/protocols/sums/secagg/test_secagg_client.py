@@ -13,7 +13,6 @@ from protocols.primitives.keys import AgreementKey
 from protocols.primitives.shamir import recombine
 from protocols.session.conversation import Abort
 from protocols.session.messages import AdvertiseChannel, ChannelDirectory
-from protocols.sums.secagg.client import Aborted, Advertised, Answered, Masked, New, Ready, Shared, Signed, State
 from protocols.sums.secagg.messages import (
     PEERS_BYTES,
     AdvertiseKeys,
@@ -27,6 +26,7 @@ from protocols.sums.secagg.messages import (
     UnmaskShares,
 )
 from protocols.sums.secagg.server import Step
+from protocols.sums.secagg.states import Aborted, Advertised, Answered, Masked, New, Ready, Shared, Signed, State
 from tests.support.secagg_sessions import (
     EVERYONE,
     LENGTH,
@@ -53,8 +53,8 @@ def any_of(kind: type[wire.Message], script: Script) -> wire.Message:
         ChannelDirectory: ChannelDirectory(keys, {}),
         AdvertiseKeys: AdvertiseKeys(PURPOSE, bytes(32), b"", b""),
         KeyDirectory: key_directory(PURPOSE, keys, {}),
-        ShareKeys: ShareKeys(PURPOSE, sealed, bytes(32)),
-        EncryptedShares: EncryptedShares(PURPOSE, sealed),
+        ShareKeys: ShareKeys(PURPOSE, sealed, bytes(32), b"", b""),
+        EncryptedShares: EncryptedShares(PURPOSE, sealed, dict.fromkeys(sealed, b""), {}),
         MaskedInput: MaskedInput(PURPOSE, Ring(64).zeros(LENGTH), bytes(PEERS_BYTES)),
         Survivors: Survivors(PURPOSE, []),
         SurvivorSignature: SurvivorSignature(PURPOSE, bytes(64)),

@@ -13,7 +13,6 @@ from protocols.foundation.errors import SumAbandoned, UnexpectedMessage
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.primitives.group import Ring
 from protocols.primitives.keys import AgreementKey
-from protocols.sums.secagg.client import Advertised, Answered, Masked, Ready, Shared, State
 from protocols.sums.secagg.messages import (
     AdvertiseKeys,
     KeyDirectory,
@@ -23,6 +22,7 @@ from protocols.sums.secagg.messages import (
 )
 from protocols.sums.secagg.server import Step
 from protocols.sums.secagg.session import SecAggSession
+from protocols.sums.secagg.states import Advertised, Answered, Masked, Ready, Shared, State
 from protocols.sums.terms import SumTerms, VectorLayout
 from tests.support.hostile_sums import FIVE, FOUR, ONE, THREE, assert_refused, due
 from tests.support.secagg_sessions import (

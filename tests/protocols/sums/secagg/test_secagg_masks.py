@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from protocols.foundation.identifiers import PartyId
 from protocols.primitives.group import MODULUS, Group, GroupVector, PrimeField, Ring
 from protocols.primitives.shamir import recombine
-from protocols.sums.secagg.client import Advertised, Ready, Shared
 from protocols.sums.secagg.messages import AdvertiseKeys, EncryptedShares, MaskedInput, UnmaskShares
 from protocols.sums.secagg.server import Step
+from protocols.sums.secagg.states import Advertised, Ready, Shared
 from tests.support.secagg_sessions import (
     EVERYONE,
     ME,
@@ -316,8 +316,8 @@ def test_shares_are_sealed_under_the_key_of_the_construction() -> None:
         message = begun.inbox[peer]
         assert isinstance(message, EncryptedShares)
         secret = private.exchange(X25519PublicKey.from_public_bytes(federation.directory.channel_keys[peer]))
-        states = b"", b""
-        binding = sha256_of(terms_digest(begun, federation), b"", mask_keys[ME], states[0], mask_keys[peer], states[1])
+        applied = bytes(8)  # two empty fields, each behind its length
+        binding = sha256_of(terms_digest(begun, federation), applied, mask_keys[ME], mask_keys[peer], b"")
         key = key_for(secret, begun.terms.sum.round, ME, peer, "shares", binding)
         nonce, sealed = message.sealed[ME][:12], message.sealed[ME][12:]
         opened = AESGCM(key).decrypt(nonce, sealed, info_for(begun.terms.sum.round, ME, peer, "shares", binding))

@@ -13,10 +13,11 @@ from protocols.session.channels import channel_statement
 from protocols.session.credentials import Credentials
 from protocols.session.messages import AdvertiseChannel, ChannelDirectory
 from protocols.session.pair_secrets import PairSecrets
-from protocols.sums.secagg.client import Aborted, New, SecAggClient
+from protocols.sums.secagg.client import SecAggClient
 from protocols.sums.secagg.params import SumParameters
 from protocols.sums.secagg.server import Step
 from protocols.sums.secagg.session import SecAggSession
+from protocols.sums.secagg.states import Aborted, New
 from protocols.sums.terms import SumTerms, VectorLayout
 from tests.support.secagg_sessions import (
     EVERYONE,

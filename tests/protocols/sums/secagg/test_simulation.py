@@ -118,7 +118,8 @@ def test_bytes_are_those_of_the_wire(group: Group) -> None:
     assert result.setup.bytes_down.total == 10 * len(wire.encode(directory, session, SETUP))
     assert advertise.bytes_up.maximum == len(wire.encode(AdvertiseKeys(PURPOSE, bytes(32), b"", b""), session, ROUND))
     sealed = {n: bytes(SEALED) for n in range(1, result.parameters.degree + 1)}
-    assert share.bytes_up.total == 10 * len(wire.encode(ShareKeys(PURPOSE, sealed, bytes(32)), session, ROUND))
+    shares = ShareKeys(PURPOSE, sealed, bytes(32), b"", b"")
+    assert share.bytes_up.total == 10 * len(wire.encode(shares, session, ROUND))
     vector = MaskedInput(PURPOSE, group.zeros(1000), bytes(PEERS_BYTES))
     assert masked.bytes_up.total == 8 * len(wire.encode(vector, session, ROUND))
     assert result.client_bytes_up == sum(step.bytes_up.mean for step in result.steps) > 1000 * group.element_bytes

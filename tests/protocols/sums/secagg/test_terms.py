@@ -16,7 +16,7 @@ from protocols.primitives.group import PrimeField
 from protocols.session.group_key import GroupKey
 from protocols.sums.interface import SumLayout
 from protocols.sums.secagg.params import SumParameters
-from protocols.sums.secagg.terms import Advert, BoundTerms
+from protocols.sums.secagg.terms import BoundTerms
 from protocols.sums.secret.aggregation import mask_key, secret_terms
 from protocols.sums.secret.check import with_checks
 from protocols.sums.terms import Layout, SumTerms, VectorLayout
@@ -26,10 +26,11 @@ SESSION = SessionId(bytes(range(16)))
 TRANSCRIPT = bytes(range(32, 64))
 CLIENTS = tuple(PartyId(number) for number in (1, 2, 3, 5))
 ME, PEER = CLIENTS[1], CLIENTS[3]
-ADVERTS = {party: Advert(bytes([party]) * 32, bytes([party + 100]) * 32) for party in CLIENTS}
+MASK_KEYS = {party: bytes([party]) * 32 for party in CLIENTS}
+STATES = {party: bytes([party + 100]) * 32 for party in CLIENTS}
 KEY = GroupKey(bytes(range(32)), SESSION, b"c" * 32)
 LAYOUT = SumLayout(6, 3, bound=4.0, max_count=10, parties=4, ring_bits=64)
-ROWS = SumTerms(RoundId(7), "rows", CLIENTS, LAYOUT, b"model", b"s" * 32)
+ROWS = SumTerms(RoundId(7), "rows", CLIENTS, LAYOUT, b"model", b"s" * 32, counted=b"counted")
 TABLES = SumTerms(SETUP, "union/1", CLIENTS, VectorLayout(PrimeField(), 1000))
 ATTEMPT = Attempt.of(1, 10, SESSION, KEY.commitment)
 COUNT = CountTask(RoundId(3), CLIENTS, 8, b"union", 3)
@@ -40,16 +41,16 @@ SUMS: dict[str, tuple[SumParameters, SumTerms[Layout]]] = {
 
 
 def derived(terms: BoundTerms) -> dict[str, Any]:
-    mask_keys = {party: advert.mask_key for party, advert in ADVERTS.items()}
     return {
         "digest": terms.digest.hex(),
         "graph": [list(terms.graph.neighbours(party)) for party in CLIENTS],
-        "share_context": terms.share_context(PEER, ME, ADVERTS).encode().hex(),
-        "pairwise_context": terms.pairwise_context(PEER, ME, mask_keys).encode().hex(),
+        "share_context": terms.share_context(PEER, ME, MASK_KEYS, STATES[PEER]).encode().hex(),
+        "pairwise_context": terms.pairwise_context(PEER, ME, MASK_KEYS).encode().hex(),
         "self_mask_context": terms.self_mask_context(ME).encode().hex(),
         "seed_commitment": terms.seed_commitment(ME, bytes(range(100, 132))).hex(),
         "peers_digest": terms.peers_digest(ME, CLIENTS[2:]).hex(),
-        "advert_statement": terms.advert_statement(ME, ADVERTS[ME]).encode().hex(),
+        "advert_statement": terms.advert_statement(ME, MASK_KEYS[ME]).encode().hex(),
+        "state_statement": terms.state_statement(ME, MASK_KEYS[ME], STATES[ME]).encode().hex(),
         "survivors_statement": terms.survivors_statement(ME, CLIENTS[:3]).encode().hex(),
     }
 
@@ -60,7 +61,8 @@ def test_what_is_derived_from_the_terms_of_a_sum_stays_the_same(name: str, reord
     parameters, terms = SUMS[name]
     if reordered:
         turned = tuple(reversed(terms.participants))
-        terms = SumTerms(terms.round, terms.purpose, turned, terms.layout, terms.model, terms.state)
+        given = terms.model, terms.state, terms.announced, terms.counted
+        terms = SumTerms(terms.round, terms.purpose, turned, terms.layout, *given)
     bound = BoundTerms(SESSION, TRANSCRIPT, parameters, terms)
     assert derived(bound) == vectors("sum_terms")["sums"][name]
     assert bound.participants == CLIENTS
@@ -81,6 +83,7 @@ def test_secret_sums_have_the_same_masks_and_checks() -> None:
         "with_checks": sha256(checked.tobytes()).hexdigest(),
     }
     assert (terms.key, terms.participants, terms.model, terms.state) == (ROWS.key, CLIENTS, b"model", b"s" * 32)
+    assert terms.counted == ROWS.counted == b"counted"
 
 
 def test_unions_have_the_same_terms_and_keys() -> None:

@@ -13,11 +13,9 @@ from protocols.primitives.group import Group, GroupVector
 from protocols.primitives.prg import add_keystream
 from protocols.session.client_session import ClientSession
 from protocols.session.conversation import Abandon, Conversation
-from protocols.sums.secagg.client import Aborted
-from protocols.sums.secagg.messages import (
-    MaskedInput,
-)
+from protocols.sums.secagg.messages import EncryptedShares, MaskedInput
 from protocols.sums.secagg.params import complete_parameters
+from protocols.sums.secagg.states import Aborted
 from protocols.sums.secagg.vectors import VectorClient, VectorServer, VectorTotal, parameters_for
 from tests.support.group_keys import KINDS, Kind
 from tests.support.in_threads import at_once, at_server, converse, meeting
@@ -224,6 +222,7 @@ def test_what_a_client_sends_that_counts_as_gone_is_not_added(kind: Kind) -> Non
     def left_out(client: VectorClient, conversation: Conversation) -> None:
         client.prepare(at_once(conversation), task)
         running, _ = client._running[task.key]
+        running.receive(at_once(conversation).receive(EncryptedShares, FIRST, task.purpose))
         conversation.send(SERVER, running.set_input(inputs[FOUR].copy()), FIRST)
         sent()
         client.prepare(at_once(conversation), later)

@@ -10,7 +10,6 @@ from protocols.foundation import wire
 from protocols.foundation.errors import SumAbandoned
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId
 from protocols.session.conversation import Abandon, Conversation
-from protocols.sums.secagg.client import Aborted
 from protocols.sums.secagg.messages import (
     AdvertiseKeys,
     MaskedInput,
@@ -18,6 +17,7 @@ from protocols.sums.secagg.messages import (
     SurvivorSignature,
     UnmaskShares,
 )
+from protocols.sums.secagg.states import Aborted
 from protocols.sums.secagg.vectors import VectorClient, VectorServer, VectorTotal
 from tests.support.group_keys import KINDS, Kind
 from tests.support.in_threads import at_once, at_server, converse

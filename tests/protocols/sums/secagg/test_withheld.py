@@ -41,13 +41,23 @@ def recorded(degree: int) -> RecordedSum:
         found.directories[party] = directory
         if party != SILENT:
             sealed = {peer: secrets.token_bytes(SEALED_SHARES_BYTES) for peer in directory.mask_keys}
-            found.shares[party] = ShareKeys("rows", sealed, bytes(32))
+            found.shares[party] = ShareKeys("rows", sealed, bytes(32), b"", b"")
             server.receive(party, found.shares[party])
     relayed: Mapping[PartyId, object] = server.close()
     for party, shares in relayed.items():
         assert isinstance(shares, EncryptedShares)
         found.relayed[party] = shares
     return found
+
+
+def without(shares: EncryptedShares, of: PartyId) -> EncryptedShares:
+    """As if `of` had shared nothing."""
+    kept = [peer for peer in shares.sealed if peer != of]
+    return structs.replace(
+        shares,
+        sealed={peer: shares.sealed[peer] for peer in kept},
+        states={peer: shares.states[peer] for peer in kept},
+    )
 
 
 @pytest.mark.parametrize("degree", [4, 6, len(CLIENTS) - 1])
@@ -73,7 +83,7 @@ def test_a_neighbour_that_is_not_shown_is_named(degree: int) -> None:
     keys, shares = found.directories[to], found.relayed[to]
     less = {peer: key for peer, key in keys.mask_keys.items() if peer != of}
     found.directories[to] = KeyDirectory("rows", less, dict.fromkeys(less, b""), {})
-    found.relayed[to] = structs.replace(shares, sealed={p: one for p, one in shares.sealed.items() if p != of})
+    found.relayed[to] = without(shares, of)
     assert [(one.of, one.to, one.what) for one in withheld(terms(degree), found)] == [
         (of, to, "keys"),
         (of, to, "shares"),
@@ -84,7 +94,7 @@ def test_a_neighbour_that_is_not_shown_is_named(degree: int) -> None:
 def test_one_that_all_its_neighbours_are_not_shown_is_named_to_each(degree: int) -> None:
     of, found = PartyId(2), recorded(degree)
     for to, shares in found.relayed.items():
-        found.relayed[to] = structs.replace(shares, sealed={p: one for p, one in shares.sealed.items() if p != of})
+        found.relayed[to] = without(shares, of)
     expected = {to for to in terms(degree).graph.neighbours(of) if to in found.relayed}
     assert {(one.of, one.to) for one in withheld(terms(degree), found)} == {(of, to) for to in expected}
 

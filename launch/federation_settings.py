@@ -29,8 +29,8 @@ _PLACEHOLDER: Final = ["--keys", "site"]
 
 
 def settings_of(trainer: str, options: Sequence[str]) -> RunConfig:
-    """The settings that `secure-kg TRAINER OPTIONS` would train with. Sites bring their own graphs, so presets are those
-    of graphs that are not small unless a data set is named."""
+    """The settings that `secure-kg TRAINER OPTIONS` would train with. Sites bring their own graphs, so presets are
+    those of graphs that are not small unless a data set is named."""
     for option in options:
         name = option.partition("=")[0]
         name = "-n" if name.startswith("-n") and not name.startswith("--") else name
@@ -52,5 +52,5 @@ def settings_of(trainer: str, options: Sequence[str]) -> RunConfig:
 
 
 def _declares_active(options: Sequence[str]) -> bool:
-    pairs = zip(options, [*options[1:], ""], strict=True)
+    pairs = zip(options, [*options[1:], ""], strict=False)
     return any(one == "--adversary=active" or (one, value) == ("--adversary", "active") for one, value in pairs)
