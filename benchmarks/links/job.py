@@ -25,8 +25,8 @@ from typing import Final
 
 from benchmarks.links.faults import Faults, parse_link
 from benchmarks.links.proxy import FaultProxy
-from launch.between.training import TRAINERS, settings_of
 from launch.command_line import OneLineParser, run_command
+from launch.federation_settings import TRAINERS, settings_of
 from launch.hosts import supervisor
 from secure_kg.data.folders import client_folder, write_client_folder
 from secure_kg.data.partition import partition

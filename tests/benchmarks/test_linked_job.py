@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.links import job
-from launch.between.training import settings_of
+from launch.federation_settings import settings_of
 from secure_kg.data.client_data import load_graph
 from secure_kg.foundation.errors import UserError
 from secure_kg.provisioning.record import accepted_roster, own_number
