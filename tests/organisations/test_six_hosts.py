@@ -70,6 +70,7 @@ def test_a_party_killed_at_any_moment_costs_nothing_but_time(
     running[party] = six.serve() if party == SERVER else six.join(party)
     six.ended_well(list(running.values()))
     found = six.summary()
+    print(f"{party}, moment {moment}: dropouts {found['dropouts']}")
     if not found["dropouts"]:
         assert found["mrr"] == under_mpirun(tmp_path, six.parts, *LONG[2:])["mrr"]
     else:
