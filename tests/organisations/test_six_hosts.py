@@ -6,7 +6,7 @@ The hosts are network namespaces; sites reach the server and not each other.
 import json
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,7 @@ def test_the_result_is_that_of_mpirun_to_the_last_bit(six: SixHosts, tmp_path: P
 @pytest.mark.parametrize("moment", range(10))
 @pytest.mark.parametrize("party", [SERVER, SITES[2]])
 def test_a_party_killed_at_any_moment_costs_nothing_but_time(
-    six: SixHosts, party: str, moment: int, tmp_path: Path
+    six: SixHosts, party: str, moment: int, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     six.found("fedr", *LONG)
     running = {SERVER: six.serve(), **{name: six.join(name) for name in SITES}}
@@ -70,7 +70,7 @@ def test_a_party_killed_at_any_moment_costs_nothing_but_time(
     running[party] = six.serve() if party == SERVER else six.join(party)
     six.ended_well(list(running.values()))
     found = six.summary()
-    print(f"{party}, moment {moment}: dropouts {found['dropouts']}")
+    record_property("dropouts", found["dropouts"])
     if not found["dropouts"]:
         assert found["mrr"] == under_mpirun(tmp_path, six.parts, *LONG[2:])["mrr"]
     else:
