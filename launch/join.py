@@ -122,16 +122,17 @@ def _join(options: argparse.Namespace, roster: Roster, number: PartyId, config: 
     from secure_kg.federation.client.take_part import Participation
 
     names = {int(member.number): member.name for member in roster.members}
+    board = StatusBoard(int(number), config, names=names)
+    report = board.wrap(say)
+    site = _site(options, roster, number, config, report)
+    site.graph()  # a mistake in the data is told now, and not when all others have come
     say(f"{names[number]} is member {number} of {len(names)} in the federation at {roster.server_url}")
     show_disclosures(config)
     if options.consent:
         require_consent(config, options.site, names[number])
     note_consent(config, options.site)
-    board = StatusBoard(int(number), config, names=names)
-    report = board.wrap(say)
     progress = Progress(config.rounds, report, board)
     with status_page(board, options), progress:
-        site = _site(options, roster, number, config, report)
         site = dataclasses.replace(site, follow=progress.follow)
         ended = join_run(_joining(options, roster, site, report, board))
         known = known_run(options.site, roster.digest) or KnownRun(options.out)

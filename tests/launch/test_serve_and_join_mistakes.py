@@ -69,6 +69,20 @@ def test_a_port_that_is_taken(place: Organisations, capsys: Capture) -> None:
     assert not Path("runs").exists()
 
 
+def test_data_are_read_before_the_server_is_called(
+    place: Organisations, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def connected(joining: object) -> None:
+        raise AssertionError("the server was called")
+
+    monkeypatch.setattr("launch.hosts.network_member.join_run", connected)
+    Path("graph.tsv").write_text("a\tb\tc\na\tb\n")
+    command = ["coordinator/federation.toml", "--data", "graph.tsv", "--no-status", "--site", "site1"]
+    assert join.main(command) == 2
+    assert "graph.tsv, line 2" in line(capsys)
+    assert known_run(place.path / "site1", place.coordinator.roster.digest) is None
+
+
 def test_consent_that_nobody_can_give_stops_a_site(place: Organisations, capsys: Capture) -> None:
     assert joined(place, "--consent") == 2
     shown = capsys.readouterr()
