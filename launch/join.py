@@ -125,9 +125,9 @@ def _join(options: argparse.Namespace, roster: Roster, number: PartyId, config: 
     board = StatusBoard(int(number), config, names=names)
     report = board.wrap(say)
     site = _site(options, roster, number, config, report)
-    site.graph()  # a mistake in the data is told now, and not when all others have come
     say(f"{names[number]} is member {number} of {len(names)} in the federation at {roster.server_url}")
     show_disclosures(config)
+    site.graph()  # a mistake in the data is told now, and not when all others have come
     if options.consent:
         require_consent(config, options.site, names[number])
     note_consent(config, options.site)

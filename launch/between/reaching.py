@@ -36,7 +36,13 @@ _REFUSED: Final = (
     "it may have an older federation.toml, in which this site is no member: ask the coordinator to pass the newest one "
     "on to it; or this clock is ahead by more than an hour"
 )
+_NOT_TAKEN: Final = (
+    "ask the coordinator whether this member was revoked, and for the newest federation.toml; if it was not: the "
+    "server may have an older one, in which this site is no member, or a clock is wrong"
+)
 _CORRECT: Final = "correct HTTPS_PROXY, or name this server in NO_PROXY"
+_FORBIDDEN: Final = 403
+"""How the server answers a certificate that lets nobody in (`protocols.transport.https.reception`)."""
 _DATES: Final = (9, 10)
 """OpenSSL's codes of a certificate that is not valid yet, or has expired."""
 
@@ -53,8 +59,9 @@ class Reached:
 class _Blocked(Exception):
     """The way ends here."""
 
-    def __init__(self, found: str, next_step: str, *, note: bool = False) -> None:
+    def __init__(self, found: str, next_step: str, *, note: bool = False, date: datetime | None = None) -> None:
         super().__init__(found)
+        self.date = date
         self.finding = Finding(_ABOUT, "note" if note else "problem", found, next_step)
 
 
@@ -72,7 +79,7 @@ def reach(roster: Roster, tls: Callable[[], ssl.SSLContext], seconds: float = _S
             with closing(secured):
                 date = _answer(secured, roster.address, seconds)
     except _Blocked as blocked:
-        return Reached((*found, blocked.finding))
+        return Reached((*found, blocked.finding), blocked.date)
     found.append(Finding(_ABOUT, "ok", f"{roster.address} answers with TLS 1.3 and the pinned identity"))
     return Reached(tuple(found), date)
 
@@ -155,7 +162,7 @@ def _handshaken(plain: socket.socket, tls: ssl.SSLContext, host: str) -> ssl.SSL
 
 def _answer(secured: ssl.SSLSocket, address: str, seconds: float) -> datetime | None:
     """The server's clock, from its answer to a request that it need not know. In TLS 1.3 a server refuses a client's
-    certificate only now."""
+    certificate only now: by TLS, if it has never trusted the identity, or by HTTP, if the newest roster does not."""
     try:
         secured.sendall(f"GET /secure-kg-check HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n".encode())
         head = _head(secured, seconds)
@@ -165,7 +172,10 @@ def _answer(secured: ssl.SSLSocket, address: str, seconds: float) -> datetime | 
         raise _Blocked("the server does not answer a request", _NOBODY) from None
     except OSError:
         head = b""
-    if _status(head) is None:
+    status = _status(head)
+    if status == _FORBIDDEN:
+        raise _Blocked("the server does not take this site's certificate", _NOT_TAKEN, date=_date(head))
+    if status is None:
         raise _Blocked("the server ends the connection of this site without an answer", _REFUSED)
     return _date(head)
 

@@ -112,7 +112,7 @@ class Reception:
             return await self._web_socket(request, party, leaf)
         if request.path.startswith(PATH) and request.method == "POST":
             return await self._poll(request, party, leaf)
-        return web.Response(status=404)
+        return web.Response(status=404 if party is not None else 403)  # a member that checks its way is told which
 
     async def _web_socket(self, request: web.BaseRequest, party: PartyId | None, leaf: bytes) -> web.StreamResponse:
         if request.headers.get("Upgrade", "").lower() != "websocket":

@@ -1,5 +1,6 @@
 """The way to the server as a site finds it: proxies that help, refuse or babble, and whatever else may answer."""
 
+import dataclasses
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -9,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from launch.between.reaching import Reached, listening, reach
+from protocols.foundation.identifiers import PartyId
 from secure_kg.provisioning.tls import client_tls
+from tests.support.links import Provisioned, links
 from tests.support.provisioned import Federation, free_port, serving
 
 
@@ -156,6 +159,28 @@ def test_whoever_says_nothing_is_not_waited_for_for_ever(federation: Federation)
         (found,) = reached(federation, 0.2).findings
         ended.set()
     assert found.status == "problem"
+
+
+def test_a_member_that_was_revoked_hears_it_from_the_server(tmp_path: Path) -> None:
+    """Its own federation.toml is from before; the server has the newer one, and answers over HTTP all the same."""
+    provisioned = Provisioned(tmp_path, sites=2)
+    before = provisioned.roster
+    with links(provisioned) as made:
+        address = made.url.removeprefix("https://")
+        roster = dataclasses.replace(before, address=address)
+
+        def check(number: int) -> Reached:
+            return reach(roster, lambda: client_tls(before, provisioned.sites[PartyId(number)].path))
+
+        assert [one.status for one in check(1).findings] == ["ok"]
+        provisioned.revoke(1)
+        refused = check(1)
+        assert [one.status for one in check(2).findings] == ["ok"]
+    (found,) = refused.findings
+    assert found.status == "problem"
+    assert "does not take this site's certificate" in found.found
+    assert "was revoked, and for the newest federation.toml" in found.next_step
+    assert refused.date is not None
 
 
 def test_a_name_that_does_not_resolve_is_told(tmp_path: Path) -> None:
