@@ -13,7 +13,7 @@ from typing import Any, Final
 from launch.between.comparing import all_matched, asked, is_terminal
 from launch.between.showing import check_code, grouped_digits, member_table, roster_record, typed
 from launch.command_line import OneLineParser, deliver, require_json, run_command
-from launch.federation_settings import TRAINERS, settings_of
+from launch.federation_settings import TRAINERS, preset_taken, settings_of
 from protocols.session.site_keys import fingerprint
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.console import say, table
@@ -107,7 +107,10 @@ def make_parser() -> argparse.ArgumentParser:
 _NEW: Final = """\
 The training options are those of the command that trains (fedr, fede or fedcqa, which comes first): all options of
 `secure-kg help fede` but those that concern one party alone. They are fixed for as long as the federation exists:
-to change them, found a new one, in which sites take part with a new folder."""
+to change them, found a new one, in which sites take part with a new folder.
+
+Without --dataset or --preset the preset is paper, of fedcqa usual; `secure-kg fede --client-data DIR` takes small, as
+for umls, its usual data set. For runs that compare, say --preset in both."""
 _APPROVE: Final = """\
 A request of `site rotate` is approved in the same way: the site keeps its number and name under its new identity, and
 the old one never becomes a member again."""
@@ -151,6 +154,7 @@ def _new(options: argparse.Namespace, training: Sequence[str]) -> int:
         say(f"coordinator {options.name}, with a fresh identity in {shown(options.folder)} (private: it stays here)")
         say(f"the server runs on {own}, and sites reach it at {made.roster.address}")
         say(f"settings of {options.trainer}: {_settings_line(made.roster)}")
+        say(f"preset: {preset_taken(options.trainer, training)} (--preset NAME takes another one)")
         say(f"\nfingerprint of this coordinator, which every site compares once (read it out to them):\n\n"
             f"    {fingerprint(made.roster.coordinator)}\n")  # fmt: skip
         say(
@@ -226,6 +230,7 @@ def _changed(coordinator: Coordinator, told: str) -> None:
     standing = sum(not one.revoked for one in roster.members)
     say(told)
     say(f"version {roster.version} with {counted(standing, 'member')}: {shown(coordinator.path)}")
+    say(f"settings: {_digest(roster)}")
     if problem := standing_problem(roster):
         say(f"note: {problem}")
     check = f"{command('launch.site')} check federation.toml"
@@ -264,8 +269,15 @@ def _settings_line(roster: Roster) -> str:
     settings = roster.settings
     return (
         f"{settings.strategy}, {settings.model}, dimension {settings.dim}, at most {settings.rounds} rounds, "
-        f"{settings.aggregation} sums, {settings.adversary} server; digest {grouped_digits(settings.digest(), 2)}"
+        f"{settings.aggregation} sums, {settings.adversary} server; {_digest(roster)}"
     )
+
+
+def _digest(roster: Roster) -> str:
+    """Of the settings, to which the number of members belongs."""
+    count = len(roster.members)
+    whose = f"for {counted(count, 'member')}, revoked ones among them" if count else "without members"
+    return f"digest {grouped_digits(roster.settings.digest(), 2)} {whose}; another number has another one"
 
 
 if __name__ == "__main__":

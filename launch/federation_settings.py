@@ -7,6 +7,7 @@ from typing import Final
 from launch.commands import COMMANDS
 from launch.main import Launcher
 from launch.options import parse
+from secure_kg.federation.plan.presets import PRESETS, QUERY_PRESETS, preset_for
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.invocation import command
@@ -24,6 +25,7 @@ _OF_ONE_PARTY: Final = {
     "--ranks": "there are as many clients as members",
     "-n": "there are as many clients as members",
 }
+_USUAL: Final = RunConfig().dataset
 _PLACEHOLDER: Final = ["--keys", "site"]
 """Against an active server clients sign; with what, each site knows by itself."""
 
@@ -38,9 +40,8 @@ def settings_of(trainer: str, options: Sequence[str]) -> RunConfig:
             raise UserError(f"{name}: is no setting of a federation; {_OF_ONE_PARTY[name]}")
     launcher: Launcher = importlib.import_module(COMMANDS[trainer].module).LAUNCHER
     arguments = list(options)
-    named = {option.partition("=")[0] for option in options}
-    if not named & {"--dataset", "--preset", "--dp"}:
-        arguments += ["--preset", "usual" if trainer == "fedcqa" else "paper"]
+    if _is_unsaid(options):
+        arguments += ["--preset", preset_taken(trainer, options)]
     if _declares_active(options):
         arguments += _PLACEHOLDER
     try:
@@ -51,6 +52,31 @@ def settings_of(trainer: str, options: Sequence[str]) -> RunConfig:
         raise UserError(f"{told}{see}") from None
 
 
+def preset_taken(trainer: str, options: Sequence[str]) -> str:
+    """The name of the preset that `settings_of` takes for these options."""
+    presets = QUERY_PRESETS if trainer == "fedcqa" else PRESETS
+    preset = _value(options, "--preset") or "auto"
+    if preset != "auto":
+        return preset
+    if _value(options, "--dp") is not None:
+        return "private"
+    return next(iter(presets)) if _is_unsaid(options) else preset_for(_value(options, "--dataset") or _USUAL, presets)
+
+
+def _is_unsaid(options: Sequence[str]) -> bool:
+    return all(_value(options, name) is None for name in ("--dataset", "--preset", "--dp"))
+
+
+def _value(options: Sequence[str], name: str) -> str | None:
+    """What was said last; None if nothing was."""
+    said = None
+    for option, value in zip(options, [*options[1:], ""], strict=False):
+        if option == name:
+            said = value
+        elif option.startswith(f"{name}="):
+            said = option.partition("=")[2]
+    return said
+
+
 def _declares_active(options: Sequence[str]) -> bool:
-    pairs = zip(options, [*options[1:], ""], strict=False)
-    return any(one == "--adversary=active" or (one, value) == ("--adversary", "active") for one, value in pairs)
+    return _value(options, "--adversary") == "active"

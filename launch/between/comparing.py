@@ -38,13 +38,18 @@ def require_matching(given: str, identity: bytes, whose: str) -> None:
 def all_matched(identities: Sequence[tuple[str, bytes]], given: Sequence[str]) -> None:
     """Each identity has one of the given fingerprints, and each of those is used."""
     heard = {digits_of(one) for one in given}
+    unmatched: list[str] = []
     for whose, identity in identities:
         fitting = {digits for digits in heard if same_fingerprint(identity, digits)}
         if not fitting:
-            raise UserError(
-                f"--fingerprint: none of those given is that of {whose}; nothing was approved. Compare again over "
-                "another channel, and if it stays different, somebody has exchanged the file"
-            )
+            unmatched.append(whose)
         heard -= fitting
+    if unmatched and not heard:
+        raise UserError(f"--fingerprint: that of {', '.join(unmatched)} is missing; nothing was approved")
+    if unmatched:
+        raise UserError(
+            f"--fingerprint: none of those given is that of {unmatched[0]}; nothing was approved. Compare again over "
+            "another channel, and if it stays different, somebody has exchanged the file"
+        )
     if heard:
         raise UserError("--fingerprint: one more than requests; give one for each request")

@@ -87,6 +87,38 @@ def test_a_mistake_founds_nothing(options: list[str], line: str, capsys: Capture
     assert not FILE.exists()
 
 
+@pytest.mark.parametrize(
+    ("trainer", "options", "preset", "dim"),
+    [
+        ("fede", (), "paper", 128),
+        ("fede", ("--preset", "small"), "small", 256),
+        ("fede", ("--preset=fede",), "fede", 256),
+        ("fede", ("--dataset", "umls"), "small", 256),
+        ("fede", ("--dataset=elsewhere.tsv",), "paper", 128),
+        ("fedcqa", (), "usual", None),
+        ("fedcqa", ("--preset", "auto"), "small", None),
+    ],
+)
+def test_the_preset_that_was_taken_is_told(
+    trainer: str, options: tuple[str, ...], preset: str, dim: int | None, capsys: Capture
+) -> None:
+    assert cli.main(["federation", "new", trainer, "--name", "A", "--address", "a:1", *options]) == 0
+    assert f"preset: {preset} " in capsys.readouterr().out
+    assert dim is None or roster().settings.training.dim == dim
+
+
+def test_the_digest_of_the_settings_is_told_with_the_number_of_members(capsys: Capture) -> None:
+    assert cli.main(FOUND) == 0
+    told = [capsys.readouterr().out]
+    assert approve(site("North"), site("South")) == 0
+    told.append(capsys.readouterr().out)
+    digest = roster().settings.digest().hex()
+    assert f"digest {digest[:4]} {digest[4:8]} for 2 members" in told[1]
+    assert "without members" in told[0]
+    assert cli.main(["federation", "revoke", "1", "--yes"]) == 0
+    assert f"digest {digest[:4]} {digest[4:8]} for 2 members, revoked ones among them" in capsys.readouterr().out
+
+
 def test_nobody_is_approved_without_a_fingerprint(capsys: Capture) -> None:
     assert cli.main(FOUND) == 0
     (north, mark), (south, other) = site("North"), site("South")
@@ -94,7 +126,8 @@ def test_nobody_is_approved_without_a_fingerprint(capsys: Capture) -> None:
     capsys.readouterr()
     tries: tuple[tuple[list[str], str], ...] = (
         ([north], "--fingerprint is missing: give what North read out"),
-        ([north, south, "--fingerprint", mark], "none of those given is that of South"),
+        ([north, south, "--fingerprint", mark], "--fingerprint: that of South is missing; nothing was approved"),
+        ([north, south, "--fingerprint", mark, "--fingerprint", f"{mark[:-4]}0000"], "none of those given is that of"),
         ([north, "--fingerprint", other], "none of those given is that of North"),
         ([north, "--fingerprint", mark, "--fingerprint", other], "one more than requests"),
         ([north, "--fingerprint", mark[:-1]], "eight groups"),
