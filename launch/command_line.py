@@ -27,12 +27,26 @@ class OneLineParser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """Examples name the commands as the user does, who typed either `python -m launch.fede` or `secure-kg fede`."""
-        text = super().format_help()
-        return _as_console_script(text) if is_console_script(self.prog) else text
+        if not is_console_script(self.prog):
+            return super().format_help()
+        self.description = _with_script_names(self.description)
+        for action in self._actions:  # before lines are broken
+            action.help = _with_script_names(action.help)
+        self.epilog = _with_script_names(self.epilog, commands=False)
+        return _as_console_script(super().format_help())
 
 
 def is_console_script(prog: str) -> bool:
     return prog.startswith(f"{CONSOLE_SCRIPT} ")
+
+
+def _with_script_names(text: str | None, *, commands: bool = True) -> str | None:
+    """Launchers that a sentence names, such as launch.serve; `commands`: also python -m launch.serve, which in examples
+    has columns to its right (`_as_console_script`)."""
+    if text is None:
+        return None
+    names, before = script_names(), r"(?:python -m )?" if commands else r"(?<!python -m )"
+    return re.sub(rf"{before}\b(launch\.\w+)", lambda found: names.get(found[1], found[0]), text)
 
 
 def _as_console_script(text: str) -> str:

@@ -68,7 +68,7 @@ def test_a_command_explains_itself_under_its_own_name(name: str, capsys: Capture
     assert cli.main([name, "--help"]) == 0
     text = capsys.readouterr().out
     assert text.startswith(f"usage: secure-kg {name} ")
-    assert "python -m launch" not in text
+    assert "launch." not in text
     assert f"secure-kg {name}" in text.partition("example")[2]
     assert max(map(len, text.splitlines())) <= 120
 
