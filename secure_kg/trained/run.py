@@ -48,6 +48,8 @@ class TrainedRun:
             (number,) = self.clients
         if not isinstance(number, int) or not 1 <= number <= (self.settings.clients or 0):
             raise UserError(f"client {number}: the run has clients 1 to {self.settings.clients}")
+        if self.clients and not (self.path / "clients" / str(number)).is_dir() and self.fusion is None:
+            raise UserError(f"{self.path}: has the model of {self._whose()} only; client {number} is elsewhere")
         from secure_kg.trained import loading
         from secure_kg.trained.client_model import ClientModel
 

@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,15 @@ def trained(folder: Path, model: str) -> Path:
     ended = run_in_threads(3, *options, "--out", "run", cwd=folder)
     assert ended.code == 0, ended.errors
     return folder / "run"
+
+
+def test_a_folder_of_one_site_has_no_other_clients_model(run: Path, tmp_path: Path) -> None:
+    """As after a run between organisations."""
+    shutil.copytree(run / "clients/1", tmp_path / "clients/1")
+    shutil.copy(run / "config.toml", tmp_path)
+    assert load_run(tmp_path).client().number == 1
+    with pytest.raises(UserError, match="has the model of client 1 only; client 2 is elsewhere"):
+        load_run(tmp_path).client(2)
 
 
 def test_answers_come_by_name_and_known_ones_are_left_out_or_marked(run: Path) -> None:
