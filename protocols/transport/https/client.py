@@ -32,6 +32,10 @@ from protocols.transport.https.redialling import Incarnation, Redialler
 from protocols.transport.https.refusals import Hopeless
 
 _LOST: Final = (pieces.Reason.RESTARTED, pieces.Reason.ENDED)
+_STOLEN: Final = (
+    "; if that was not this site, somebody has copied its key: let the coordinator revoke it at once (federation "
+    "revoke; docs/guides/across-organisations.md, Changes)"
+)
 
 
 class ClientOptions(TypedDict, total=False):
@@ -55,7 +59,8 @@ class _ServerEndings:
     def refused(self, refusal: pieces.Refused) -> ProtocolError:
         if refusal.reason in _LOST:
             return PeerLost(refusal.text, SERVER)
-        return LinkRefused(f"the server refuses this site: {refusal.text}")
+        advice = _STOLEN if refusal.reason is pieces.Reason.SUPERSEDED else ""
+        return LinkRefused(f"the server refuses this site: {refusal.text}{advice}")
 
     def misbehaved(self, what: str) -> ProtocolError:
         return PeerMisbehaved(f"the server {what}")

@@ -180,7 +180,10 @@ class Reception:
     async def _refuse(self, channel: Channel, party: PartyId | None, refusal: pieces.Refused) -> None:
         if party is not None:  # of certificates that let nobody in, `member_of` tells
             who = party_names([party])
-            self._notices.tell(f"refused {party} {refusal.reason}", f"refused a connection of {who}: {refusal.text}")
+            told = f"refused a connection of {who}: {refusal.text}"
+            if refusal.reason is pieces.Reason.RESTARTED:  # its process has outlived this server's, and begins a link
+                told = f"{who} belongs to the session before the restart; it comes again"
+            self._notices.tell(f"refused {party} {refusal.reason}", told)
         try:
             async with asyncio.timeout(self._limits.handshake_seconds):
                 await channel.send(pieces.refused(refusal.reason, refusal.text))
