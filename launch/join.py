@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, get_args
 
 from launch.answering import add_answer_options, answer_others
 from launch.between.consent import note_consent, require_consent, show_disclosures
-from launch.between.run_records import KnownRun, known_run, note_run
+from launch.between.run_records import KnownRun, has_other_run, known_run, note_run, rerun_warning
 from launch.between.running import add_status_options, run_until_stopped, status_page
 from launch.command_line import OneLineParser, run_command
 from protocols.foundation.identifiers import SERVER, PartyId
@@ -75,7 +75,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--consent", action="store_true",
                         help="ask before the first round; the answer is noted for these settings")  # fmt: skip
     parser.add_argument("--again", action="store_true",
-                        help="take part in another run with the same settings than the last one here")  # fmt: skip
+                        help="take part in another run with the same settings as the last one here")  # fmt: skip
     add_status_options(parser)
     add_answer_options(parser)
     return parser
@@ -126,6 +126,8 @@ def _join(options: argparse.Namespace, roster: Roster, number: PartyId, config: 
     report = board.wrap(say)
     site = _site(options, roster, number, config, report)
     say(f"{names[number]} is member {number} of {len(names)} in the federation at {roster.server_url}")
+    if (warning := rerun_warning(config)) and has_other_run(options.site, site.begun[0] if site.begun else None):
+        say(warning)
     show_disclosures(config)
     site.graph()  # a mistake in the data is told now, and not when all others have come
     if options.consent:

@@ -17,7 +17,8 @@ from secure_kg.runs.split_record import blemish_note, leak_warning
 from secure_kg.runs.summary import comparable
 
 
-def show_results(summary: Summary, folder: Path) -> None:
+def show_results(summary: Summary, folder: Path, *, has_data: bool = True) -> None:
+    """`has_data`: whoever reads it could train on the same data in another way, and is told how."""
     if warning := leak_warning(summary.leaks):  # before any figure
         say(warning)
     settings, names = summary.settings, summary.scores
@@ -53,7 +54,8 @@ def show_results(summary: Summary, folder: Path) -> None:
         for line in statement.lines():
             say(f"differential privacy: {line}")
     beside = _beside_this(summary, folder)
-    _compare(summary, beside)
+    if beside or has_data:
+        _compare(summary, beside)
     say_counting(summary, [other for _, other in beside])
     say(f"run folder: {folder}  (report: {folder / 'report.html'})")
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from launch.between.run_records import KnownRun, known_run, note_run
+from launch.between.run_records import KnownRun, has_other_run, known_run, note_run, rerun_warning
 from launch.between.running import add_status_options, run_until_stopped, status_page
 from launch.command_line import OneLineParser, require_json, run_command
 from protocols.foundation.identifiers import PartyId
@@ -80,6 +80,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> int:
+    os.umask(0o077)  # the run's folder has metrics and transcripts of all members
     require_json(options.json)
     if options.wait is not None and not options.wait >= 0:
         raise UserError("--wait must not be negative")
@@ -129,7 +130,7 @@ def _again(options: argparse.Namespace, roster: Roster, listen: tuple[str, int],
     if (summary := RunFolder(path).summary()) is None:
         raise UserError(f"{path}: its summary is gone")
     told_to(options.json)("this run is complete; --out with another folder begins a new one")
-    told_by(options.json)(summary, path)
+    told_by(options.json, between=True)(summary, path)
     with suppress(ProtocolError), _server(options, roster, listen) as server:
         tell_the_end(server, _standing(roster))
     return 0
@@ -147,17 +148,31 @@ def _serve(options: argparse.Namespace, roster: Roster, listen: tuple[str, int],
         config=config,
         path=path,
         report=board.wrap(tell),
-        show=told_by(options.json),
+        show=told_by(options.json, between=True),
         board=board,
         names=names,
         revoked=frozenset(member.number for member in roster.members if member.revoked),
         wait=USUAL_WAIT if options.wait is None else options.wait,
     )
+    another = (warning := rerun_warning(config)) and has_other_run(options.site, path)
+    known = known_run(options.site, roster.digest)
     with status_page(board, options), _server(options, roster, listen) as server:
         note_run(options.site, roster.digest, KnownRun(path))
         tell(f"serving {len(_standing(roster))} members at {roster.server_url}; run folder: {path}")
+        if another:
+            tell(warning)
+        if (known is not None and known.path == path.absolute()) or (path / "config.toml").exists():
+            tell(_from_where(path))
         serve_run(serving, server)
     return 0
+
+
+def _from_where(path: Path) -> str:
+    """Of a run that was begun before."""
+    from secure_kg.runs.checkpoint import last_complete
+
+    done = last_complete(path).round
+    return f"goes on from the checkpoint of round {done}" if done else "begins anew: no checkpoint yet"
 
 
 def _questions(options: argparse.Namespace, roster: Roster, listen: tuple[str, int], path: Path) -> int:

@@ -18,15 +18,15 @@ def told_to(path: str | None) -> Callable[[str], None]:
     return (lambda line: None) if path == _STANDARD_OUTPUT else say
 
 
-def told_by(path: str | None) -> Callable[[Summary, Path], None]:
-    """Takes the summary of a run and its folder. `path`: that of `--json`."""
+def told_by(path: str | None, *, between: bool = False) -> Callable[[Summary, Path], None]:
+    """Takes the summary of a run and its folder. `path`: that of `--json`. `between`: a run between organisations."""
 
     def tell(summary: Summary, folder: Path) -> None:
         record = {"run": str(folder), **summary.to_json()}
         if path == _STANDARD_OUTPUT:
             say(json.dumps(record, indent=2, allow_nan=False))
             return
-        show_results(summary, folder)
+        show_results(summary, folder, has_data=not between)
         if path is not None:
             write_json(Path(path), record)
 

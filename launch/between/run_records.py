@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.parsing import json_of
 from secure_kg.foundation.visible import shown
@@ -27,6 +28,22 @@ def known_run(site: Path, federation: bytes) -> KnownRun | None:
     """The run that this party was at last, of a federation with these settings."""
     found = _read(site).get(federation.hex())
     return None if found is None else KnownRun(Path(found["path"]), found["over"])
+
+
+def has_other_run(site: Path, now: Path | None) -> bool:
+    """Whether this party was at another run than the one that it goes on with now, with however many members. A folder
+    takes part in one federation only."""
+    return any(now is None or Path(one["path"]) != now.absolute() for one in _read(site).values())
+
+
+def rerun_warning(settings: RunConfig) -> str:
+    """What is lost when a federation runs again under its seed; empty if its sums hide nothing."""
+    if not settings.sum_protocol.hides_contributions:
+        return ""
+    return (
+        f"warning: this federation has run before under seed {settings.seed}, and sites open those sums again over "
+        "the same members only; with others, sums are lost (docs/guides/across-organisations.md, Another run)"
+    )
 
 
 def note_run(site: Path, federation: bytes, run: KnownRun) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from protocols.foundation.identifiers import SERVER, PartyId
 from protocols.session.site_keys import IDENTITY_BYTES, fingerprint
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.invocation import command
 from secure_kg.foundation.parsing import json_of
 from secure_kg.foundation.visible import shown
 from secure_kg.provisioning import fields
@@ -28,7 +29,7 @@ from secure_kg.provisioning.roster import (
     parse_roster,
 )
 from secure_kg.provisioning.signed_text import read_public
-from secure_kg.provisioning.site_folder import SiteFolder
+from secure_kg.provisioning.site_folder import DEFAULT_SITE, SiteFolder
 
 _FILE: Final = "record.json"
 
@@ -127,7 +128,11 @@ def accepted_roster(path: Path, site_folder: Path) -> Roster:
     folder = SiteFolder.open(site_folder).path
     record = read_record(folder)
     if record is None:
-        raise UserError(f"{shown(site_folder)}: has not accepted a coordinator yet; compare its fingerprint first")
+        where = "" if site_folder == DEFAULT_SITE else f" --folder {shown(site_folder)}"
+        raise UserError(
+            f"{shown(site_folder)}: has not accepted a coordinator yet; compare its fingerprint first: "
+            f"{command('launch.site')} check {shown(path)}{where} --fingerprint TEXT"
+        )
     text = read_public(path, LARGEST_ROSTER)
     try:
         roster = parse_roster(text, fingerprint(record.coordinator))

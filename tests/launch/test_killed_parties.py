@@ -34,6 +34,8 @@ def test_two_sites_and_a_server_by_their_commands(tmp_path: Path) -> None:
         assert "divided by seed 0" in after
         assert "the run is over; this site's model and results" in after
         assert place.summary()["clients"] == []
+        assert "to compare" not in server.text
+        assert {path.stat().st_mode & 0o077 for path in (place.run, *place.run.rglob("*"))} == {0}
         private = [path for path in (tmp_path / "site1").rglob("*") if path.is_file() and path.name != "request.toml"]
         assert {path.stat().st_mode & 0o077 for path in private} == {0}
 

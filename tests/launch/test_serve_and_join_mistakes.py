@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,12 @@ from launch.between.consent import note_consent, require_consent, show_disclosur
 from launch.between.run_records import KnownRun, known_run, note_run
 from secure_kg.data.folders import client_folder
 from secure_kg.federation.client.member_site import MemberSite
+from secure_kg.federation.client.take_part import Participation
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
+from secure_kg.runs.checkpoint import mark_complete
 from secure_kg.runs.client_folder import alone
-from tests.support.organisations import Organisations
+from tests.support.organisations import Organisations, free_port
 
 Capture = pytest.CaptureFixture[str]
 
@@ -81,6 +84,61 @@ def test_data_are_read_before_the_server_is_called(
     assert join.main(command) == 2
     assert "graph.tsv, line 2" in line(capsys)
     assert known_run(place.path / "site1", place.coordinator.roster.digest) is None
+
+
+@pytest.mark.parametrize("aggregation", ["secagg", "plain"])
+def test_another_run_under_one_seed_is_warned_of(
+    aggregation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """A third member came after the first run: sums of that seed are opened over two of them only."""
+    monkeypatch.chdir(tmp_path)
+    place = Organisations.found(tmp_path, RunConfig(dataset="nations", clients=None, aggregation=aggregation))
+    digest = place.coordinator.roster.digest
+    monkeypatch.setattr("launch.hosts.network_member.join_run", lambda joining: Participation.ALL_PRESENT)
+    monkeypatch.setattr("launch.hosts.network.serve_run", lambda serving, server: None)
+    serving = ["coordinator/federation.toml", "--listen", f"127.0.0.1:{free_port()}", "--no-status"]
+    before = os.umask(0)
+    try:
+        for party, run in (("coordinator", "runs/new"), ("site1", "runs/new/clients/1")):
+            own = Path(party)
+            told = []
+            for known in ({}, {bytes(32): Path("runs/first")}, {digest: tmp_path / run}):
+                (own / "runs.json").unlink(missing_ok=True)
+                for federation, path in known.items():
+                    note_run(own, federation, KnownRun(path, over=party != "coordinator"))
+                again = party == "site1" and digest in known
+                command = [*serving, "--out", "runs/new"] if party == "coordinator" else []
+                assert (serve.main(command) if command else joined(place, *(["--again"] if again else []))) == 0
+                told.append("has run before under seed 0" in capsys.readouterr().out)
+            hides = aggregation == "secagg"
+            assert told == [False, hides, hides and party == "site1"]  # a server goes on with the run that it was at
+        assert os.umask(0) == 0o077
+    finally:
+        os.umask(before)
+
+
+def test_a_server_says_from_where_it_goes_on(
+    place: Organisations, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr("launch.hosts.network.serve_run", lambda serving, server: None)
+    serving = ["coordinator/federation.toml", "--listen", f"127.0.0.1:{free_port()}", "--no-status", "--out", "run"]
+    told = []
+    for _ in range(2):
+        assert serve.main(serving) == 0
+        told.append(capsys.readouterr().out)
+    mark_complete(place.path / "run", 4, [1, 2, 3])
+    assert serve.main(serving) == 0
+    assert "begins anew" not in told[0]
+    assert "begins anew: no checkpoint yet" in told[1]
+    assert "goes on from the checkpoint of round 4" in capsys.readouterr().out
+
+
+def test_who_joins_before_a_check_is_told_the_command(place: Organisations, capsys: Capture) -> None:
+    (place.path / "site1/record.json").unlink()
+    assert joined(place) == 2
+    assert "launch.site check coordinator/federation.toml --folder site1 --fingerprint" in line(capsys).replace(
+        f"{place.path}/", ""
+    )
 
 
 def test_consent_that_nobody_can_give_stops_a_site(place: Organisations, capsys: Capture) -> None:
