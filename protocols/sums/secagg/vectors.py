@@ -18,6 +18,7 @@ masks: the correction of a sum that is made elsewhere.
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol, TypeAlias
 
 from protocols.foundation import wire
@@ -73,6 +74,7 @@ class CarriedInputs(Protocol):
         """What is added up of it here; `PeerMisbehaved` if it is not what `party` should have sent."""
 
 
+@lru_cache(maxsize=64)  # the same in every round
 def parameters_for(participants: int, clients: int, model: ThreatModel, min_survivors: int) -> SumParameters:
     """The graph and threshold of a sum over `participants` of `clients`, of whom a share is corrupt.
 
