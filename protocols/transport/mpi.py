@@ -37,6 +37,7 @@ _SHORTEST_SLEEP: Final = 0.0001
 _LONGEST_SLEEP: Final = 0.004
 _LOOKS: Final = 2  # MPI may have a message before its own queue and find it only the second time
 _SLEEP_BETWEEN_RINGS: Final = 0.02  # a ring may be lost
+_SHORT_AFTER_RING: Final = 2
 _GROWTH: Final = 1.0625  # a sleep is a sixteenth of the time waited so far: an answer is noticed that little late
 _SECONDS_TO_FINISH_READING: Final = 10.0
 
@@ -78,6 +79,8 @@ class MpiTransport(Transport):
         """Messages with the name of the own doorbell, under way or over."""
         self._ringing: set[PartyId] = set()
         """Who has rung: of these a message is not overlooked for long."""
+        self._short_sleeps = 0
+        """So many short ones are due: somebody has rung, and MPI may not have the message yet."""
         super().__init__(PartyId(rank), peers)
 
     def on_silence(self, seconds: float, tell: Callable[[], None]) -> None:
@@ -118,7 +121,7 @@ class MpiTransport(Transport):
             self._ring(to)  # else it was rung for when the message was over
 
     def _take(self, senders: Collection[PartyId], deadline: Deadline) -> tuple[PartyId, Frame] | None:
-        backoff, status = Backoff(), MPI.Status()
+        backoff, status, self._short_sleeps = Backoff(), MPI.Status(), 0
         order = in_turn(senders, self._served)
         seconds, tell = self._silence or (math.inf, None)
         silent = Deadline.after(seconds)
@@ -138,10 +141,14 @@ class MpiTransport(Transport):
 
     def _sleep(self, backoff: Backoff, senders: Collection[PartyId], limit: float) -> None:
         """Until it is time to look again. MPI moves no message under way meanwhile: with one the sleep is short."""
-        seconds = backoff.next(limit)
-        if not self._pending and self._ringing.issuperset(senders):
+        if self._pending or self._short_sleeps or not self._ringing.issuperset(senders):
+            seconds = backoff.next(limit)
+            self._short_sleeps = max(0, self._short_sleeps - 1)
+        else:
             seconds = min(_SLEEP_BETWEEN_RINGS, limit)
-        self._ringing |= self._doorbell.sleep(seconds)
+        if rung := self._doorbell.sleep(seconds):
+            self._ringing |= rung
+            self._short_sleeps = _SHORT_AFTER_RING
 
     def _ring(self, to: PartyId) -> None:
         if (name := self._names.get(to)) and not self._doorbell.ring(name):
