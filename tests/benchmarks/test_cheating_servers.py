@@ -281,13 +281,7 @@ def test_if_first_rows_came_from_the_seed_and_the_name_names_would_be_found(
     assert played.evidence["found_wrongly"] == 0
 
 
-_NO_LONGER_ALONE = "shares are opened after the epochs: all train before any hears that the sum is over"
-
-
-@pytest.mark.parametrize(
-    "play",
-    [pytest.param(apart.trained_alone, marks=pytest.mark.xfail(reason=_NO_LONGER_ALONE)), apart.past_for_one],
-)
+@pytest.mark.parametrize("play", [apart.trained_alone, apart.past_for_one])
 def test_if_clients_went_on_from_sums_given_up_the_victim_would_be_read(
     play: Callable[[Path], Played], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
