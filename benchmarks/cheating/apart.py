@@ -62,7 +62,7 @@ class _GivesUp(FederationServer):
         return {}
 
 
-class _EndsAtTheKeys(FederationServer):
+class EndsAtTheKeys(FederationServer):
     """Gathers the keys of a sum, sends the directory, and abandons the sum. Whoever has a directory trains.
 
     Holders were counted in rounds before; clients let that count stand.
@@ -93,7 +93,7 @@ class _EndsAtTheKeys(FederationServer):
 class TrainedAlone(Cheat):
     """The sum goes on for the victim, which trains for it. All others are told that it was abandoned."""
 
-    server = _EndsAtTheKeys
+    server = EndsAtTheKeys
 
     def send(self, to: PartyId, message: wire.Message) -> Iterable[wire.Message]:
         if alone(self.round) and to != VICTIM:

@@ -18,6 +18,7 @@ from benchmarks.cheating import (
     guessing,
     interpolating,
     lending,
+    losses,
     sessions,
     tables,
     two_blocks,
@@ -34,6 +35,7 @@ from protocols.sums.secret import aggregation as secret_aggregation
 from secure_kg.audit.audit import audit
 from secure_kg.audit.view.read import open_run
 from secure_kg.federation.client import client, shared_blocks
+from secure_kg.federation.client.client import FederationClient
 from secure_kg.federation.client.lineage import lineage
 from secure_kg.federation.client.own_count import OwnCount
 from secure_kg.federation.client.own_rows import OwnRows
@@ -290,6 +292,30 @@ def test_if_clients_went_on_from_sums_given_up_the_victim_would_be_read(
     played = play(tmp_path)
     assert played.got
     assert played.evidence["median_error"] < 0.6 * played.evidence["error_of_guessing"]
+
+
+def test_if_losses_of_trainings_in_vain_were_told_the_victims_would_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train = FederationClient._train_locally
+
+    def counted(self: FederationClient, round_id: RoundId) -> None:
+        train(self, round_id)
+        self._results.added(round_id)
+
+    monkeypatch.setattr(FederationClient, "_train_locally", counted)
+    played = losses.trained_for_loss(tmp_path)
+    assert played.got
+    assert played.evidence["largest_error"] < 1e-2
+
+
+def test_if_clients_evaluated_without_knowing_the_end_of_a_sum_the_victims_loss_would_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OwnCount, "opening", property(lambda self: 0, lambda self, number: None), raising=False)
+    played = losses.signatures_for_one(tmp_path)
+    assert played.got
+    assert played.evidence["largest_error"] < 1e-2
 
 
 def test_a_cheat_that_nobody_refuses_is_stopped_only_where_a_reason_is_given() -> None:
