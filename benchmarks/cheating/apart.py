@@ -71,7 +71,9 @@ class EndsAtTheKeys(FederationServer):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         due = self._standing.is_due
-        self._standing.is_due = lambda task, here: not alone(task.round) and due(task, here)  # type: ignore[method-assign]
+        self._standing.is_due = lambda task, present: (  # type: ignore[method-assign]
+            not alone(task.round) and due(task, present)
+        )
 
     def _add_up_blocks(self, round_id: RoundId) -> dict[str, twins.Result]:
         if not alone(round_id):
@@ -84,7 +86,7 @@ class EndsAtTheKeys(FederationServer):
         if masked is None or vectors._transcript is None:
             raise RuntimeError("nothing is shared under masks")
         bound = BoundTerms(people.conversation.session, vectors._transcript, plan.parameters(CLIENTS), masked)
-        vectors._step(SecAggServer(bound, people.present, signed=True), people.session, masked)
+        vectors._step(SecAggServer(bound, frozenset(people.present), signed=True), people.session, masked)
         self._ledger.abandoned_in_a_row = 0
         sums._abandon(terms, "rows", SumAbandoned(EXCUSE), ())
         return {}

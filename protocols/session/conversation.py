@@ -319,8 +319,9 @@ class Conversation:
 
     def _kept_here(self, kind: type[wire.Message]) -> bool:
         """Nobody is made to keep what only others have a use for: a relayed message may be as large as a frame."""
-        mine = "server" if self.transport.party == SERVER else "client"
-        return kind.AHEAD == mine
+        if self.transport.party == SERVER:
+            return kind.AHEAD == "server"
+        return kind.AHEAD == "client"
 
     def _open(self, sender: PartyId, frame: wire.Frame) -> wire.Envelope:
         try:

@@ -163,7 +163,7 @@ class FederationClient:
         # Clients that were drawn have trained between two evaluations; others may not have been drawn.
         openings = Openings(
             known,
-            lambda opening: self._note(record, opening),
+            lambda opening: self._note_opening(record, opening),
             run,
             at_the_end=["test"],
             moving=["valid"],
@@ -182,7 +182,7 @@ class FederationClient:
             client_files.restore(self._context, self._results, self._count, welcome)
         return self._answer()
 
-    def _note(self, record: Path, opening: Opening) -> None:
+    def _note_opening(self, record: Path, opening: Opening) -> None:
         append_opening(record, opening)
         if any(opening.purpose == block.purpose for block in self._plan.blocks):
             self._count.opening = int(opening.round)
