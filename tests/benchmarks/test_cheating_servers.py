@@ -255,10 +255,10 @@ def test_if_clients_went_on_without_the_result_of_a_sum_the_victims_update_would
 def test_if_blocks_were_committed_to_one_after_the_other_the_victims_rows_would_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def prepare(self: SharedBlocks, round_id: RoundId) -> None:
+    def prepare(self: SharedBlocks, round_id: RoundId, *, counting: bool) -> None:
         for one in self._exchanges:
             one.rows.begin_round()
-            one.prepare(round_id)
+            one.prepare(round_id, counting=counting)
 
     monkeypatch.setattr(SharedBlocks, "prepare", prepare)
     with two_blocks.registered():
