@@ -253,7 +253,8 @@ class Conversation:
         purpose: str | None = None,
     ) -> tuple[PartyId, M]:
         heard, late = set(senders), Counter[PartyId]()
-        if expected.AHEAD and (kept := self._ahead.take(heard, expected, (round_id, purpose or ""))) is not None:
+        kept = self._ahead.take(heard, expected, (round_id, purpose or "")) if self._kept_here(expected) else None
+        if kept is not None:
             return kept
         while heard:
             sender, frame = self.transport.receive(heard, deadline, self._largest)
@@ -289,7 +290,7 @@ class Conversation:
 
     def _keep_ahead(self, sender: PartyId, envelope: wire.Envelope, round_id: RoundId) -> bool:
         """Keep what has come ahead. Of the server a client keeps what is of sums that have begun here."""
-        if not envelope.message.AHEAD or envelope.round < round_id:
+        if not self._kept_here(type(envelope.message)) or envelope.round < round_id:
             return False
         known = sender != SERVER or self.begun(envelope.round, getattr(envelope.message, "purpose", ""))
         return known and self._ahead.keep(sender, envelope, round_id)
@@ -314,7 +315,13 @@ class Conversation:
 
     def _is_relayed(self, message: wire.Message) -> bool:
         """What a client keeps until it knows what became of its sum."""
-        return message.AHEAD and self.transport.party != SERVER
+        return self.transport.party != SERVER and self._kept_here(type(message))
+
+    def _kept_here(self, kind: type[wire.Message]) -> bool:
+        """Nobody is made to keep what only others have a use for: a relayed message may be as large as a frame."""
+        if self.transport.party == SERVER:
+            return kind.AHEAD == "server"
+        return kind.AHEAD == "client"
 
     def _open(self, sender: PartyId, frame: wire.Frame) -> wire.Envelope:
         try:
