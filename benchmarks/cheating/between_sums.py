@@ -151,18 +151,8 @@ def of_early_words() -> tuple[Entry, ...]:
     )
 
 
-def of_results() -> tuple[Entry, ...]:
+def of_losses() -> tuple[Entry, ...]:
     return (
-        Entry(
-            "loss-twice",
-            "the victim's loss and number of triples: the test results are summed without it, after an evaluation",
-            claims.AGAIN,
-            "stopped",
-            (),
-            results.loss_twice,
-            unnamed="A client that is too slow at the end leaves the same transcript.",
-            unrefused="Test results hold no loss, so the difference is of nothing.",
-        ),
         Entry(
             "trained-for-its-loss",
             "the victim's loss and number of triples: it trains alone, and nobody else has a loss to tell",
@@ -179,6 +169,21 @@ def of_results() -> tuple[Entry, ...]:
             "stopped",
             ("trained-apart",),
             losses.signatures_for_one,
+        ),
+    )
+
+
+def of_results() -> tuple[Entry, ...]:
+    return (
+        Entry(
+            "loss-twice",
+            "the victim's loss and number of triples: the test results are summed without it, after an evaluation",
+            claims.AGAIN,
+            "stopped",
+            (),
+            results.loss_twice,
+            unnamed="A client that is too slow at the end leaves the same transcript.",
+            unrefused="Test results hold no loss, so the difference is of nothing.",
         ),
         Entry(
             "nudged-rows",
