@@ -3,7 +3,8 @@
 Rules that hold for every protocol on top of it:
 
 - A message of an earlier round is late and dropped (a client that was slow or stopped may still send one).
-- A message of a later round, of a kind that is not awaited, or that does not decode ends the conversation.
+- A message of a later round, of a kind that is not awaited, or that does not decode ends the conversation. Between
+  organisations it ends its sender's link: whoever breaks the rules is cut off, and a dropout.
 - Either side may say that it cannot go on: a client with `Failed`, the server with `Abort`. Between organisations the
   server outlives a client that fails: it is a dropout.
 - A frame larger than the tasks of this session have called for so far (`admit`) is refused unread.
