@@ -1,11 +1,13 @@
 """Several training jobs at once, of which only one works at any time: whoever holds the baton.
 
-Each job is an mpirun of its own whose server asks for turns over a Unix socket (`secure_kg.federation.server.pacing`).
+Each job is an mpirun or a `benchmarks.links.job` of its own, whose server asks for turns over a Unix socket
+(`secure_kg.federation.server.pacing`).
 A job that dies, in its turn or while it waits, is noticed by the end of its socket and told with its own last line.
-When the benchmark ends, in whatever way, mpirun and all ranks end with it.
+When the benchmark ends, in whatever way, all processes of the jobs end with it.
 
-A client that waits looks for messages some hundred times a second, which is little for one and too much for twenty. So
-the clients of a job are stopped (SIGSTOP) while it is not its turn; nothing is under way to or from them then.
+A client that waits under mpirun looks for messages some hundred times a second, which is little for one and too much
+for twenty. So the clients of such a job are stopped (SIGSTOP) while it is not its turn; nothing is under way to or from
+them then. Clients that are connected over links sleep until something comes, and a stopped one would lose its link.
 """
 
 import contextlib
@@ -87,7 +89,7 @@ class Silence:
 
 @dataclass
 class Job:
-    """One federation under mpirun. `ask` is what its server wants to do next; None once it has its results."""
+    """One federation. `ask` is what its server wants to do next; None once it has its results."""
 
     name: str
     command: Sequence[str]
@@ -95,6 +97,8 @@ class Job:
     """Its run folder."""
     scratch: Path
     silence: Silence | None = None
+    linked: bool = False
+    """Whether its parties are connected over links (`benchmarks.links.job`) and not under mpirun."""
     ask: tuple[str, int] | None = None
     asleep: set[int] = field(default_factory=set)
     """Clients that have dropped out and are not woken with the others."""
@@ -220,6 +224,8 @@ class Job:
         return used
 
     def _signal_clients(self, number: signal.Signals) -> None:
+        if self.linked:
+            return
         for client in self._pids().keys() - self.asleep:
             self._signal(client, number)
 
@@ -252,8 +258,9 @@ class Job:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """Of a process's first thread, in which a rank does all its work, as Linux counts them: to the nanosecond."""
-    return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="utf-8").split()[0]) / 1e9
+    """Of all threads of a process, the one that moves frames included, as Linux counts them: to the nanosecond."""
+    threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(path.read_text(encoding="utf-8").split()[0]) for path in threads) / 1e9
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """Overhead of secure and secret aggregation next to their plain twin: `python -m benchmarks.overhead --help`.
 
-The same training job runs under mpirun once per setting, with the same seed and data:
+The same training job runs once per setting, with the same seed and data; under mpirun or, with --link, between a server
+and members that are connected through a proxy, which delays or limits every link:
 
     plain           names aligned in clear, sums in clear
     secagg          private set union, sums under pairwise masks
@@ -35,6 +36,7 @@ from typing import Any, Final
 
 from benchmarks import overhead_sweep
 from benchmarks.baton import WARM_UP, Job, Silence, in_order, running
+from benchmarks.links.faults import parse_link
 from benchmarks.overhead_figures import PLAIN, ratios_to_plain, setting_figures
 from launch.command_line import OneLineParser, require_writable, run_command
 from launch.hosts.environment import mpirun_command
@@ -94,6 +96,7 @@ examples:
   python -m benchmarks.overhead --dataset kinships --rounds 30 --json overhead.json
   python -m benchmarks.overhead --dataset fb15k237.npz --strategy fede --rounds 12 --settings plain secagg secret
   python -m benchmarks.overhead --dataset umls -- --local-epochs 1 --batch-size 64
+  python -m benchmarks.overhead --dataset umls --link delay=25ms --settings plain secagg secret
   python -m benchmarks.overhead --sweep clients""",
         allow_abbrev=False,
     )
@@ -127,6 +130,12 @@ examples:
         "--memory-gb", type=float, metavar="GB", help="how much memory all jobs together may take [what is free]"
     )
     parser.add_argument(
+        "--link",
+        metavar="delay=25ms,rate=100Mbit",
+        help="connect parties as between organisations, and have every link delayed and limited in each direction; "
+        "delay=0ms: as it is [under mpirun, without]",
+    )
+    parser.add_argument(
         "--sweep",
         choices=overhead_sweep.SWEEPS,
         help="instead of training: how bytes and seconds of one round's sums grow with clients, rows or dimension",
@@ -140,6 +149,11 @@ def _check(options: argparse.Namespace) -> None:
         raise UserError(f"--clients must be at least 2 and --rounds {WARM_UP + 1}: the first {WARM_UP} are not counted")
     if options.dim < 1 or not options.grace > 0:
         raise UserError("--dim must be at least 1 and --grace above 0")
+    if options.link is not None:
+        parse_link(options.link)
+        if options.dropouts or options.sweep or set(options.settings or ()) & set(WITH_DROPOUTS):
+            raise UserError("--link goes with neither --sweep nor settings with dropouts")
+        options.dropouts = 0
     if options.settings is not None and PLAIN not in options.settings:
         raise UserError("--settings must contain plain: all ratios are to it")
     room = max(0, (options.rounds - _FIRST_SILENCE + 1) // _ROUNDS_PER_SILENCE)
@@ -219,6 +233,7 @@ def measure(options: argparse.Namespace, quiet: bool) -> dict[str, Any]:
 def _environment(options: argparse.Namespace) -> dict[str, Any]:
     names = ("dataset", "clients", "rounds", "strategy", "model", "dim", "seed", "dropouts", "grace", "training")
     return {
+        "link": options.link,
         **{name: getattr(options, name) for name in names},
         "cores": len(os.sched_getaffinity(0)),
         "commit": _commit(),
@@ -244,6 +259,10 @@ def _job(options: argparse.Namespace, setting: str, scratch: Path) -> Job:
     arguments += options.training
     alignment = RunConfig().alignment if AGGREGATIONS[aggregation].hides_contributions else PLAIN
     arguments += ["--aggregation", aggregation, "--alignment", alignment]
+    if options.link is not None:
+        members = ["--clients", str(options.clients), "--link", options.link, "--out", str(out)]
+        command = [sys.executable, "-m", "benchmarks.links.job", options.strategy, *members, "--", *arguments]
+        return Job(setting, command, out, scratch, linked=True)
     command = mpirun_command(options.clients + 1, [_LAUNCHERS[options.strategy], *arguments, "--out", str(out)])
     silence = Silence(options.clients, silent_rounds(options.dropouts, options.rounds))
     return Job(setting, command, out, scratch, silence if setting in WITH_DROPOUTS else None)

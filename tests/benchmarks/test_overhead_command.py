@@ -48,6 +48,16 @@ def test_measures_real_runs_side_by_side(tmp_path: Path, capsys: pytest.CaptureF
     assert "ratio_to_plain" in capsys.readouterr().out
 
 
+def test_parties_connected_over_a_slow_link_come_to_the_same_result(capsys: pytest.CaptureFixture[str]) -> None:
+    options = [*SMALL, "--clients", "2", "--rounds", "3", "--link", "delay=20ms", "--settings", "plain", "secagg"]
+    assert overhead.main([*options, "--json", "-", "--", "--local-epochs", "1"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["link"], report["mrr_difference"]) == ("delay=20ms", 0)
+    for setting in ("plain", "secagg"):
+        assert report[setting]["round_seconds"] > 0.04  # there and back, once at least
+        assert report[setting]["parties"]["client_mean"]["round_cpu_seconds"] > 0
+
+
 @pytest.mark.mpi
 def test_a_client_falls_silent_and_comes_back(capsys: pytest.CaptureFixture[str]) -> None:
     options = [*SMALL, "--clients", "4", "--rounds", "9", "--settings", "plain", "secagg_dropout"]
@@ -77,6 +87,10 @@ def test_a_client_falls_silent_and_comes_back(capsys: pytest.CaptureFixture[str]
         ["--settings", "plain", "secret_dropout", "--clients", "3"],
         ["--memory-gb", "1"],
         ["--sweep", "time"],
+        ["--link", "delay=25"],
+        ["--link", "delay=25ms", "--sweep", "rows"],
+        ["--link", "delay=25ms", "--dropouts", "1"],
+        ["--link", "delay=25ms", "--settings", "plain", "secagg_dropout"],
         ["--strategy", "local"],
         ["--json", "/dev/null/no"],
     ],

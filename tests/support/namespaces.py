@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -64,14 +65,16 @@ class Host:
         """A command that runs another one in this host, in its folder."""
         return [*self.entry, "sh", "-c", _HERE, "sh", *command]
 
-    def start(self, command: Sequence[str], variables: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
-        """Start a process whose output is read by pipes."""
+    def start(
+        self, command: Sequence[str], variables: Mapping[str, str] | None = None, output: IO[str] | None = None
+    ) -> "subprocess.Popen[str]":
+        """Start a process. All it says goes to the file `output`; otherwise it is read by pipes."""
         return subprocess.Popen(
             self.command(command),
             env={**environment(), **(variables or {})},
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE if output is None else output,
+            stderr=subprocess.PIPE if output is None else subprocess.STDOUT,
             text=True,
             preexec_fn=die_with_parent,
         )
