@@ -29,7 +29,6 @@ REFUSALS: Final = (
     "http request",
     "unsupported protocol",
     "certificate verify failed",
-    "was revoked",
     "client 4 is cut off: it announced a frame of 2,147,483,648 bytes",
 )
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import socket
@@ -321,6 +322,12 @@ def test_a_server_that_takes_up_and_drops_a_client_fills_no_log_of_it(linked: Li
         client._redialler.notice("the link to the server is down; connecting again")
         client._redialler.notice("the link to the server is up again")
     assert len(told) == 2
+
+
+def test_broken_connections_are_no_lines_of_a_log(linked: Links) -> None:
+    for name in ("asyncio", "protocols.transport.https"):
+        assert not logging.getLogger(name).propagate
+        assert logging.getLogger(name).hasHandlers()  # or it would write to standard error
 
 
 def test_ctrl_c_ends_a_wait_and_closing_is_not_held_up(linked: Links) -> None:
