@@ -102,10 +102,10 @@ class PlainSumServer(SumServer[Collected]):
         running, step = layout.group.zeros(layout.entries), f"input/{terms.purpose}"
         with session.phase(terms.round, step):
             for party, message in session.gather_each(expected, ClearInput, terms.round, step):
-                with self._unmasking.measure():
+                with session.bearing(party), self._unmasking.measure():
                     self._take(running, message, terms, party)
+                    contributors.add(party)
                 del message  # before the next one arrives
-                contributors.add(party)
         session.dropout(expected - contributors, step)
         if len(contributors) < self._min_contributors:
             raise SumAbandoned(f"{clients_have(len(contributors))} sent an input, {self._min_contributors} are needed")

@@ -317,12 +317,15 @@ class VectorServer:
         with session.phase(terms.round, step):
             expected = EXPECTED[running.step] if carried is None else carried.expected
             for party, message in session.gather_each(running.awaited, expected, terms.round, step, terms.purpose):
-                with self.unmasking.measure():
+                with session.bearing(party), self.unmasking.measure():
                     running.receive(party, message if carried is None else carried.read(party, message))
                 del message  # before the next one arrives
+                running.require_open()
             session.dropout(running.missing, step)
             with self.unmasking.measure():
                 messages: Mapping[PartyId, wire.Message] = running.close()
+            if running.step in (Step.CONSISTENCY_CHECK, Step.UNMASKING):
+                session.on_opening()
             if lost := session.conversation.deliver(dict(messages), terms.round):
                 running.drop(lost)
                 session.dropout(lost, step)
