@@ -32,7 +32,7 @@ from protocols.transport.base import Transport, in_turn, party_names
 from protocols.transport.doorbell import NAME_BYTES, Doorbell
 
 _TAG: Final = 1
-_NAME_TAG: Final = 2
+_NAME_TAG: Final = 3  # 2 is a word at the end of questions (`launch.hosts.questions`)
 _SHORTEST_SLEEP: Final = 0.0001
 _LONGEST_SLEEP: Final = 0.004
 _LOOKS: Final = 2  # MPI may have a message before its own queue and find it only the second time
