@@ -14,7 +14,9 @@ and the machine's noise hits all alike. A round is timed by its server, from the
 sum; evaluation is left out, and so are the first two rounds: in the first one nobody trains, in the second one the
 trainers' inner loops are compiled. The ratio of a round is to the plain
 round of the same number; reported are the median and an interval for it. What was spent waiting for a client that had
-dropped out is told apart and not part of any ratio. In a round with a dropout one client less trains to the end.
+dropped out is told apart and not part of any ratio. In a round with a dropout one client less trains to the end. The
+first dropout costs its round's sum, as a count of holders stands; figures are of the rounds of later ones, in which
+holders are counted.
 
 In the JSON, bytes_up of a setting is what all clients together send in one training round, the median of the rounds
 counted, and bytes_ratio is exactly that over plain's bytes_up. run_bytes_up is of the whole run, with set-up and
@@ -42,6 +44,7 @@ from launch.command_line import OneLineParser, require_writable, run_command
 from launch.hosts.environment import mpirun_command
 from protocols.registry import AGGREGATIONS
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.server.standing_count import WARY_ROUNDS
 from secure_kg.foundation.console import fail, say, table
 from secure_kg.foundation.errors import UserError
 from secure_kg.runs.run_folder import write_json
@@ -56,6 +59,9 @@ _FIRST_SILENCE: Final = WARM_UP + 5
 """The server remembers the last four answers; until then it would wait as if every round compiled something."""
 _ROUNDS_PER_SILENCE: Final = 3
 """One in which a client is lost, one without it, and one in which it is back."""
+_USUAL_DROPOUTS: Final = 2
+"""The first one comes while a count of holders stands, and costs that round's sum. Then holders are counted in each
+round for a while: the sum of the second dropout's round is made without that client."""
 _LEAST_CLIENTS_FOR_DROPOUTS: Final = 4
 
 
@@ -116,7 +122,7 @@ examples:
         "--dropouts",
         type=int,
         metavar="N",
-        help="how often a client drops out in the settings with dropouts; 0: leave these out [1 where there are "
+        help="how often a client drops out in the settings with dropouts; 0: leave these out [2 where there are "
         f"{_LEAST_CLIENTS_FOR_DROPOUTS} clients and rounds enough]",
     )
     parser.add_argument(
@@ -163,7 +169,7 @@ def _check(options: argparse.Namespace) -> None:
     asked = bool(set(options.settings or ()) & set(WITH_DROPOUTS))
     by_default = options.settings is None and options.dropouts is None
     if options.dropouts is None:
-        options.dropouts = 1 if asked else min(1, possible)
+        options.dropouts = max(int(asked), min(_USUAL_DROPOUTS, possible))
     if not int(asked) <= options.dropouts <= possible:
         raise UserError(
             f"--dropouts {options.dropouts}: each takes {_ROUNDS_PER_SILENCE} rounds, of which the first is round "
@@ -269,10 +275,11 @@ def _job(options: argparse.Namespace, setting: str, scratch: Path) -> Job:
 
 
 def silent_rounds(dropouts: int, rounds: int) -> frozenset[int]:
-    """In which rounds a client drops out: spread over the run, each time with room to come back."""
+    """In which rounds a client drops out: spread over the run, each time with room to come back, and soon enough after
+    the one before for holders to be counted."""
     if not dropouts:
         return frozenset()
-    apart = max(_ROUNDS_PER_SILENCE, (rounds - _FIRST_SILENCE + 1) // dropouts)
+    apart = max(_ROUNDS_PER_SILENCE, min(WARY_ROUNDS, (rounds - _FIRST_SILENCE + 1) // dropouts))
     return frozenset(_FIRST_SILENCE + apart * number for number in range(dropouts))
 
 
@@ -296,7 +303,8 @@ def show(report: dict[str, Any]) -> None:
     for setting in settings[1:]:
         figures = report[setting]
         if figures["ratio_interval"] is None:
-            say(f"{setting}: no round with a dropout and a sum")
+            lost = len(figures["abandoned_sums"])
+            say(f"{setting}: no round with a dropout and a sum; {lost} sums were abandoned")
             continue
         low, high = figures["ratio_interval"]
         say(

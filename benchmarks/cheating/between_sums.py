@@ -9,6 +9,7 @@ from benchmarks.cheating import (
     claims,
     interpolating,
     left_undone,
+    losses,
     results,
     too_early,
     two_blocks,
@@ -146,6 +147,28 @@ def of_early_words() -> tuple[Entry, ...]:
             "stopped",
             ("given-up-at-will",),
             too_early.flood_of_ends,
+        ),
+    )
+
+
+def of_losses() -> tuple[Entry, ...]:
+    return (
+        Entry(
+            "trained-for-its-loss",
+            "the victim's loss and number of triples: it trains alone, and nobody else has a loss to tell",
+            claims.LOSS + claims.SUM,
+            "stopped",
+            ("trained-apart",),
+            losses.trained_for_loss,
+            unrefused="A training in vain is none whose loss is told.",
+        ),
+        Entry(
+            "signatures-for-one",
+            "the victim's loss and number of triples: it alone is to think that a sum was opened for which all trained",
+            claims.LOSS + claims.SUM,
+            "stopped",
+            ("trained-apart",),
+            losses.signatures_for_one,
         ),
     )
 

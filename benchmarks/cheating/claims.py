@@ -20,6 +20,7 @@ MODELS: Final = (Claim("S4", "different tables, totals, lists of the union or gr
 APPLIED: Final = (Claim("S4", "All clients of a sum have applied the same."),)
 AGAIN: Final = (Claim("S5", "The same secret is not summed over different clients."),)
 ONCE: Final = (Claim("S6", "One evaluation per trained round"),)
+LOSS: Final = (Claim("S6", "A loss is told only of a training whose rows were added up"),)
 KEYS: Final = (Claim("S7", "a server that replaces, withholds or replays keys"),)
 SURVIVORS: Final = (Claim("S7", "tells clients different things about who survived"),)
 FEW: Final = (Claim("S8", "or leave too few survivors end its part in the sum"),)

@@ -57,6 +57,7 @@ _ENTRIES: Final = (
     *under_audit.of_first_answers(),
     *under_audit.of_framing(),
     *under_audit.of_halves(),
+    *between_sums.of_losses(),
     *between_sums.of_results(),
     *between_sums.of_beginnings(),
     *in_scores.of_scores(),

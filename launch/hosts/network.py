@@ -105,7 +105,9 @@ def _session(
         return transport.newcomers | late
 
     may_checkpoint = config.checkpoint_every > 0
-    regrouping = Regrouping(newcomers, absent, budget, may_checkpoint=may_checkpoint, lasting=True)
+    regrouping = Regrouping(
+        newcomers, absent, budget, may_checkpoint=may_checkpoint, lasting=True, come_again=serving.come_again
+    )
 
     def make(folder: RunFolder) -> FederationServer:
         done = last_complete(folder.path).round

@@ -245,7 +245,8 @@ class _Waiting:
                     self._forget(PartyId(party))
                 continue
             except PeerMisbehaved as problem:  # nothing of it was taken
-                self._questions.report(str(problem))
+                for party in problem.parties:
+                    self._turn_away(PartyId(party), str(problem))
                 break
             self._take(sender, frame)
         while self._transport.pause(until):  # whoever floods does not keep the processor

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import socket
 import stat
@@ -25,6 +26,12 @@ _SECONDS_TO_CLOSE: Final = 0.5
 _SECONDS_IDLE: Final = 15.0
 _SECONDS_WATCHED: Final = 6.0
 """Somebody who has asked that recently is still looking."""
+
+
+_SILENT: Final = logging.getLogger("launch.status")
+"""What is no HTTP is refused without a word: whoever may use this machine must not fill a party's log."""
+_SILENT.propagate = False
+_SILENT.addHandler(logging.NullHandler())
 
 
 class StatusServer:
@@ -108,7 +115,9 @@ class StatusServer:
 
     async def _serve(self, listener: socket.socket, ready: threading.Event) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        server = web.Server(self._answer, access_log=None, keepalive_timeout=_SECONDS_IDLE, lingering_time=0)
+        server = web.Server(
+            self._answer, logger=_SILENT, access_log=None, keepalive_timeout=_SECONDS_IDLE, lingering_time=0
+        )
         runner = web.ServerRunner(server, shutdown_timeout=_SECONDS_TO_CLOSE, handle_signals=False)
         try:
             await runner.setup()

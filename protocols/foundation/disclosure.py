@@ -21,6 +21,11 @@ CLASSES: Final[tuple[FieldClass, ...]] = ("public", "ciphertext", "masked", "agg
 NOTHING: Final = "nothing"
 WHETHER_BEST: Final = "after each evaluation, whether it was the best so far"
 """What early stopping tells everybody who cannot read the metrics."""
+WHAT_MEANS_SHOW: Final = (
+    "which rows were averaged; of each of them, its own or another by position, how many contributed: its digits are "
+    "multiples of one part in so many (with --ring-bits up to 24 means are rounded, and their digits do not show it)"
+)
+"""To whoever gets means in single precision, of how many holders a row is."""
 SLOTS: Final = {
     "shared": "which rows are shared: relation or entity",
     "least": "how many holders a row must have to be added up",

@@ -14,7 +14,11 @@ class UnexpectedMessage(ProtocolError):
 
 
 class PeerMisbehaved(ProtocolError):
-    """A peer contradicts this party's own record or configuration."""
+    """A peer contradicts this party's own record or configuration; `parties` has its number where that is certain."""
+
+    def __init__(self, problem: str, *parties: int) -> None:
+        super().__init__(problem)
+        self.parties = parties
 
 
 class DeadlineExpired(ProtocolError):

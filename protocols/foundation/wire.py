@@ -21,7 +21,7 @@ Misuse: the wire neither encrypts nor authenticates. Secrets must be encrypted b
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, TypeAlias, TypeVar, cast, get_origin, get_type_hints
+from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar, cast, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
@@ -81,8 +81,8 @@ class Message(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
     they hold for messages made here and for messages that arrive.
     """
 
-    AHEAD: ClassVar[bool] = False
-    """Whether one may come while another is awaited: it is kept until its own sum asks for it
+    AHEAD: ClassVar[Literal["", "client", "server"]] = ""
+    """Who keeps one that comes while another is awaited, until its own sum asks for it; empty: nobody
     (`protocols.session.conversation`)."""
 
 

@@ -8,6 +8,7 @@ took; clipped values are counted, never silent.
 
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -57,15 +58,10 @@ class FixedPoint:
                 f"could overflow {self.ring.bits} bits"
             )
 
-    @classmethod
-    def widest(cls, ring: Ring, bound: float, parties: int, margin: float = 0.0) -> "FixedPoint":
+    @staticmethod
+    def widest(ring: Ring, bound: float, parties: int, margin: float = 0.0) -> "FixedPoint":
         """The encoding with the most fraction bits that cannot overflow."""
-        for fraction_bits in range(min(52, ring.bits - 2), -1, -1):
-            try:
-                return cls(ring, bound, parties, fraction_bits, margin)
-            except EncodingOverflow:
-                continue
-        raise EncodingOverflow(f"{parties} values of ±{bound:g} do not fit {ring.bits} bits")
+        return _widest(ring, bound, parties, margin)
 
     @property
     def scale(self) -> float:
@@ -145,3 +141,13 @@ class FixedPoint:
         """The sum as real numbers (float64, exact below 2^53 units)."""
         decoded: npt.NDArray[np.float64] = self.ring.signed(total).astype(np.float64) * self.unit
         return decoded
+
+
+@lru_cache(maxsize=64)  # every use of a layout asks for its encoding
+def _widest(ring: Ring, bound: float, parties: int, margin: float) -> FixedPoint:
+    for fraction_bits in range(min(52, ring.bits - 2), -1, -1):
+        try:
+            return FixedPoint(ring, bound, parties, fraction_bits, margin)
+        except EncodingOverflow:
+            continue
+    raise EncodingOverflow(f"{parties} values of ±{bound:g} do not fit {ring.bits} bits")

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from typing import Final, TypeAlias, TypeVar
 
 from protocols.foundation import wire
-from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.foundation.identifiers import SERVER, PartyId, RoundId
 
 MOST_AHEAD: Final = 16
 """Of one party: more than there are sums in a round and in the next one."""
@@ -18,10 +18,15 @@ _Sum: TypeAlias = tuple[RoundId, str]
 
 
 class Ahead:
-    """What each party has sent ahead."""
+    """What each party has sent ahead to `party`."""
 
-    def __init__(self) -> None:
+    def __init__(self, party: PartyId) -> None:
+        self._side = "server" if party == SERVER else "client"
         self._kept: dict[PartyId, dict[tuple[_Sum, type[wire.Message]], wire.Message]] = {}
+
+    def keeps(self, kind: type[wire.Message]) -> bool:
+        """Nobody is made to keep what only others have a use for: a relayed message may be as large as a frame."""
+        return self._side == kind.AHEAD
 
     def keep(self, sender: PartyId, envelope: wire.Envelope, round_id: RoundId) -> bool:
         """False if there is one already, or if there are too many. What is of rounds before `round_id` is forgotten."""

@@ -6,6 +6,11 @@ MAX_REASON = 500
 MAX_PURPOSE = 64
 
 
+def printable(reason: str) -> str:
+    """What a peer says, with nothing in it that steers a terminal."""
+    return "".join(letter if letter.isprintable() else " " for letter in reason)
+
+
 @wire.message(0x0001)
 class Failed(wire.Message, frozen=True):
     """Client to server: I cannot go on. The reason names places, never contents."""

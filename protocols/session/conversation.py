@@ -3,7 +3,8 @@
 Rules that hold for every protocol on top of it:
 
 - A message of an earlier round is late and dropped (a client that was slow or stopped may still send one).
-- A message of a later round, of a kind that is not awaited, or that does not decode ends the conversation.
+- A message of a later round, of a kind that is not awaited, or that does not decode ends the conversation. Between
+  organisations it ends its sender's link: whoever breaks the rules is cut off, and a dropout.
 - Either side may say that it cannot go on: a client with `Failed`, the server with `Abort`. Between organisations the
   server outlives a client that fails: it is a dropout.
 - A frame larger than the tasks of this session have called for so far (`admit`) is refused unread.
@@ -33,6 +34,7 @@ from protocols.foundation.errors import (
     PeerFailed,
     PeerLost,
     PeerMisbehaved,
+    ProtocolError,
     Regrouped,
     SumAbandoned,
     SumRefused,
@@ -48,6 +50,7 @@ from protocols.session.control import Back as Back
 from protocols.session.control import Failed as Failed
 from protocols.session.control import LeaveOut as LeaveOut
 from protocols.session.control import Regroup as Regroup
+from protocols.session.control import printable
 from protocols.session.patience import Patience
 from protocols.transport.base import Transport, party_names
 
@@ -71,7 +74,7 @@ class Conversation:
         self._begun: set[tuple[RoundId, str]] = set()
         """Of the last round in which anything was said: the sums in which this party has said something."""
         self._largest = wire.SMALL_FRAME_BYTES
-        self._ahead = Ahead()
+        self._ahead = Ahead(transport.party)
 
     def admit(self, frame_bytes: int) -> None:
         """From now on take frames up to this size (`protocols.foundation.frame_sizes`), for a task that has need of
@@ -150,8 +153,7 @@ class Conversation:
         """The next message from `sender`, of any kind and of any round from `round_at_least` on."""
         late = 0
         while True:
-            _, frame = self.transport.receive([sender], deadline, self._largest)
-            envelope = self._open(sender, frame)
+            _, envelope = self._received([sender], deadline)
             if self._keep_ahead(sender, envelope, round_at_least):
                 continue
             if envelope.round >= round_at_least:
@@ -224,8 +226,7 @@ class Conversation:
         """Whether a dropout has sent `Back`. What it sent before that is late and dropped."""
         for _ in range(_MOST_AT_ONCE):  # one that sends without end must not keep us
             try:
-                _, frame = self.transport.receive([party], Deadline.after(0.0), self._largest)
-                envelope = self._open(party, frame)
+                _, envelope = self._received([party], Deadline.after(0.0))
             except (DeadlineExpired, PeerLost):
                 return False
             if isinstance(envelope.message, Back):
@@ -253,11 +254,10 @@ class Conversation:
         purpose: str | None = None,
     ) -> tuple[PartyId, M]:
         heard, late = set(senders), Counter[PartyId]()
-        if expected.AHEAD and (kept := self._ahead.take(heard, expected, (round_id, purpose or ""))) is not None:
+        if (kept := self._ahead.take(heard, expected, (round_id, purpose or ""))) is not None:
             return kept
         while heard:
-            sender, frame = self.transport.receive(heard, deadline, self._largest)
-            envelope = self._open(sender, frame)
+            sender, envelope = self._received(heard, deadline)
             message = envelope.message
             if envelope.round < round_id or (
                 envelope.round == round_id and self._is_left_over(message, round_id, purpose)
@@ -273,23 +273,22 @@ class Conversation:
             if isinstance(message, Abandon) and envelope.round == round_id:
                 self._abandoned.add((round_id, message.purpose))
                 if sender == SERVER:
-                    raise SumAbandoned(_printable(message.reason))
-                raise SumRefused(f"{party_names([sender])}: {_printable(message.reason)}")
+                    raise SumAbandoned(printable(message.reason))
+                raise SumRefused(f"{party_names([sender])}: {printable(message.reason)}")
             awaited = envelope.round == round_id and isinstance(message, expected)
             of_awaited = awaited and getattr(message, "purpose", None) == purpose
             if not of_awaited and self._keep_ahead(sender, envelope, round_id):
                 continue
             if not awaited or not isinstance(message, expected):
-                raise UnexpectedMessage(
-                    f"{party_names([sender])} sent {type(message).__name__} of round {envelope.round} "
-                    f"where {expected.__name__} of round {round_id} was due"
-                )
+                sent, due = f"{type(message).__name__} of round {envelope.round}", expected.__name__
+                problem = f"{party_names([sender])} sent {sent} where {due} of round {round_id} was due"
+                raise self.bear(sender, UnexpectedMessage(problem))
             return sender, message
         raise DeadlineExpired(f"no message from {party_names(senders)} in time")
 
     def _keep_ahead(self, sender: PartyId, envelope: wire.Envelope, round_id: RoundId) -> bool:
         """Keep what has come ahead. Of the server a client keeps what is of sums that have begun here."""
-        if not envelope.message.AHEAD or envelope.round < round_id:
+        if not self._ahead.keeps(type(envelope.message)) or envelope.round < round_id:
             return False
         known = sender != SERVER or self.begun(envelope.round, getattr(envelope.message, "purpose", ""))
         return known and self._ahead.keep(sender, envelope, round_id)
@@ -310,32 +309,42 @@ class Conversation:
         about = getattr(message, "purpose", None)
         if about is None or about == purpose:
             return False
-        return isinstance(message, Abandon) or (not self._is_relayed(message) and (round_id, about) in self._abandoned)
+        relayed = self.transport.party != SERVER and self._ahead.keeps(type(message))  # until it knows of its sum
+        return isinstance(message, Abandon) or (not relayed and (round_id, about) in self._abandoned)
 
-    def _is_relayed(self, message: wire.Message) -> bool:
-        """What a client keeps until it knows what became of its sum."""
-        return message.AHEAD and self.transport.party != SERVER
+    def bear(self, party: PartyId, problem: ProtocolError) -> PeerLost:
+        """A peer has broken the rules. It is cut off and lost, in one line; if that ends this party too, raise that."""
+        text = printable(str(problem))
+        if self.outlives is None:
+            raise problem
+        self.outlives(f"{text}; it is cut off")
+        self.transport.cut_off(party, text)
+        return PeerLost(text, party)
+
+    def _received(self, senders: Collection[PartyId], deadline: Deadline) -> tuple[PartyId, wire.Envelope]:
+        try:
+            sender, frame = self.transport.receive(senders, deadline, self._largest)
+        except PeerMisbehaved as problem:  # by the size of its frame
+            raise self.bear(PartyId(problem.parties[0]), problem) from None
+        return sender, self._open(sender, frame)
 
     def _open(self, sender: PartyId, frame: wire.Frame) -> wire.Envelope:
         try:
             envelope = wire.decode(frame, session=self.session)
         except DecodeError as problem:
-            raise PeerMisbehaved(f"{party_names([sender])} sent a malformed message: {problem}") from None
+            text = f"{party_names([sender])} sent a malformed message: {problem}"
+            raise self.bear(sender, PeerMisbehaved(text, sender)) from None
         if isinstance(envelope.message, Failed):
             # The real sender always stands in front, and its words cannot steer a terminal.
             name = party_names([sender])
-            text = f"{name}: {_printable(envelope.message.reason).removeprefix(f'{name}: ')}"
+            text = f"{name}: {printable(envelope.message.reason).removeprefix(f'{name}: ')}"
             if self.outlives is None:
                 raise PeerFailed(text)
             self.outlives(text)
             raise PeerLost(text, sender)
         if isinstance(envelope.message, Abort) and sender == SERVER:
             kind = Regrouped if isinstance(envelope.message, Regroup) else Aborted
-            raise kind(_printable(envelope.message.reason))
+            raise kind(printable(envelope.message.reason))
         if isinstance(envelope.message, LeaveOut) and sender == SERVER:
             raise LeftOut("the server has gone on without this client")
         return envelope
-
-
-def _printable(reason: str) -> str:
-    return "".join(letter if letter.isprintable() else " " for letter in reason)

@@ -126,10 +126,13 @@ def serve(session: ServerSession) -> bytes:
     """The server's side: ask one client after the other until one has drawn the key; returns the commitment to it."""
     with session.phase(SETUP, STEP):
         asked = session.present
-        by, drawn = ask_in_turn(session, DrawGroupKey(), SealedGroupKeys, STEP)
+
+        def check(by: PartyId, drawn: SealedGroupKeys) -> None:
+            if unserved := {party for party in asked if party > by} - drawn.sealed.keys():
+                raise PeerMisbehaved(f"client {by} has encrypted no group key for client {min(unserved)}", by)
+
+        by, drawn = ask_in_turn(session, DrawGroupKey(), SealedGroupKeys, STEP, check)
         others = {party for party in asked if party > by}  # those with a lower number were asked in vain
-        if unserved := others - drawn.sealed.keys():
-            raise PeerMisbehaved(f"client {by} has encrypted no group key for client {min(unserved)}")
         messages = {party: SealedGroupKey(int(by), drawn.commitment, drawn.sealed[int(party)]) for party in others}
         session.dropout(session.conversation.deliver(messages, SETUP), STEP)
         return drawn.commitment

@@ -1,11 +1,12 @@
 """The server's end of a session: its conversation, who is present, how long it waits, and what a dropout means."""
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from protocols.foundation import wire
+from protocols.foundation.errors import PeerMisbehaved, UnexpectedMessage
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.session.conversation import Conversation
 from protocols.session.patience import Patience
@@ -27,6 +28,8 @@ class ServerSession:
     on_dropout: OnDropout
     only: frozenset[PartyId] | None = None
     """The clients that this session is restricted to; None: all."""
+    on_opening: Callable[[], None] = lambda: None
+    """Called before clients are asked to open a sum: from then on some may have noted over whom it was."""
 
     @property
     def present(self) -> frozenset[PartyId]:
@@ -51,6 +54,15 @@ class ServerSession:
         if parties:
             self.on_dropout(parties, step)
             self.attending.difference_update(parties)
+
+    @contextmanager
+    def bearing(self, party: PartyId) -> Iterator[None]:
+        """What `party` has said is looked at in the block. Where the server outlives its clients, one that breaks the
+        rules is cut off, and the block ends there: as if it had not answered."""
+        try:
+            yield
+        except (PeerMisbehaved, UnexpectedMessage) as problem:
+            self.conversation.bear(party, problem)
 
     def gather(self, expected: type[M], round_id: RoundId, step: str) -> dict[PartyId, M]:
         """One `expected` message from everybody present. Those who send none in time are reported as dropouts."""

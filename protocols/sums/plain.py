@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from protocols.foundation import wire
-from protocols.foundation.disclosure import WHETHER_BEST, Disclosure, Field, Fields, Learned, Subject
+from protocols.foundation.disclosure import WHAT_MEANS_SHOW, WHETHER_BEST, Disclosure, Field, Fields, Learned, Subject
 from protocols.foundation.errors import PeerMisbehaved, SumAbandoned
 from protocols.foundation.frame_sizes import array_bytes, frame_bytes, text_bytes
 from protocols.foundation.identifiers import PartyId
@@ -102,10 +102,10 @@ class PlainSumServer(SumServer[Collected]):
         running, step = layout.group.zeros(layout.entries), f"input/{terms.purpose}"
         with session.phase(terms.round, step):
             for party, message in session.gather_each(expected, ClearInput, terms.round, step):
-                with self._unmasking.measure():
+                with session.bearing(party), self._unmasking.measure():
                     self._take(running, message, terms, party)
+                    contributors.add(party)
                 del message  # before the next one arrives
-                contributors.add(party)
         session.dropout(expected - contributors, step)
         if len(contributors) < self._min_contributors:
             raise SumAbandoned(f"{clients_have(len(contributors))} sent an input, {self._min_contributors} are needed")
@@ -141,7 +141,7 @@ PLAIN_SUMS: Final = Disclosure(
     in_brief="aggregation was plain: the server read every client's rows",
     learned={
         Subject.ROWS: Learned("every client's (plain sums hide nothing)", "the mean rows"),
-        Subject.HOLDERS: Learned("which rows each client holds, by position", "which rows were averaged"),
+        Subject.HOLDERS: Learned("which rows each client holds, by position", WHAT_MEANS_SHOW),
         Subject.METRICS: Learned("every client's", WHETHER_BEST),
         Subject.PARTICIPATION: Learned("who took part"),
     },

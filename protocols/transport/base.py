@@ -84,6 +84,9 @@ class Transport(ABC):
     def lose_absent(self, seconds: float) -> None:  # noqa: B027  only links that mend themselves have need of it
         """From now on a peer that has been out of reach for so long is lost (`PeerLost`), though it may come back."""
 
+    def cut_off(self, party: PartyId, why: str) -> None:  # noqa: B027  elsewhere whoever is lost is not asked again
+        """Hear nothing more from a peer that breaks the rules, until a new session begins with a new process of it."""
+
     def gather(self, senders: Collection[PartyId], deadline: Deadline) -> dict[PartyId, Frame]:
         """One frame from each of `senders`, or from those that answered before the deadline."""
         answers: dict[PartyId, Frame] = {}
@@ -138,7 +141,8 @@ class Transport(ABC):
     def _require_within_limit(self, sender: PartyId, size: int) -> None:
         """For an implementation that knows the size of a frame before it makes room for it."""
         if size > self._limit:
-            raise PeerMisbehaved(f"{party_names([sender])} sent {size:,} bytes where {self._limit:,} are due at most")
+            due = f"{self._limit:,} are due at most"
+            raise PeerMisbehaved(f"{party_names([sender])} sent {size:,} bytes where {due}", sender)
 
     @abstractmethod
     def _take(self, senders: Collection[PartyId], deadline: Deadline) -> tuple[PartyId, Frame] | None:

@@ -75,7 +75,7 @@ class ProcessTransport(Transport):
         except (EOFError, ConnectionError):
             raise PeerLost(f"{party_names([sender])} has ended", sender) from None
         except OSError:
-            raise PeerMisbehaved(f"{party_names([sender])} sent more bytes than are due") from None
+            raise PeerMisbehaved(f"{party_names([sender])} sent more bytes than are due", sender) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ Openings, key and lock may lie elsewhere, for several runs together.
 """
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -19,6 +20,7 @@ import secrets
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.sums.secagg.openings import Opening
@@ -138,20 +140,30 @@ def append_opening(folder: Path, opening: Opening) -> None:
         "model": opening.model.hex(),
         **({"lineage": opening.lineage} if opening.lineage else {}),
     }
+    line = json.dumps(record).encode() + b"\n"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / _OPENINGS).open("ab+") as file:
-            file.seek(0)
-            *_, last = file.read().split(b"\n")
-            if last and _opening(last) is None:
-                file.truncate(file.tell() - len(last))  # cut short by a crash, so never answered for
-            elif last:
-                file.write(b"\n")
-            file.write(json.dumps(record).encode() + b"\n")
-            file.flush()
+        with (folder / _OPENINGS).open("ab+", buffering=0) as file:
+            end = file.seek(0, os.SEEK_END)
+            file.seek(max(0, end - 1))
+            if file.read(1) not in (b"", b"\n"):
+                line = _after_half_a_line(file) + line
+            if file.write(line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(file.fileno())  # else a power failure could let a sum be opened again over other clients
     except OSError as problem:
         raise UserError(f"{folder / _OPENINGS}: cannot be written ({problem.strerror})") from None
+
+
+def _after_half_a_line(file: BinaryIO) -> bytes:
+    """What to write first where a crash has left a last line without its end: nothing once it is cut off, as it was
+    never answered for; or its end, if nothing else is missing."""
+    file.seek(0)
+    *_, last = file.read().split(b"\n")
+    if _opening(last) is not None:
+        return b"\n"
+    file.truncate(file.tell() - len(last))
+    return b""
 
 
 def read_openings(folder: Path) -> list[Opening]:

@@ -18,6 +18,7 @@ from benchmarks.cheating import (
     guessing,
     interpolating,
     lending,
+    losses,
     sessions,
     tables,
     two_blocks,
@@ -34,6 +35,7 @@ from protocols.sums.secret import aggregation as secret_aggregation
 from secure_kg.audit.audit import audit
 from secure_kg.audit.view.read import open_run
 from secure_kg.federation.client import client, shared_blocks
+from secure_kg.federation.client.client import FederationClient
 from secure_kg.federation.client.lineage import lineage
 from secure_kg.federation.client.own_count import OwnCount
 from secure_kg.federation.client.own_rows import OwnRows
@@ -253,10 +255,10 @@ def test_if_clients_went_on_without_the_result_of_a_sum_the_victims_update_would
 def test_if_blocks_were_committed_to_one_after_the_other_the_victims_rows_would_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def prepare(self: SharedBlocks, round_id: RoundId) -> None:
+    def prepare(self: SharedBlocks, round_id: RoundId, *, counting: bool) -> None:
         for one in self._exchanges:
             one.rows.begin_round()
-            one.prepare(round_id)
+            one.prepare(round_id, counting=counting)
 
     monkeypatch.setattr(SharedBlocks, "prepare", prepare)
     with two_blocks.registered():
@@ -281,13 +283,7 @@ def test_if_first_rows_came_from_the_seed_and_the_name_names_would_be_found(
     assert played.evidence["found_wrongly"] == 0
 
 
-_NO_LONGER_ALONE = "shares are opened after the epochs: all train before any hears that the sum is over"
-
-
-@pytest.mark.parametrize(
-    "play",
-    [pytest.param(apart.trained_alone, marks=pytest.mark.xfail(reason=_NO_LONGER_ALONE)), apart.past_for_one],
-)
+@pytest.mark.parametrize("play", [apart.trained_alone, apart.past_for_one])
 def test_if_clients_went_on_from_sums_given_up_the_victim_would_be_read(
     play: Callable[[Path], Played], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -296,6 +292,30 @@ def test_if_clients_went_on_from_sums_given_up_the_victim_would_be_read(
     played = play(tmp_path)
     assert played.got
     assert played.evidence["median_error"] < 0.6 * played.evidence["error_of_guessing"]
+
+
+def test_if_losses_of_trainings_in_vain_were_told_the_victims_would_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train = FederationClient._train_locally
+
+    def counted(self: FederationClient, round_id: RoundId) -> None:
+        train(self, round_id)
+        self._results.added(round_id)
+
+    monkeypatch.setattr(FederationClient, "_train_locally", counted)
+    played = losses.trained_for_loss(tmp_path)
+    assert played.got
+    assert played.evidence["largest_error"] < 1e-2
+
+
+def test_if_clients_evaluated_without_knowing_the_end_of_a_sum_the_victims_loss_would_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OwnCount, "opening", property(lambda self: 0, lambda self, number: None), raising=False)
+    played = losses.signatures_for_one(tmp_path)
+    assert played.got
+    assert played.evidence["largest_error"] < 1e-2
 
 
 def test_a_cheat_that_nobody_refuses_is_stopped_only_where_a_reason_is_given() -> None:

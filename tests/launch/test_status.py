@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,6 +63,15 @@ def test_other_methods_are_refused(server: StatusServer, method: str) -> None:
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost:x", "10.0.0.1", "[::1"])
 def test_names_of_other_machines_are_refused(server: StatusServer, host: str) -> None:
     assert ask(server, "/", host=host)[0] == 421
+
+
+def test_what_is_no_http_is_refused_without_a_word(server: StatusServer, capfd: pytest.CaptureFixture[str]) -> None:
+    assert server.url is not None
+    for said in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01 no HTTP\r\n\r\n"):
+        with socket.create_connection(("127.0.0.1", int(server.url.rstrip("/").rpartition(":")[2])), 10) as connection:
+            connection.sendall(said)
+            assert b" 400 Bad Request" in connection.recv(100)
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:9", "127.0.0.1:80", "[::1]:80"])

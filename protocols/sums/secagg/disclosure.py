@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from protocols.foundation.disclosure import WHETHER_BEST, Disclosure, Field, Learned, Subject
+from protocols.foundation.disclosure import WHAT_MEANS_SHOW, WHETHER_BEST, Disclosure, Field, Learned, Subject
 from protocols.session.disclosure import SIGNATURE
 from protocols.sums.secagg import messages
 
@@ -17,7 +17,7 @@ MASKED_SUMS: Final = Disclosure(
     in_brief="aggregation was secure: the server read sums only, {trust}; {lost}",
     learned={
         Subject.ROWS: Learned("their sums only, over the survivors", "the mean rows"),
-        Subject.HOLDERS: Learned("of rows that were added up, how many contributed", "which rows were averaged"),
+        Subject.HOLDERS: Learned("of rows that were added up, how many contributed", WHAT_MEANS_SHOW),
         Subject.METRICS: Learned("their sums only, over the survivors", WHETHER_BEST),
         Subject.PARTICIPATION: Learned("who took part and who dropped out", "which of its neighbours dropped out"),
     },

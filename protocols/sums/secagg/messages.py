@@ -13,7 +13,7 @@ A signature is empty against a semi-honest server and 64 bytes against an active
 says which it must be. Share values never travel in clear before the unmasking step.
 """
 
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
@@ -48,7 +48,7 @@ class AdvertiseKeys(wire.Message, frozen=True):
     of format 3 and earlier it is what `ShareKeys` has now.
     """
 
-    AHEAD: ClassVar[bool] = True
+    AHEAD: ClassVar[Literal["", "client", "server"]] = "server"
 
     purpose: str
     mask_key: bytes
@@ -112,7 +112,7 @@ class EncryptedShares(wire.Message, frozen=True):
     masks.
     """
 
-    AHEAD: ClassVar[bool] = True
+    AHEAD: ClassVar[Literal["", "client", "server"]] = "client"
 
     purpose: str
     sealed: dict[int, bytes]

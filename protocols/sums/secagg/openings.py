@@ -179,6 +179,8 @@ class Openings:
 
     def require_announced(self, opening: Opening) -> None:
         """`SumAbandoned` if any client has announced that it has helped to open another sum of the same inputs."""
+        if not opening.told:
+            return
         survivors, states = opening.survivors, opening.states
         here = {
             announcement(survivors),

@@ -127,6 +127,11 @@ class SecAggServer:
                 self._take_shares(party, message)
         self._answered.add(party)
 
+    def require_open(self) -> None:
+        """`SumAbandoned` if an answer has made the sum impossible."""
+        if self.step is Step.ABANDONED:
+            raise self._abandoned("a client answered for others than its neighbours")
+
     def drop(self, parties: Collection[PartyId]) -> None:
         """Expect nothing more from `parties`: they can no longer be reached."""
         self.awaited -= frozenset(parties) - self._answered

@@ -18,6 +18,7 @@ masks: the correction of a sum that is made elsewhere.
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol, TypeAlias
 
 from protocols.foundation import wire
@@ -73,6 +74,7 @@ class CarriedInputs(Protocol):
         """What is added up of it here; `PeerMisbehaved` if it is not what `party` should have sent."""
 
 
+@lru_cache(maxsize=64)  # the same in every round
 def parameters_for(participants: int, clients: int, model: ThreatModel, min_survivors: int) -> SumParameters:
     """The graph and threshold of a sum over `participants` of `clients`, of whom a share is corrupt.
 
@@ -315,12 +317,15 @@ class VectorServer:
         with session.phase(terms.round, step):
             expected = EXPECTED[running.step] if carried is None else carried.expected
             for party, message in session.gather_each(running.awaited, expected, terms.round, step, terms.purpose):
-                with self.unmasking.measure():
+                with session.bearing(party), self.unmasking.measure():
                     running.receive(party, message if carried is None else carried.read(party, message))
                 del message  # before the next one arrives
+                running.require_open()
             session.dropout(running.missing, step)
             with self.unmasking.measure():
                 messages: Mapping[PartyId, wire.Message] = running.close()
+            if running.step in (Step.CONSISTENCY_CHECK, Step.UNMASKING):
+                session.on_opening()
             if lost := session.conversation.deliver(dict(messages), terms.round):
                 running.drop(lost)
                 session.dropout(lost, step)

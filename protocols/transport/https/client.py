@@ -27,6 +27,7 @@ from protocols.transport.https.dialling import MODES, Dialler, Mode
 from protocols.transport.https.limits import LinkLimits
 from protocols.transport.https.link import Link
 from protocols.transport.https.loop_thread import LoopThread
+from protocols.transport.https.notices import Notices
 from protocols.transport.https.proxies import ENVIRONMENT, proxy_for
 from protocols.transport.https.redialling import Incarnation, Redialler
 from protocols.transport.https.refusals import Hopeless
@@ -45,7 +46,7 @@ class ClientOptions(TypedDict, total=False):
     """A proxy's URL, None for none; by default the environment variables https_proxy, all_proxy and no_proxy decide."""
     limits: LinkLimits
     notice: Callable[[str], None]
-    """Gets one line when the link goes down, and when it is back."""
+    """Gets one line when the link goes down, and when it is back; of each kind one a minute at most."""
     mode: Mode
     """`websocket`, `poll`, or `auto`: long polls once somebody has not let a WebSocket through."""
 
@@ -99,7 +100,9 @@ class HttpsClientTransport(Transport):
         incarnation = Incarnation(party, federation, secrets.token_bytes(pieces.INCARNATION_BYTES))
         dialler = Dialler(url, tls, proxy, options.get("mode", "auto"), self._limits)
         self._redialler = Redialler(incarnation, dialler, self._link, self._guard, self._limits, _ServerEndings())
-        self._redialler.notice = options.get("notice", self._redialler.notice)
+        if "notice" in options:  # a server that takes its clients up and drops them fills no log
+            notices = Notices(options["notice"])
+            self._redialler.notice = lambda line: notices.tell(line, line)
         self._thread = LoopThread(f"https client {party}")
         self._thread.begin(self._redialler.run())
 

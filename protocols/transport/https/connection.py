@@ -1,6 +1,7 @@
 """One connection of a link at work: a task that reads, one that writes, and one that asks whether it may go on."""
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable
 from typing import Final, Protocol
@@ -59,6 +60,11 @@ class Connection:
         self.attached = False
         self._refusal = self._refusal or refusal
         self._over.set()
+
+    def refuse(self, refusal: pieces.Refused) -> None:
+        """Close this connection with a last word, from any thread."""
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self.detach, refusal)
 
     async def run(self, may_go_on: Callable[[], pieces.Refused | None] | None = None) -> ProtocolError | None:
         """Until the connection is over; what the link has ended with, if it has.

@@ -105,6 +105,11 @@ class Inbox:
         self._taken += self._cost
         self._grant(self._taken + self._limits.unread_bytes)
 
+    def clear(self) -> None:
+        """Forget what has come: nobody will read it."""
+        self._ready.clear()
+        self._partial = None
+
     def _grant(self, bytes_in_all: int) -> bool:
         more = bytes_in_all > self.granted
         self.granted = max(self.granted, bytes_in_all)

@@ -3,12 +3,17 @@
 import asyncio
 import concurrent.futures
 import contextlib
+import logging
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 _END_SECONDS: Final = 5.0
+_LOGGER: Final = logging.getLogger("asyncio")
+"""Silent: it warns of every broken connection, and what has no handler is written to standard error."""
+_LOGGER.propagate = False
+_LOGGER.addHandler(logging.NullHandler())
 
 
 class LoopThread:

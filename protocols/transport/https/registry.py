@@ -50,6 +50,13 @@ class ClientLink:
         if self.connection is not None:
             self.connection.wake()
 
+    def cut_off(self, why: str) -> None:
+        """End the link at once, and say why. What has come over it and was not read is forgotten."""
+        self.link.inbox.clear()
+        self.link.end(PeerLost(f"{party_names([self.party])} is cut off: {why}", self.party))
+        if self.connection is not None:
+            self.connection.refuse(Refused(Reason.MISBEHAVED, why))
+
     def end_soon(self) -> None:
         """Send what is left, then say that nothing more comes."""
         self.link.closing = True

@@ -48,6 +48,12 @@ class HttpsServerTransport(Transport):
                 self.adopt(self._registry.newest[party])
         return found
 
+    def cut_off(self, party: PartyId, why: str) -> None:
+        with self._guard:
+            if (client := self._clients.get(party)) is not None:
+                client.cut_off(why)
+                self._guard.notify_all()
+
     def lose_absent(self, seconds: float) -> None:
         self._absent_seconds = seconds
 

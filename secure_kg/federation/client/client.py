@@ -22,7 +22,7 @@ from protocols.session.conversation import MAX_REASON, Abandon, Back, Conversati
 from protocols.session.credentials import Credentials
 from protocols.session.receipts import Head
 from protocols.sums.secagg.keys import ClientKeys
-from protocols.sums.secagg.openings import Openings
+from protocols.sums.secagg.openings import Opening, Openings
 from protocols.sums.totals import SumTotal
 from protocols.transport.base import Transport
 from secure_kg.federation.client import client_files, shared_blocks
@@ -52,7 +52,7 @@ from secure_kg.federation.plan.messages import (
     Welcome,
 )
 from secure_kg.federation.plan.row_sum import Rows
-from secure_kg.federation.plan.run_plan import RunPlan
+from secure_kg.federation.plan.run_plan import RESULTS, RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import SettingsError
 from secure_kg.learning.learner import Learner
@@ -163,7 +163,7 @@ class FederationClient:
         # Clients that were drawn have trained between two evaluations; others may not have been drawn.
         openings = Openings(
             known,
-            lambda opening: append_opening(record, opening),
+            lambda opening: self._note_opening(record, opening),
             run,
             at_the_end=["test"],
             moving=["valid"],
@@ -181,6 +181,11 @@ class FederationClient:
         if self._done:
             client_files.restore(self._context, self._results, self._count, welcome)
         return self._answer()
+
+    def _note_opening(self, record: Path, opening: Opening) -> None:
+        append_opening(record, opening)
+        if any(opening.purpose == block.purpose for block in self._plan.blocks):
+            self._count.opening = int(opening.round)
 
     def _open_session(
         self,
@@ -245,6 +250,8 @@ class FederationClient:
                 self._conversation.send(SERVER, Saved(), round_id)
             case Abandon() if self._count.abandoned(round_id, message.purpose):
                 blocks.excuse(round_id, message.purpose)  # of a sum to which this client has contributed already
+                if message.purpose not in RESULTS and not self._plan.masks_sums:
+                    self._results.in_vain(round_id)
             case Finish() if self._done < round_id and self._may_end(round_id) and self._count.finish(round_id):
                 self._finish(round_id, message)
             case _:
@@ -270,6 +277,7 @@ class FederationClient:
         self._done = round_id
         if not self._blocks.any:
             self._train_locally(round_id)
+            self._results.added(round_id)
             return
         if self._in_vain >= MOST_IN_VAIN + 2 * self._plan.settings.checkpoint_every:
             raise PeerMisbehaved(f"this client has trained for {self._in_vain} sums in a row that were abandoned")
@@ -279,7 +287,7 @@ class FederationClient:
         if self._plan.trains(round_id):
             self._train_locally(round_id)
         self._count.trained = round_id
-        self._blocks.contribute(round_id)
+        self._blocks.contribute(round_id, self._results.added)
         self._blocks.advertise(round_id)
         self._in_vain = 0
 

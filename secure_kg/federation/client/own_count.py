@@ -13,6 +13,10 @@ class OwnCount:
         self._plan, self._party = plan, party
         self.trained = 0
         """The last round in which this client trained."""
+        self.added = 0
+        """The last one of which it has helped to open a sum of rows; where nothing is shared, in which it trained."""
+        self.opening = 0
+        """The last one of which it was about to: it has signed who is in the sum."""
         self.refused = 0
         """Evaluations that it was asked for and did not make."""
         self._evaluated = self._judged = 0
@@ -28,8 +32,12 @@ class OwnCount:
         """Rounds whose sums of results were abandoned."""
 
     def may_evaluate(self, round_id: int) -> bool:
-        """One evaluation per trained round; a client that was drawn for no round since has nothing to train."""
-        if round_id <= self._evaluated:
+        """One evaluation per trained round; a client that was drawn for no round since has nothing to train.
+
+        Nor one while it does not know whether a sum of rows that it was about to open was opened by others: beside
+        those who tell the loss of that training it would tell none (`tells_loss`).
+        """
+        if round_id <= self._evaluated or self.opening > self.added:
             return False
         since = range(self._last(round_id) + 1, round_id + 1)
         idle = not any(self._party in self._plan.participants(number) for number in since)
@@ -40,12 +48,16 @@ class OwnCount:
         return round_id in self.opened or self.trained > self._last(round_id)
 
     def tells_loss(self, round_id: int) -> bool:
-        """Whether the results of a round tell the loss of the last training: those of the first evaluation after it.
+        """Whether the results of a round tell a loss: those of the first evaluation after the training.
 
-        By the plan as well as by the count, so that an evaluation that a resumed session repeats tells the same again.
+        A training in vain is none here. A server chooses for whom a sum goes on until its clients train, and one that
+        has a single client train would read its loss, and how many triples it has, in the results of all. A client that
+        has helped to open a sum of rows knows that a threshold of others was about to. Each of these has trained as
+        well, and tells its loss, or takes no part in an evaluation (`may_evaluate`). By the plan as well as by the
+        count, so that an evaluation that a resumed session repeats tells the same again.
         """
-        due = any(self._plan.evaluation_due(number) for number in range(self.trained, round_id))
-        return not due and self.trained > self._last(round_id)
+        due = any(self._plan.evaluation_due(number) for number in range(self.added, round_id))
+        return not due and self.added > self._last(round_id)
 
     def _last(self, round_id: int) -> int:
         """The last evaluation before `round_id`, even if a resumed session has gone back to an earlier round."""
@@ -91,9 +103,17 @@ class OwnCount:
 
     def record(self) -> CountRecord:
         """For a checkpoint."""
-        return CountRecord(trained=self.trained, evaluated=self._evaluated, judged=self._judged, refused=self.refused)
+        return CountRecord(
+            trained=self.trained,
+            evaluated=self._evaluated,
+            judged=self._judged,
+            refused=self.refused,
+            added=self.added,
+            opening=self.opening,
+        )
 
     def restore(self, record: CountRecord) -> None:
         """Go on from a checkpoint."""
         self.trained, self._evaluated = record.trained, record.evaluated
+        self.added, self.opening = record.trained if record.added is None else record.added, record.opening
         self._judged, self.refused = record.judged, record.refused

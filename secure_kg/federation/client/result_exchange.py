@@ -27,12 +27,13 @@ from secure_kg.learning.learner import TrainStats
 
 
 class ResultExchange:
-    """`last`: the client's last training. `best`: its copy of the best round's parameters."""
+    """`last`: the last training whose rows were added up. `best`: its copy of the best round's parameters."""
 
     def __init__(self, context: ClientContext, count: OwnCount) -> None:
         self._context, self._count = context, count
         self.judge = Judge(context.plan, context.folder)
-        self.last = TrainStats(0.0, 0, 0)
+        self.last = self._latest = self._before = TrainStats(0.0, 0, 0)
+        self._added_before = 0
         self.trained = context.learner.digest()
         """Digest of the parameters as this client has last trained them, before any table came in between."""
         self.best: dict[str, torch.Tensor] = {}
@@ -47,7 +48,7 @@ class ResultExchange:
         context, count = self._context, self._count
         if not count.may_evaluate(round_id):
             count.refused += 1
-            reason = "this client has not trained since its last evaluation"
+            reason = "this client has not trained since its last evaluation, or in a sum of which it knows no end"
             context.conversation.send(SERVER, Abandon("valid", reason), round_id)
             return
         # A loss that was told before is not told again: over other clients it would be the same secret once more.
@@ -64,9 +65,21 @@ class ResultExchange:
 
     def note_training(self, stats: TrainStats) -> None:
         """Called after a round's local epochs. A training without a step leaves the parameters as they were."""
-        self.last = stats
+        self._latest = stats
         if stats.steps:
             self.trained = self._context.learner.digest()
+
+    def added(self, round_id: RoundId) -> None:
+        """Called once this client has helped to open a sum of what it has trained: its loss may be told."""
+        if self._count.added == round_id:
+            return
+        self._before, self._added_before = self.last, self._count.added
+        self.last, self._count.added = self._latest, int(round_id)
+
+    def in_vain(self, round_id: RoundId) -> None:
+        """The twin in clear hears of it only now where the secure one would not have helped to open the sum."""
+        if self._count.added == round_id:
+            self.last, self._count.added = self._before, self._added_before
 
     def take_verdict(self, round_id: RoundId, improved: bool) -> None:
         """Keep a copy of the parameters if the evaluation was the best so far."""

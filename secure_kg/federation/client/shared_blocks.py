@@ -1,5 +1,7 @@
 """All shared blocks of a run at a client: joining them, and routing what the server sends to the block it is of."""
 
+from collections.abc import Callable
+
 from protocols.alignment.interface import Positions
 from protocols.alignment.psu import names as union_names
 from protocols.alignment.psu.vote import AlignmentRefused
@@ -116,10 +118,11 @@ class SharedBlocks:
         for one in self._exchanges:
             one.prepare(round_id, counting=counting)
 
-    def contribute(self, round_id: RoundId) -> None:
-        """Add this client's blocks to the sums that were prepared."""
+    def contribute(self, round_id: RoundId, added: Callable[[RoundId], None]) -> None:
+        """Add this client's blocks to the sums that were prepared. `added`: called with the round after each."""
         for one in self._exchanges:
             one.contribute()
+            added(round_id)
             self._awaited[one.block.purpose] = round_id
 
     def advertise(self, round_id: RoundId) -> None:

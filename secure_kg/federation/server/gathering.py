@@ -68,7 +68,8 @@ class Gathering:
     @property
     def session(self) -> ServerSession:
         """The session under way, with the run's patience."""
-        return ServerSession(self.conversation, self.present, self.patience, self.dropout)
+        opening = self.regrouping.opening
+        return ServerSession(self.conversation, self.present, self.patience, self.dropout, on_opening=opening)
 
     def dropout(self, parties: Collection[PartyId], step: str) -> None:
         """Record `parties` as dropouts of `step`, and go on without them; or begin a new session with them."""

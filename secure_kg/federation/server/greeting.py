@@ -1,5 +1,9 @@
 """Greeting: a session is opened with every client that is there, on the same settings and from the same checkpoint."""
 
+from collections.abc import Collection
+
+from protocols.foundation.errors import PeerMisbehaved
+from protocols.foundation.identifiers import PartyId
 from protocols.session.patience import Patience
 from secure_kg.federation.plan.messages import Hello, Welcome
 from secure_kg.federation.plan.settings import RunConfig
@@ -28,10 +32,19 @@ def greet(
     welcome = Welcome(session, digest, complete.round, list(complete.saved_by), union, record.run_name)
     people.tell(hellos, welcome)
     people.open_session(session, welcome.binding)
-    odd = [party for party in sorted(hellos) if hellos[party].digest != digest]
-    if odd:
-        raise UserError(f"client {odd[0]} was started with other settings than the server")
+    if odd := [party for party in sorted(hellos) if hellos[party].digest != digest]:
+        _without(people, odd)
     if aligned is not None:
         people.regrouping.aligned_with(aligned.clients)
         if strangers := people.present - set(aligned.clients):
             people.dropout(strangers, "alignment")  # not there when the run began, so its rows have no place
+
+
+def _without(people: Gathering, odd: Collection[PartyId]) -> None:
+    """Clients with other settings end a job that one person has started; between organisations they are dropouts."""
+    for party in odd:
+        problem = f"client {party} was started with other settings than the server"
+        if not people.regrouping.lasting:
+            raise UserError(problem)
+        people.conversation.bear(party, PeerMisbehaved(problem, party))
+    people.dropout(odd, "greeting")

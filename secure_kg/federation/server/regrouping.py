@@ -11,17 +11,21 @@ BACK              since the checkpoint every sum was over everybody who will be 
 CHECKPOINT_FIRST  some sum was not. A checkpoint is written first, so that no sum is repeated. The client was a dropout.
 
 In the middle of a round only the first way is open. Before names are aligned, a session that loses a client begins
-again without waiting for it to come: rows of a client that was not there then have no place in the run.
+again without waiting for it to come: rows of a client that was not there then have no place in the run. Once a sum of
+the alignment may have been opened it begins again only with all of them, for which it waits a little: members would
+refuse to open it over fewer, and nothing would ever come of the run.
 
 A client that comes again and again costs the others a few regroupings within some rounds and no more (`Budget`); then
 it waits. Nothing here is trusted by clients: each decides from its own record which sums it helps to open.
 """
 
+import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
+from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import ProtocolError
 from protocols.foundation.identifiers import PartyId
 from protocols.transport.base import party_names
@@ -29,6 +33,7 @@ from protocols.transport.base import party_names
 MOST: Final = 3
 """Regroupings within as many rounds as lie between two checkpoints, and at least `WITHIN`."""
 WITHIN: Final = 10
+_LOOK_SECONDS: Final = 0.1
 
 
 class RegroupNeeded(ProtocolError):
@@ -109,13 +114,15 @@ class Regrouping:
         *,
         may_checkpoint: bool = True,
         lasting: bool = False,
+        come_again: float = 0.0,
     ) -> None:
         """`lasting`: the host begins another session whenever one ends. So a client that says it cannot go on is a
-        dropout, and may come again."""
+        dropout, and may come again. `come_again`: seconds to wait for it where it must not be missing."""
         self.absent = dict(absent or {})
         self.lasting = lasting
         self.aligning = False
         """Whether names are yet to be aligned, among those who are there."""
+        self._come_again, self._opened = come_again, False
         self._ask, self._may_checkpoint = newcomers, may_checkpoint
         self._budget = budget if budget is not None else Budget()
         self._checkpoint, self._group, self._steady = 0, frozenset[PartyId](), False
@@ -144,12 +151,25 @@ class Regrouping:
     def instead_of_dropping(self, parties: Collection[PartyId], present: Collection[PartyId], done: int) -> None:
         """`RegroupNeeded` if these would be dropped only because they have come again, and no sum is lost by it; or if
         they would have no place in the run."""
-        if self.lasting and self.aligning and self._budget.allows(done):
+        if self.lasting and self.aligning and self._budget.allows(done) and self._may_align_anew(parties):
             raise self.end(f"{party_names(parties)} dropped out before names were aligned")
         again = self._newcomers() & frozenset(parties)
         situation = self._situation(done, frozenset(present) - frozenset(parties))
         if again and in_a_sum(situation) is Step.BACK and self._budget.allows(done):
             raise self.end()
+
+    def opening(self) -> None:
+        """A sum is about to be opened."""
+        self._opened = True
+
+    def _may_align_anew(self, parties: Collection[PartyId]) -> bool:
+        """Whether another session could align names: over fewer than had a sum opened it could not."""
+        deadline = Deadline.after(self._come_again)
+        while self._opened and not frozenset(parties) <= self._newcomers():
+            if deadline.expired:
+                return False
+            time.sleep(min(_LOOK_SECONDS, max(deadline.remaining(), 0.0)))
+        return True
 
     def instead_of_waiting(self) -> None:
         """`RegroupNeeded` if too few are left for any sum, and some have come again. What cannot be repeated, clients

@@ -106,7 +106,8 @@ class FederationServer:
             self._people.end(str(problem), Regroup)
             raise
         except (UserError, ProtocolError) as problem:
-            self._people.end(str(problem))
+            # Where the server keeps its files is its own affair.
+            self._people.end(str(problem).replace(str(self._folder.path), "the run's folder at the server"))
             raise
 
     @property

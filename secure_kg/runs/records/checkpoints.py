@@ -35,6 +35,10 @@ class CountRecord(Record, kw_only=True, frozen=True):
     evaluated: int = 0
     judged: int = 0
     refused: int = 0
+    added: int | None = None
+    """The last round of which it has added up rows; None: the last one that it trained in."""
+    opening: int = 0
+    """The last round of which it was about to open a sum of rows."""
 
 
 class ClientCheckpoint(Record, kw_only=True, frozen=True):
@@ -47,7 +51,7 @@ class ClientCheckpoint(Record, kw_only=True, frozen=True):
     clipped: int
     max_error: float
     loss: tuple[float, int, int]
-    """Loss, triples and steps of the last training."""
+    """Loss, triples and steps of the last training whose rows were added up."""
     judge: JudgeRecord
     count: CountRecord = CountRecord()
     best_round: int = 0

@@ -205,12 +205,11 @@ def test_a_member_cannot_ask_in_anothers_name_and_disturbs_nobody(parties: Distr
         assert "has not asked for it" in refusal(parties, 3, AskSession(False, changed, signature))
         assert "no asker of this version" in refusal(parties, 3, AskSession(False, b"{" * 900, signature))
         assert "and no training" in refusal(parties, 3, Attend(), Attend())
-        with parties.link(3) as transport:
-            transport.send(SERVER, bytes(1 << 16))
-            there.until(lambda: any("sent 65,536 bytes" in line for line in there.lines))
-            transport.send(SERVER, bytes(40))
-            with pytest.raises(Aborted, match="no training"):
-                Conversation(transport, NO_SESSION).receive(SERVER, BeginSession, SETUP, Deadline.after(20.0))
+        for junk, words in ((bytes(1 << 16), "sent 65,536 bytes"), (bytes(40), "no training")):
+            with parties.link(3) as transport:
+                transport.send(SERVER, junk)
+                with pytest.raises(Aborted, match=words):
+                    Conversation(transport, NO_SESSION).receive(SERVER, BeginSession, SETUP, Deadline.after(20.0))
         there.answer(3)
         codes = (asked(*site(parties, 2), "--query", QUESTION)[0] for _ in range(5))  # until site 3 is in again
         assert 0 in codes, there.lines

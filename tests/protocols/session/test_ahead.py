@@ -92,6 +92,17 @@ def test_nothing_else_may_come_ahead(ends: Ends) -> None:
         ends.server.receive(ONE, ClearNames, ROUND, PAST)
 
 
+def test_nobody_is_made_to_keep_what_only_the_other_side_has_a_use_for(ends: Ends) -> None:
+    ends.say(ONE, shares(), round_id=NEXT)
+    with pytest.raises(UnexpectedMessage, match="EncryptedShares of round 6"):
+        ends.server.receive(ONE, ClearNames, ROUND, PAST)
+    client = ends.clients[ONE]
+    client.begin(ROUND, "rows")
+    ends.server.send(ONE, advert(), ROUND)
+    with pytest.raises(UnexpectedMessage, match="AdvertiseKeys of round 5"):
+        client.receive(SERVER, ClearNames, ROUND, PAST)
+
+
 def test_a_client_keeps_shares_of_a_sum_that_it_has_begun(ends: Ends) -> None:
     client = ends.clients[ONE]
     client.begin(ROUND, "rows")

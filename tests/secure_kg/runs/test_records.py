@@ -56,7 +56,8 @@ SERVER_PART = """{"best_mrr": 0.198, "best_round": 2, "checks_since_best": 0, "b
 "abandoned_sums": [], "setup": {"seconds": 1.5, "bytes_up": 5, "bytes_down": 6}}"""
 CLIENT_PART = """{"seconds": {"train": 0.4}, "cpu_seconds": {"train": 0.3}, "clipped": 0, "max_error": 1.5e-08, \
 "loss": [1.85, 796, 4], "judge": {"best": {"mrr": -1.0, "round": 2, "checks_since": 0}, "evaluations": 0}, \
-"count": {"trained": 2, "evaluated": 2, "judged": 2, "refused": 0}, "best_round": 2, "trained": "0a6c"}"""
+"count": {"trained": 2, "evaluated": 2, "judged": 2, "refused": 0, "added": 2, "opening": 0}, "best_round": 2, \
+"trained": "0a6c"}"""
 
 
 @pytest.mark.parametrize(("text", "kind"), [(SERVER_PART, ServerCheckpoint), (CLIENT_PART, ClientCheckpoint)])

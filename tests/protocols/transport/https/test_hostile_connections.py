@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import socket
@@ -312,6 +313,21 @@ def test_a_kind_of_trouble_is_told_once_a_minute() -> None:
     for kind in range(10_000):
         notices.tell(f"kind {kind}", "x")
     assert len(notices._kinds) <= 256
+
+
+def test_a_server_that_takes_up_and_drops_a_client_fills_no_log_of_it(linked: Links) -> None:
+    told = list[str]()
+    client = linked.client(1, notice=told.append)
+    for _ in range(100):
+        client._redialler.notice("the link to the server is down; connecting again")
+        client._redialler.notice("the link to the server is up again")
+    assert len(told) == 2
+
+
+def test_broken_connections_are_no_lines_of_a_log(linked: Links) -> None:
+    for name in ("asyncio", "protocols.transport.https"):
+        assert not logging.getLogger(name).propagate
+        assert logging.getLogger(name).hasHandlers()  # or it would write to standard error
 
 
 def test_ctrl_c_ends_a_wait_and_closing_is_not_held_up(linked: Links) -> None:
