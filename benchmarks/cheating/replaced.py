@@ -30,7 +30,8 @@ def run_with_a_newcomer(path: Path) -> Played:
     graphs = list(done.graphs)
     graphs[VICTIM - 1] = nations(len(graphs), replace(config, seed=_OTHER_SPLIT))[VICTIM - 1]
     wider = replace(config, training=replace(config.training, dim=config.training.dim + 1))
-    stage = Stage(path / "wider", wider, graphs, earlier=done, replaced=VICTIM)
+    stage = Stage(path / "wider", wider, graphs, earlier=done)
+    stage.replace(VICTIM)
     stage.perform(Cheat())
     spoils = _rows_before(done, stage)
     return Played(stage, spoils.got, spoils.record())

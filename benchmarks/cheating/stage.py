@@ -164,13 +164,11 @@ class Stage:
         vanishes: tuple[int, int] | None = None,
         earlier: "Stage | None" = None,
         trainer: type[WatchedTrainer] = WatchedTrainer,
-        replaced: int | None = None,
     ) -> None:
         """`path`: an empty folder; the run's own is `run` in it. `vanishes`: client and round in which it is lost.
 
         `earlier`: another run of the same clients, whose identities they have still, with what lies beside them.
-        `trainer`: what clients learn with. `replaced`: the number that another organisation has now, with an identity of
-        its own and no record.
+        `trainer`: what clients learn with.
         """
         self.config, self.path, self.run = config, path, path / "run"
         count = config.clients or 0
@@ -179,16 +177,14 @@ class Stage:
         self.directory: Mapping[PartyId, bytes] | None = None
         self._credentials: dict[int, Credentials] = {}
         self._pairs: dict[int, Identity] = {}
+        self._replaced = 0
         self._vanishes, self._trainer = vanishes, trainer
         self.keys: Path = earlier.keys if earlier is not None else path / "keys"
         if earlier is not None:
             self.directory, self._credentials = earlier.directory, earlier._credentials
+            self._pairs = earlier._pairs
         elif config.adversary == "active":
             self._make_identities(count)
-        self._replaced = replaced
-        if replaced is not None and earlier is not None:
-            self._pairs = {**earlier._pairs, replaced: new_identity()}
-            self._know_identities()
 
     @property
     def last(self) -> Session:
@@ -198,6 +194,11 @@ class Stage:
     def refused(self) -> dict[int, str]:
         """Of all sessions."""
         return {number: reason for session in self.sessions for number, reason in session.refused.items()}
+
+    def replace(self, number: int) -> None:
+        """Another organisation has this number from now on, with an identity of its own and no record."""
+        self._replaced, self._pairs = number, {**self._pairs, number: new_identity()}
+        self._know_identities()
 
     def perform(self, cheat: Cheat, config: RunConfig | None = None) -> Session:
         """One session of the run under `cheat`, from greeting to end; the first makes the run's folder."""

@@ -2,8 +2,8 @@
 
 pid                 number of the process that works on it
 run.id              a random name for the run, by which this client tells its runs apart
-openings.jsonl      one line per sum: run, round, purpose, survivors, their states, lineage (`secagg.openings`); and since
-                    version 2 of the lines, whether survivors are known by identity, and then their fingerprints
+openings.jsonl      one line per sum: run, round, purpose, survivors, their states, lineage (`secagg.openings`); since
+                    version 2 of the lines also whether survivors are known by identity, and then their fingerprints
 state.key           256 random bits under which this client commits to its states, and from which the noise of a private
                     run is drawn: with it, noise can be taken off again
 session.lock        held while a session uses this folder, or a record elsewhere; the system lets it go with the process

@@ -151,9 +151,7 @@ STRATEGIES: dict[type[wire.Message], st.SearchStrategy[wire.Message]] = {
     AdvertiseKeys: st.builds(AdvertiseKeys, _PURPOSE, _KEY, _STATE_OR_NONE, _SIGNATURE_OR_NONE),
     KeyDirectory: st.builds(_key_directory, _PURPOSE, _by_client(_KEY), _STATE_OR_NONE, _by_client(_SIGNATURE_OR_NONE)),
     ShareKeys: st.builds(ShareKeys, _PURPOSE, _SEALED, _KEY, _STATE_OR_NONE, _SIGNATURE_OR_NONE),
-    EncryptedShares: st.builds(
-        _encrypted_shares, _PURPOSE, _SEALED, _STATE_OR_NONE, _by_client(_SIGNATURE_OR_NONE)
-    ),
+    EncryptedShares: st.builds(_encrypted_shares, _PURPOSE, _SEALED, _STATE_OR_NONE, _by_client(_SIGNATURE_OR_NONE)),
     ShareKeysWithoutState: st.builds(ShareKeysWithoutState, _PURPOSE, _SEALED, _KEY),
     EncryptedSharesWithoutStates: st.builds(EncryptedSharesWithoutStates, _PURPOSE, _SEALED),
     MaskedInput: st.builds(MaskedInput, _PURPOSE, _vector("<u4", "<u8"), _exactly(PEERS_BYTES)),

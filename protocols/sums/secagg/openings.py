@@ -149,7 +149,6 @@ class Openings:
 
     `run`: the run under way. `at_the_end`: purposes whose sums are opened over one set of survivors in a run. `moving`:
     purposes in which a state may come again beside others that have changed. `lineage_of`: None if no sum has one.
-    `identities`: fingerprints of all clients, by this client's own knowledge; None where it knows numbers alone.
     """
 
     def __init__(
@@ -160,9 +159,9 @@ class Openings:
         at_the_end: Collection[str] = (),
         moving: Collection[str] = (),
         lineage_of: LineageOf | None = None,
-        identities: Mapping[PartyId, str] | None = None,
     ) -> None:
-        self._identities = identities if identities is not None else {}
+        self.identities: Mapping[PartyId, str] = {}
+        """Fingerprints of all clients, by this client's own knowledge; none where it knows numbers alone."""
         self._run, self._at_the_end, self._moving = run, frozenset(at_the_end), frozenset(moving)
         self._lineage_of = lineage_of
         self._by_name: dict[tuple[int, str], Opening] = {}
@@ -244,7 +243,7 @@ class Openings:
     def _mine(self, opening: Opening) -> Opening:
         """As this client knows it."""
         lineage = self._lineage_of(opening.round, opening.purpose) if self._lineage_of is not None else ""
-        known = self._identities if opening.survivors <= self._identities.keys() else {}
+        known = self.identities if opening.survivors <= self.identities.keys() else {}
         identities = {party: known[party] for party in sorted(opening.survivors)} if known else {}
         return replace(opening, run=self._run, lineage=lineage, identities=identities)
 

@@ -173,8 +173,8 @@ class FederationClient:
             at_the_end=["test"],
             moving=["valid"],
             lineage_of=lambda round_id, purpose: lineage(self._plan, purpose, round_id, self._count.trained),
-            identities=self._members.identities,
         )
+        openings.identities = self._members.identities
         self._conversation.send(SERVER, Ready(), SETUP)
         self._context = self._open_session(learner, folder, states, credentials, openings)
         if (private := self._plan.private) is not None:

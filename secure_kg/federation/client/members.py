@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from protocols.foundation.identifiers import PartyId
-from protocols.primitives.identity import fingerprint
 from protocols.session.credentials import Credentials
+from protocols.session.site_keys import fingerprint
 from protocols.sums.secagg.openings import Opening
 from secure_kg.federation.client.lineage import seed_in
 from secure_kg.foundation.errors import UserError

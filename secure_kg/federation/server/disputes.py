@@ -69,7 +69,7 @@ class Disputes:
         }:
             now = Counter(party for pair in open_pairs for party in pair)
             turns = {one.turn for one in open_pairs.values()}
-            chosen = max(now, key=lambda party: (now[party], ever[party], party in turns, -party))  # noqa: B023
+            chosen = max(now, key=lambda party: (now[party], ever[party], party in turns, -party))
             if chosen in present and len(frozenset(present) - out) <= least:
                 break
             out.add(chosen)

@@ -10,8 +10,8 @@ from protocols.primitives.identity import IdentityKey, fingerprint
 from protocols.session.credentials import Credentials
 from protocols.sums.secagg.openings import Opening
 from secure_kg.federation.client.lineage import seed_in
-from secure_kg.federation.client.members import NUMBERS_ALONE, Members
 from secure_kg.federation.client.member_site import MemberSite
+from secure_kg.federation.client.members import NUMBERS_ALONE, Members
 from secure_kg.federation.client.site import Equipment, OwnSite
 from secure_kg.foundation.errors import UserError
 from secure_kg.runs.client_folder import append_opening, read_openings

@@ -26,13 +26,12 @@ def run_with_nonsense(
     honest = Conversation.send
 
     def send(self: Conversation, to: PartyId, message: wire.Message, round_id: RoundId) -> None:
-        if self.transport.party == CHEAT and isinstance(message, ShareKeys) and message.purpose == "rows":
-            if round_id >= 2:
-                sealed = {
-                    peer: bytes([one[0] ^ 1]) + one[1:] if peer in for_whom else one
-                    for peer, one in message.sealed.items()
-                }
-                message = ShareKeys(message.purpose, sealed, message.seed_commitment, message.state, message.signature)
+        cheats = self.transport.party == CHEAT and round_id >= 2
+        if cheats and isinstance(message, ShareKeys) and message.purpose == "rows":
+            sealed = {
+                peer: bytes([one[0] ^ 1]) + one[1:] if peer in for_whom else one for peer, one in message.sealed.items()
+            }
+            message = ShareKeys(message.purpose, sealed, message.seed_commitment, message.state, message.signature)
         honest(self, to, message, round_id)
 
     monkeypatch.setattr(Conversation, "send", send)

@@ -22,13 +22,17 @@ def lineage_of(round_id: RoundId, purpose: str) -> str:
 
 
 def record(identities: dict[PartyId, str] | None, known: list[Opening] | None = None, run: str = "now") -> Openings:
-    return Openings(known or [], run=run, lineage_of=lineage_of, identities=identities)
+    made = Openings(known or [], run=run, lineage_of=lineage_of)
+    made.identities = identities or {}
+    return made
 
 
 def opened(identities: dict[PartyId, str] | None) -> Opening:
     """In an earlier run."""
     noted: list[Opening] = []
-    Openings((), noted.append, "before", lineage_of=lineage_of, identities=identities).open(ROWS)
+    made = Openings((), noted.append, "before", lineage_of=lineage_of)
+    made.identities = identities or {}
+    made.open(ROWS)
     return noted[0]
 
 
@@ -89,5 +93,7 @@ def test_two_openings_over_different_organisations_fit_no_sum() -> None:
 
 def test_identities_of_some_of_the_survivors_are_none() -> None:
     noted: list[Opening] = []
-    Openings((), noted.append, identities={ONE: "aa", TWO: "bb"}).open(ROWS)
+    made = Openings((), noted.append)
+    made.identities = {ONE: "aa", TWO: "bb"}
+    made.open(ROWS)
     assert noted[0].identities == {}

@@ -1,4 +1,4 @@
-"""A client refuses one sum where a peer's words do not fit, names the peer, and ends its part when that is too often."""
+"""A client refuses one sum where a peer's words do not fit, names the peer, and does not bear that without end."""
 
 from dataclasses import replace
 from typing import Any
@@ -78,7 +78,7 @@ def test_all_peers_whose_words_do_not_fit_are_named() -> None:
         if peer in (TWO, FOUR):
             raise PeerMisbehaved(f"client {peer} lies")
 
-    with pytest.raises(PeersRefused, match="^client 2 lies; likewise client 4$") as told:
+    with pytest.raises(PeersRefused, match=r"^client 2 lies; likewise client 4$") as told:
         require_fit(CLIENTS, check)
     assert told.value.of == told.value.parties == (TWO, FOUR)
     require_fit([ONE, THREE], check)
