@@ -6,6 +6,8 @@ from protocols.foundation.identifiers import PartyId
 
 MAX_REASON = 500
 MAX_PURPOSE = 64
+MAX_REFUSAL_BYTES = 1 << 14
+"""Of a refusal that names more clients than one has neighbours in any sum."""
 
 
 def printable(reason: str) -> str:
@@ -55,7 +57,7 @@ class Abandon(wire.Message, frozen=True):
         wire.require(len(self.reason) <= MAX_REASON, "reason too long")
 
 
-@wire.message(0x0008)
+@wire.message(0x0008, MAX_REFUSAL_BYTES)
 class RefuseShares(Abandon, frozen=True):
     """Client to server: it takes no part in this round's sum, for what these clients have sent it does not fit.
 

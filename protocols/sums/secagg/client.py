@@ -45,7 +45,7 @@ from protocols.sums.secagg.messages import (
     UnmaskShares,
 )
 from protocols.sums.secagg.openings import Opening, Openings
-from protocols.sums.secagg.refusals import require_fit
+from protocols.sums.secagg.refusals import not_opened, require_fit
 from protocols.sums.secagg.states import (
     Aborted,
     Advertised,
@@ -313,9 +313,7 @@ class SecAggClient:
             key = derive_key(self._session_channels().secret(peer), context)
             shares = open_sealed(key, sealed, context.encode())
         except PeerMisbehaved:
-            raise PeerMisbehaved(
-                f"the shares of client {peer} cannot be opened: forged, or it was told other keys, terms or rows"
-            ) from None
+            raise not_opened(peer) from None
         return HeldShares(shares[:SHARE_BYTES], shares[SHARE_BYTES:])
 
     def _aborted(self, problem: ProtocolError) -> ProtocolError:

@@ -40,6 +40,13 @@ def require_fit(peers: Collection[PartyId], check: Callable[[PartyId], None]) ->
         raise PeersRefused(problems[first] + likewise, *problems)
 
 
+def not_opened(peer: PartyId) -> PeerMisbehaved:
+    """What a client says of shares that do not open."""
+    return PeerMisbehaved(
+        f"the shares of client {peer} cannot be opened: forged, or it was told other keys, terms or rows"
+    )
+
+
 class Refusals:
     """Sums that one client has refused in a session because of what peers have sent."""
 

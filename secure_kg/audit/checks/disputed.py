@@ -32,7 +32,7 @@ class Disputed(Check):
         message = observation.message
         if observation.direction != "received" or not isinstance(message, RefuseShares):
             return
-        for party in message.of:
+        for party in sorted({*message.of} & {*range(1, self.clients + 1)}):
             pair = observation.peer, party
             self._pairs[pair] = self._pairs.get(pair, 0) + 1
             self._refused.add(
