@@ -35,7 +35,14 @@ DENIED = TwoSurvivorSets(told=frozenset({PartyId(3)}), missing=PartyId(3))
 """A client is told that it has dropped out itself. The others open the sum, in which its upload is."""
 FLIPPED = FlippedShares(victim=PartyId(2), owner=PartyId(5))
 REFUSING = Failed | RefuseShares
-LIES = [FLIPPED, FORGED, ForgedMaskKey(PartyId(5), PartyId(1)), DIVIDED, DENIED, TwoSurvivorSets(DENIED.told, PartyId(5))]
+LIES = [
+    FLIPPED,
+    FORGED,
+    ForgedMaskKey(PartyId(5), PartyId(1)),
+    DIVIDED,
+    DENIED,
+    TwoSurvivorSets(DENIED.told, PartyId(5)),
+]
 
 
 def inputs(value: float) -> dict[PartyId, Contribution]:
