@@ -79,7 +79,8 @@ class _Client:
                 return kind, content
 
     def _read_until_finished(self, secret: bytes) -> None:
-        opener, iv, number, content = AESGCM(_expanded(secret, b"key", b"", 16)), _expanded(secret, b"iv", b"", 12), 0, b""
+        opener, iv = AESGCM(_expanded(secret, b"key", b"", 16)), _expanded(secret, b"iv", b"", 12)
+        number, content = 0, b""
         while True:
             kind, sealed = self._record()
             nonce = (int.from_bytes(iv, "big") ^ number).to_bytes(12, "big")

@@ -21,6 +21,7 @@ from protocols.foundation.deadline import Deadline
 from protocols.foundation.identifiers import SERVER, PartyId
 from protocols.transport.base import Transport
 from protocols.transport.https.limits import PIECE_BYTES
+from secure_kg.foundation.console import say
 from tests.support.link_figures import both_ends
 from tests.support.links import Provisioned, links
 
@@ -115,7 +116,7 @@ def talk(end: Transport, to: PartyId, until: float, chance: random.Random, figur
 @pytest.mark.slow
 @pytest.mark.timeout(SECONDS + 280)
 def test_nothing_is_lost_or_repeated_whatever_happens(provisioned: Provisioned) -> None:
-    print(f"seed {SEED}", flush=True)
+    say(f"seed {SEED}")
     stop, figures = threading.Event(), Figures()
     with links(provisioned) as made:
         proxies = [FaultProxy(("127.0.0.1", made.port), seconds=SECONDS + 250) for _ in range(3)]
@@ -155,8 +156,8 @@ def test_nothing_is_lost_or_repeated_whatever_happens(provisioned: Provisioned) 
             thread.join(2 * PATIENCE)
             assert not thread.is_alive(), (SEED, both_ends(server, clients))
         connections = [proxy.connections for proxy in proxies]
-        print(f"connections {connections}, cuts {figures.cuts}, frames {figures.frames}, spared {figures.spared}, "
-              f"longest waits {({pair: round(wait, 1) for pair, wait in figures.longest.items()})}")  # fmt: skip
+        say(f"connections {connections}, cuts {figures.cuts}, frames {figures.frames}, spared {figures.spared}, "
+            f"longest waits {({pair: round(wait, 1) for pair, wait in figures.longest.items()})}")  # fmt: skip
         assert not figures.problems, "\n".join([f"seed {SEED}", *figures.problems])
         for number in clients:
             assert found[number, 0] == found[0, number][::-1], SEED
