@@ -78,9 +78,12 @@ def test_broken_and_resumed_it_ends_alike(tmp_path: Path, means_loaded: str) -> 
 def test_rows_that_go_in_are_common_and_the_rest_stays_with_each_client(tmp_path: Path) -> None:
     run = run_networks(network_config(rounds=3), tmp_path / "run")
     one, other = run.trainers[1], run.trainers[2]
-    mine, theirs = (dict(zip(each.graph.relations, each.export_block("relation"), strict=True)) for each in (one, other))
+    mine, theirs = (
+        dict(zip(each.graph.relations, each.export_block("relation"), strict=True)) for each in (one, other)
+    )
     common = mine.keys() & theirs.keys()
-    assert common and all(np.array_equal(mine[name], theirs[name]) for name in common)
+    assert common
+    assert all(np.array_equal(mine[name], theirs[name]) for name in common)
     assert not np.array_equal(one.network.weight.detach(), other.network.weight.detach())  # type: ignore[attr-defined]
 
 
