@@ -4,6 +4,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -99,8 +100,10 @@ def test_pooled_it_is_compared_with_the_others(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path / "pool", config)
     summary = summarise(config, run_pooled(config, trainer, folder, lambda line: None), folder)
     alone, path = network_config(strategy="local"), tmp_path / "local"
-    run = run_networks(alone, path)
-    assert comparable(summary, summarise(alone, run.done(), RunFolder(path)))
+    other = summarise(alone, run_networks(alone, path).done(), RunFolder(path))
+    assert comparable(summary, other)
+    drier = network_config(network={"dropout": 0.4}).told()["network"]
+    assert not comparable(summary, msgspec.structs.replace(other, config=other.config | {"network": drier}))
     assert summary.settings.model == "NoGE"
     members = [one.figures["mrr"] for one in summary.clients]
     assert min(members) < summary.figures["mrr"] < max(members)

@@ -98,7 +98,7 @@ def test_one_step_is_that_of_plain_autograd() -> None:
 
     stats = one.train(1)
     assert (stats.steps, stats.triples) == (1, len(heads))
-    assert stats.loss == pytest.approx(float(loss), rel=1e-5)
+    assert stats.loss == pytest.approx(loss.item(), rel=1e-5)
     for name, parameter in twin.named_parameters():
         moved = one.network.state_dict()[name] - parameter.detach()
         assert float(moved.abs().max()) < 2e-4, name  # a step is 0.01 long, whatever the gradient's size
