@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.sums.secagg.openings import Opening
-from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.errors import StorageError, UserError
 from secure_kg.foundation.parsing import json_of
 
 _OPENINGS = "openings.jsonl"
@@ -51,7 +51,7 @@ def open_folder(folder: Path, process: int, *, resume: bool) -> None:
         folder.chmod(0o700)
         (folder / "pid").write_text(f"{process}\n", encoding="utf-8")
     except OSError as problem:
-        raise UserError(f"{folder}: cannot be written ({problem.strerror})") from None
+        raise StorageError.of(problem, folder) from None
 
 
 def run_id(folder: Path) -> str:
@@ -160,7 +160,7 @@ def append_opening(folder: Path, opening: Opening) -> None:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(file.fileno())  # else a power failure could let a sum be opened again over other clients
     except OSError as problem:
-        raise UserError(f"{folder / _OPENINGS}: cannot be written ({problem.strerror})") from None
+        raise StorageError.of(problem, folder / _OPENINGS) from None
 
 
 def _after_half_a_line(file: BinaryIO) -> bytes:
