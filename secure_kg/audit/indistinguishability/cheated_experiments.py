@@ -1,7 +1,7 @@
 """Views of an active server that cheats, real and simulated, on the fixed inputs of `experiments`.
 
-The first sum is as it should be. In the second one the server lies: one client is told a forged mask key, or gets a share
-that was changed on the way, or clients are told two different sets of survivors. Whoever notices refuses. All that the
+The first sum is as it should be. In the second one the server lies: one client is told a forged mask key, or a share is
+changed on its way to it, or clients are told two different sets of survivors. Whoever notices refuses. All that the
 server sees of it, the refusal included, must be what somebody could have written without its input.
 """
 
