@@ -40,11 +40,11 @@ def run_with_a_newcomer(path: Path) -> Played:
 def _rows_before(done: Stage, stage: Stage) -> Spoils:
     """Names are in clear here, so positions are the same in both runs."""
     read = [total_of(sums_read(one, one.last), "rows", AGREEING_ROUND) for one in (done, stage)]
-    rows = [_first_rows(one) for one in (done, stage)]
-    if read[0] is None or read[1] is None or rows[0] is None or rows[1] is None:
+    before, newcomer = (_first_rows(one) for one in (done, stage))
+    if read[0] is None or read[1] is None or before is None or newcomer is None:
         return NOTHING
     spans = [initial_range(one.config.training.margin, one.config.training.dim) for one in (done, stage)]
-    (places, truth), (known, told) = rows
+    (places, truth), (known, told) = before, newcomer
     then, now = (one[0].real.reshape(len(one[0].counts), -1).astype(np.float64) for one in read if one is not None)
     now[known] -= told
     left = then - now[:, : then.shape[1]] * (spans[0] / spans[1])

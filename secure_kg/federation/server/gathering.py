@@ -101,8 +101,8 @@ class Gathering:
 
     def assemble(self, run: Path) -> None:
         """Take in clients that have come back. If too few are present for any sum, wait for more. `run`: its folder."""
-        here = self.present | self.attendance.kept_out
-        out = self.attendance.kept_out = self.disputes.left_out(int(self.round), here, self._plan.least_present)
+        may_come = self.present | self.attendance.kept_out
+        out = self.attendance.kept_out = self.disputes.left_out(int(self.round), may_come, self._plan.least_present)
         if self.attendance.look_for_returned(self.conversation, self.round):
             self.regrouping.unsteady()
         if disputed := out & self.present:
