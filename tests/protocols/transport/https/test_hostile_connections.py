@@ -20,7 +20,7 @@ import pytest
 from protocols.foundation.errors import LinkRefused, PeerLost
 from protocols.foundation.identifiers import SERVER, PartyId
 from protocols.session.site_keys import issue, leaf_in
-from protocols.transport.https import pieces
+from protocols.transport.https import pieces, polling
 from protocols.transport.https.channels import PATH
 from protocols.transport.https.limits import PIECE_BYTES, LinkLimits
 from protocols.transport.https.notices import Notices
@@ -317,6 +317,36 @@ def test_a_member_has_few_connections_at_once(attacked: Links) -> None:
     wait_until(lambda: any("connections of client 1" in line for line in attacked.lines), 10)
     for connection in connections:
         connection.close()
+
+
+def test_a_member_that_opens_channel_after_channel_fills_no_memory(attacked: Links) -> None:
+    """Each is answered with pieces of what waits for the member, and a channel that is over is kept for a moment."""
+    connection = raw(attacked, attacked.federation.client_tls(1))
+    server, reception = attacked.server._epoch, attacked.server._reception
+    assert server is not None
+    assert reception is not None
+
+    def answered() -> bool:
+        newest = next(reversed(reception._polls.values()))
+        return newest._size > 0
+
+    tracemalloc.start()
+    try:
+        for attempt in range(1, 101):
+            body = polling.joined([greeting(1, attempt=attempt, granted=1 << 30)])
+            head = f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+            connection.sendall(head.encode() + body)
+            while not connection.recv(1 << 16):
+                pass
+            if attempt == 1:
+                server.send(ONE, bytes(8 << 20))
+            wait_until(answered, 10)
+            assert len(reception._polls) <= 8
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    connection.close()
+    assert peak < (8 + 8 + 4) << 20
 
 
 def test_requests_for_anything_else_get_nothing(attacked: Links) -> None:
