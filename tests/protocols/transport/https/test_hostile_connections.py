@@ -24,6 +24,7 @@ from protocols.transport.https import pieces, polling
 from protocols.transport.https.channels import PATH
 from protocols.transport.https.limits import PIECE_BYTES, LinkLimits
 from protocols.transport.https.notices import Notices
+from protocols.transport.https.server import _BACKLOG
 from tests.support.in_threads import soon
 from tests.support.links import FEDERATION, QUICK, Links, Provisioned, links
 from tests.support.stolen_certificate import show_without_key
@@ -309,6 +310,28 @@ def test_handshakes_are_bounded_and_an_honest_client_gets_in(provisioned: Provis
         assert sum("handshakes at once" in line for line in made.lines) == 1
         for connection in silent:
             connection.close()
+
+
+def test_strangers_fill_no_more_memory_than_their_handshakes(provisioned: Provisioned) -> None:
+    """Half of a first message each, from many more connections than may be in a handshake: 0.3 MB for each that may,
+    and for each that the system has accepted at once (its backlog)."""
+    limits = LinkLimits()
+    with links(provisioned, limits) as made:
+        tracemalloc.start()
+        try:
+            strangers = [socket.create_connection(("127.0.0.1", made.port), 10) for _ in range(300)]
+            for stranger in strangers:
+                with contextlib.suppress(OSError):
+                    stranger.sendall(b"\x16\x03\x01\x40\x00\x01\x00\x3f\xfc" + bytes(16_000))
+            made.client(1)
+            made.wait(1)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        for stranger in strangers:
+            stranger.close()
+    assert peak < (limits.handshakes + _BACKLOG + 8) * 300_000
+    assert sum("handshakes at once" in line for line in made.lines) == 1
 
 
 def test_a_member_has_few_connections_at_once(attacked: Links) -> None:
