@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from protocols.foundation import wire
 from protocols.foundation.deadline import Deadline
@@ -14,10 +14,13 @@ from protocols.session.server_session import ServerSession
 from protocols.transport.base import Transport
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.server.attendance import Attendance
+from secure_kg.federation.server.disputes import Disputes
 from secure_kg.federation.server.regrouping import Regrouping
 from secure_kg.foundation.errors import StorageError, UserError
 
 M = TypeVar("M", bound=wire.Message)
+IN_DISPUTE: Final = "in dispute about a sum"
+"""The step in which clients drop out that are left out (`disputes`)."""
 
 
 class Gathering:
@@ -43,6 +46,7 @@ class Gathering:
         self._plan, self._config = plan, config
         self.patience = self.fresh_patience()
         self.attendance = Attendance(self.clients, self.patience, report)
+        self.disputes = Disputes()
         self.on_dropout: Callable[[Collection[PartyId]], None] = lambda _: None
         """Called with new dropouts."""
 
@@ -97,8 +101,12 @@ class Gathering:
 
     def assemble(self, run: Path) -> None:
         """Take in clients that have come back. If too few are present for any sum, wait for more. `run`: its folder."""
+        here = self.present | self.attendance.kept_out
+        out = self.attendance.kept_out = self.disputes.left_out(int(self.round), here, self._plan.least_present)
         if self.attendance.look_for_returned(self.conversation, self.round):
             self.regrouping.unsteady()
+        if disputed := out & self.present:
+            self.dropout(disputed, IN_DISPUTE)
         clients, needed = len(self.clients), self._plan.least_present
         if len(self.present) >= needed:
             return
