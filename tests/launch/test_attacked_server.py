@@ -17,7 +17,7 @@ from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.provisioning.site_folder import SiteFolder
 from secure_kg.provisioning.tls import client_tls
-from tests.protocols.transport.https.test_hostile_connections import UPGRADE, greeting, masked
+from tests.support.hostile_links import UPGRADE, greeting, masked
 from tests.support.organisations import Organisations, ended_well, organisations
 from tests.support.stolen_certificate import show_without_key
 

@@ -58,8 +58,9 @@ class WebSocketChannel(Channel):
         if message.type is aiohttp.WSMsgType.TEXT:
             raise Unreadable("sent a text in place of a piece")
         if message.type is aiohttp.WSMsgType.ERROR and isinstance(message.data, aiohttp.WebSocketError):
-            too_large = message.data.code == aiohttp.WSCloseCode.MESSAGE_TOO_BIG
-            raise Unreadable("announced a message larger than any piece" if too_large else "broke the rules of WebSockets")
+            if message.data.code == aiohttp.WSCloseCode.MESSAGE_TOO_BIG:
+                raise Unreadable("announced a message larger than any piece")
+            raise Unreadable("broke the rules of WebSockets")
         if message.type is not aiohttp.WSMsgType.BINARY:
             raise ChannelClosed
         content: bytes = message.data

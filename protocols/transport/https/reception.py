@@ -237,8 +237,7 @@ class Reception:
                 body=polling.joined([pieces.refused(_NOT_A_MEMBER.reason, _NOT_A_MEMBER.text)]),
                 headers={polling.CHANNEL_HEADER: "0" * 2 * polling.NAME_BYTES},
             )
-        ours = sum(one == party and not channel.closed for (one, _), channel in self._polls.items())
-        if ours >= _POLLS_OF_A_MEMBER or len(arrived) != 1:
+        if len(arrived) != 1 or not self._has_room_for_poll(party):
             return web.Response(status=429)
         name, channel = secrets.token_hex(polling.NAME_BYTES), polling.ServedPolls()
         self._polls[party, name] = channel
@@ -247,6 +246,15 @@ class Reception:
         answer = self._told(await channel.collect(self._limits.handshake_seconds))
         answer.headers[polling.CHANNEL_HEADER] = name
         return answer
+
+    def _has_room_for_poll(self, party: PartyId) -> bool:
+        """Whether a member may have one more channel. The oldest that are over make room: they are kept for their last
+        pieces only, and these may be large."""
+        ours = [(key, channel) for key, channel in self._polls.items() if key[0] == party]
+        over = [key for key, channel in ours if channel.closed]
+        for key in over[: max(0, len(ours) - _POLLS_OF_A_MEMBER + 1)]:
+            del self._polls[key]
+        return len(ours) - len(over) < _POLLS_OF_A_MEMBER
 
     async def _serve_poll(self, channel: polling.ServedPolls, key: tuple[PartyId, str], leaf: bytes) -> None:
         try:

@@ -7,10 +7,7 @@ import os
 import signal
 import socket
 import ssl
-import struct
 import threading
-import tracemalloc
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,71 +19,15 @@ from protocols.foundation.identifiers import SERVER, PartyId
 from protocols.session.site_keys import issue, leaf_in
 from protocols.transport.https import pieces
 from protocols.transport.https.channels import PATH
-from protocols.transport.https.limits import PIECE_BYTES, LinkLimits
+from protocols.transport.https.limits import LinkLimits
 from protocols.transport.https.notices import Notices
+from tests.support.hostile_links import UPGRADE, greeting, hung_up, masked, raw, upgraded
 from tests.support.in_threads import soon
-from tests.support.links import FEDERATION, QUICK, Links, Provisioned, links
+from tests.support.links import QUICK, Links, Provisioned, links
 from tests.support.stolen_certificate import show_without_key
 from tests.support.waiting import wait_until
 
 ONE, TWO = PartyId(1), PartyId(2)
-
-
-@pytest.fixture
-def attacked(provisioned: Provisioned) -> Iterator[Links]:
-    """A server at which client 2 is at work, and goes on being so whatever a test does."""
-    with links(provisioned) as made:
-        honest = made.client(2)
-        made.wait(2)
-        server = made.server.transport()
-        yield made
-        honest.send(SERVER, b"undisturbed")
-        assert server.receive([TWO], soon()) == (TWO, b"undisturbed")
-        server.send(TWO, b"so am I")
-        assert honest.receive([SERVER], soon()) == (SERVER, b"so am I")
-
-
-def raw(made: Links, tls: ssl.SSLContext | None) -> socket.socket:
-    plain = socket.create_connection(("127.0.0.1", made.port), 10)
-    return tls.wrap_socket(plain) if tls is not None else plain
-
-
-def hung_up(connection: socket.socket) -> bytes:
-    """What the server still says before it ends the connection, which it must do."""
-    said = b""
-    with contextlib.suppress(ConnectionError, ssl.SSLError):
-        while part := connection.recv(1 << 16):
-            said += part
-    connection.close()
-    return said
-
-
-UPGRADE = (
-    f"GET {PATH} HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-    "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
-).encode()
-
-
-def upgraded(made: Links, number: int) -> socket.socket:
-    """A member's connection with an open WebSocket, over which it says whatever it likes."""
-    connection = raw(made, made.federation.client_tls(number))
-    connection.sendall(UPGRADE)
-    answer = b""
-    while b"\r\n\r\n" not in answer:
-        answer += connection.recv(1)
-    assert answer.startswith(b"HTTP/1.1 101")
-    return connection
-
-
-def masked(content: bytes, announced: int | None = None) -> bytes:
-    length = len(content) if announced is None else announced
-    return b"\x82\xff" + struct.pack(">Q", length) + bytes(4) + content
-
-
-def greeting(number: int, **changes: object) -> bytes:
-    words = {"party": number, "federation": FEDERATION, "incarnation": bytes(range(16)), "attempt": 1}
-    words |= {"server": pieces.UNKNOWN, "received": 0, "granted": 1 << 20} | changes
-    return pieces.hello(pieces.Hello(**words))  # type: ignore[arg-type]
 
 
 def test_a_plain_tcp_client_is_refused(attacked: Links) -> None:
@@ -189,65 +130,6 @@ def test_a_member_that_was_revoked_before_the_server_began_is_named_once_and_giv
         assert [line for line in made.lines if "refused" in line] == [
             "refused a connection: member 1 (Site 1) was revoked",
         ], made.lines
-
-
-TWO_GIB = 2 << 30
-UPLOAD = f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: {TWO_GIB}\r\n\r\n".encode()
-
-
-@pytest.mark.parametrize(
-    ("said", "line"),
-    [
-        ([UPLOAD], "refused a request of client 1: it announced a body of 2,147,483,648 bytes"),
-        (
-            [UPGRADE, masked(b"", announced=TWO_GIB)],
-            "refused a connection of client 1: it announced a message larger than any piece",
-        ),
-        (
-            [UPGRADE, masked(greeting(1)), masked(b"", announced=TWO_GIB)],
-            "client 1 is cut off: it announced a message larger than any piece",
-        ),
-        (
-            [UPGRADE, masked(greeting(1)), masked(struct.pack("<BQQ", pieces.Kind.BEGIN, 1, TWO_GIB))],
-            "client 1 is cut off: it announced a frame of 2,147,483,648 bytes",
-        ),
-    ],
-    ids=["body", "message", "message after a greeting", "frame"],
-)
-def test_a_2_gib_announcement_is_refused_by_its_first_bytes(attacked: Links, said: list[bytes], line: str) -> None:
-    tls = attacked.federation.client_tls(1)
-    tracemalloc.start()
-    try:
-        for _ in range(3):
-            connection = raw(attacked, tls)
-            connection.sendall(b"".join(said))
-            hung_up(connection)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 8 << 20
-    wait_until(lambda: line in attacked.lines, 10)
-    assert attacked.lines.count(line) == 1
-    assert len(attacked.lines) <= 2, attacked.lines  # a greeting that is repeated is refused for that
-
-
-def test_a_member_fills_no_more_memory_than_is_stated(attacked: Links) -> None:
-    connection = upgraded(attacked, 1)
-    connection.sendall(masked(greeting(1)))
-    tracemalloc.start()
-    number = 0
-    try:
-        with contextlib.suppress(OSError):
-            while number < 100:  # 25 MB, of which nobody has asked for any
-                number += 1
-                payload = memoryview(bytes(PIECE_BYTES))
-                connection.sendall(masked(pieces.data(number, PIECE_BYTES, payload)))
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    hung_up(connection)
-    assert peak < QUICK.unread_bytes + (4 << 20)
-    wait_until(lambda: any("sent more than it had room for" in line for line in attacked.lines), 10)
 
 
 @pytest.mark.parametrize(
