@@ -29,18 +29,18 @@ def learner(graph: ClientGraph | None = None, **changes: Any) -> NogeLearner:
     return made
 
 
-TRIPLES = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3), st.integers(0, 6)), min_size=1, unique=True)
+TRIPLES = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3), st.integers(0, 6)), min_size=1)
 
 
 @given(TRIPLES, st.randoms(use_true_random=False))
 @settings(max_examples=50, deadline=None)
-def test_pairs_have_their_tails_whatever_the_order(numbers: list[tuple[int, int, int]], draw: Any) -> None:
+def test_pairs_have_their_tails_once_whatever_the_order(numbers: list[tuple[int, int, int]], draw: Any) -> None:
     pairs = Pairs(np.array(numbers, dtype=np.int64), 4)
     chosen = np.array(draw.sample(range(len(pairs.keys)), draw.randint(1, len(pairs.keys))))
     heads, relations, rows, tails = pairs.batch(chosen)
     found = sorted((int(heads[row]), int(relations[row]), int(tail)) for row, tail in zip(rows, tails, strict=True))
     asked = set(zip(heads.tolist(), relations.tolist(), strict=True))
-    assert found == sorted(one for one in numbers if one[:2] in asked)
+    assert found == sorted(one for one in set(numbers) if one[:2] in asked)
     assert len(pairs.keys) == len({one[:2] for one in numbers})
 
 
