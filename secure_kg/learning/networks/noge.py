@@ -33,10 +33,7 @@ _BLOCK: Final = 128  # points whose scores are there at a time
 
 
 class NogeLearner(NetworkLearner):
-    """Trains on one client's graph.
-
-    Adam begins anew in every round, as in FedR's code: the means have moved its parameters in between.
-    """
+    """Trains on one client's graph."""
 
     def __init__(self, settings: Settings, graph: ClientGraph, client: int, device: torch.device) -> None:
         config = settings.network
@@ -46,7 +43,8 @@ class NogeLearner(NetworkLearner):
         seeds = torch.Generator().manual_seed(torch_seed(settings.seed, "initial rows", client))
         self._noge = Noge(cooccurrence(graph.train, *sizes), sizes[0], config, seeds).to(device)
         self._noge_config, self._seed, self._client = config, settings.seed, client
-        super().__init__(graph, config, self._noge, {}, device)
+        self._optimiser = Adam(self._noge.parameters(), config.lr)
+        super().__init__(graph, config, self._noge, {"adam": self._optimiser}, device)
         self._pairs = Pairs(graph.train, len(graph.relations))
         self._loss = SmoothedLoss(config.label_smoothing)
         self._own: dict[str, Rows] = {}
@@ -77,7 +75,9 @@ class NogeLearner(NetworkLearner):
             super().load_block(block, kept)
         self._own.clear()
         config, parameters = self._noge_config, list(self._noge.parameters())
-        optimiser = Adam(parameters, config.lr * config.lr_decay ** max(0, round - 1))
+        self._optimiser.rate = config.lr * config.lr_decay ** max(0, round - 1)
+        if config.moments == "anew":
+            self._optimiser.state.clear()
         order = generator(self._seed, "order", self._client, round)
         draws = torch.Generator().manual_seed(torch_seed(self._seed, "dropout", self._client, round))
         loss_sum = torch.zeros((), dtype=torch.float64, device=self._device)
@@ -87,7 +87,7 @@ class NogeLearner(NetworkLearner):
             for start in range(0, len(shuffled), config.batch_size):
                 chosen = shuffled[start : start + config.batch_size]
                 loss_sum += self._gradients(chosen, draws) * len(chosen)
-                optimiser.step()
+                self._optimiser.step()
                 examples, steps = examples + len(chosen), steps + 1
         # One check per round, as for embeddings: a value that is not finite stays so.
         finite = torch.stack([loss_sum.isfinite(), *(p.isfinite().all() for p in parameters)]).all()

@@ -124,6 +124,25 @@ def test_a_round_repeats_from_its_number_and_a_saved_state_bit_for_bit() -> None
     assert other.digest() == one.digest()
 
 
+def test_kept_moments_are_saved_and_new_ones_forget_the_last_round() -> None:
+    digests = {}
+    for moments in ("anew", "kept"):
+        one, other = learner(moments=moments), learner(moments=moments)
+        one.train(1)
+        other.load_state(one.state())
+        one.train(2)
+        other.train(2)
+        assert one.digest() == other.digest()
+        forgetful = learner(moments=moments)
+        forgetful.train(1)
+        state = forgetful.state()
+        forgetful.load_state({name: value for name, value in state.items() if not name.startswith("optimiser/")})
+        forgetful.train(2)
+        assert (forgetful.digest() == one.digest()) == (moments == "anew")
+        digests[moments] = one.digest()
+    assert digests["anew"] != digests["kept"]
+
+
 def test_the_digest_sees_every_value_that_scores_depend_on() -> None:
     one = learner()
     seen = {one.digest()}
