@@ -30,7 +30,7 @@ from benchmarks.reproduction.table import ALL, Table
 from benchmarks.reproduction.tables import TABLES
 from launch.command_line import OneLineParser, require_writable, run_command
 from protocols.registry import AGGREGATIONS
-from secure_kg.federation.plan.settings import flag
+from secure_kg.federation.plan.typed_fields import flag
 from secure_kg.foundation.console import fail, say
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.words import seconds_text

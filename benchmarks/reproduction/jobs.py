@@ -21,7 +21,7 @@ import msgspec
 from benchmarks.reproduction.cells import Cell, Job
 from benchmarks.reproduction.provenance import commit
 from launch.hosts.supervisor import die_with_parent
-from secure_kg.federation.plan.settings import flag
+from secure_kg.federation.plan.typed_fields import flag
 from secure_kg.foundation.errors import UserError
 from secure_kg.runs.records.record import Record
 from secure_kg.runs.run_folder import read_record, write_json
