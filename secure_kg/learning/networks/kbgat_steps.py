@@ -55,7 +55,7 @@ def train_encoder(
     """
     config = stage.config
     trained = [network.entity, network.relation, *network.encoder.parameters()]
-    optimiser, kept = Adam(trained, rate), Kept(config.dropout, dropped)
+    optimiser, kept = Adam(trained, rate), Kept(config.attention_dropout, dropped)
     losses, steps, nodes = [], 0, None
     for _ in range(config.local_epochs):
         loss_sum = torch.zeros((), dtype=torch.float64, device=stage.device)

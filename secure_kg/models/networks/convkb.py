@@ -30,6 +30,8 @@ _NUMBERS: Final = 2**24
 class ConvKB(Decoder):
     """Filters, and the weights of what they give."""
 
+    described = "sum of output[m, k] * max(0, filters[m] . (h[k], r[k], t[k]) + bias[m]), and offset"
+
     def __init__(self, width: int, filters: int, generator: torch.Generator) -> None:
         """`generator`: on the CPU, so that the same seed gives the same filters on every device."""
         super().__init__()

@@ -24,7 +24,7 @@ class KbgatConfig(NetworkConfig):
     heads: int = 1
     margin: float = 5.0
     negatives: int = 2  # of the encoder, for each triple: heads and tails in turn
-    dropout: float = 0.3
+    attention_dropout: float = 0.3  # and between the layers
     weight_decay: float = 5e-6
     two_hop: int = 1024
     final_rows: FinalRows = "whole"
@@ -41,7 +41,7 @@ class KbgatConfig(NetworkConfig):
         *("decoder_epochs", "decoder_batch_size", "decoder_negatives", "decoder_halving"),
     )
     positive: ClassVar[tuple[str, ...]] = ("lr", "margin")
-    shares: ClassVar[tuple[str, ...]] = ("dropout", "weight_decay", "decoder_weight_decay")
+    shares: ClassVar[tuple[str, ...]] = ("attention_dropout", "weight_decay", "decoder_weight_decay")
 
     def __post_init__(self) -> None:
         NetworkConfig.__post_init__(self)

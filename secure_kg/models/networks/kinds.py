@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from secure_kg.foundation.errors import UserError
 from secure_kg.models.networks.config import NetworkConfig
+from secure_kg.models.networks.kbgat_config import KbgatConfig
 from secure_kg.models.networks.noge_config import NogeConfig
 
 
@@ -43,6 +44,13 @@ NETWORKS: Final[dict[str, NetworkKind]] = {
             learner="secure_kg.learning.networks.noge:NogeLearner",
             decoder="secure_kg.models.networks.noge:make_decoder",
             small={"rounds": 60, "dim": 64, "batch_size": 256},
+        ),
+        NetworkKind(
+            "KBGAT",
+            KbgatConfig,
+            learner="secure_kg.learning.networks.kbgat:KbgatLearner",
+            decoder="secure_kg.models.networks.kbgat:make_decoder",
+            small={"rounds": 10, "local_epochs": 50, "decoder_epochs": 50, "decoder_halving": 10, "eval_every": 2},
         ),
     )
 }
