@@ -64,15 +64,15 @@ class Noge(GraphNetwork):
     def nodes(self) -> Nodes:
         return self._encoded(training=False)
 
-    def tail_scores(self, heads: Tensor, relations: Tensor, draws: torch.Generator) -> Tensor:
-        """Heads [b] and relations [b] to scores [b, entities] of all tails, as they are trained on.
+    def compared(self, heads: Tensor, relations: Tensor, draws: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Heads [b] and relations [b] to points [b, dim], and the rows of all tails that they are compared with.
 
-        Statistics of all nodes normalise them, and enter the running ones. `draws`: for what is dropped of the points
-        that tails are compared with.
+        As they are trained on: statistics of all nodes normalise them, and enter the running ones. `draws`: for what is
+        dropped of the points.
         """
         nodes = self._encoded(training=True)
         points = product(nodes.entity[heads], unit(nodes.relation[relations]))
-        return dropped(points, self._dropout, draws) @ nodes.entity.t()
+        return dropped(points, self._dropout, draws), nodes.entity
 
     def _encoded(self, *, training: bool) -> Nodes:
         rows = self._matrix(torch.cat((self.entity, self.relation)) @ self.weight)
