@@ -227,7 +227,7 @@ def _check_settings(job: Job) -> None:
         saved = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError):
         raise UserError(f"{path}: cannot be read as TOML") from None
-    saved |= saved.pop("training", {})
+    saved |= saved.pop("training", {}) | saved.pop("network", {})
     for name, value in job.settings.items():
         if name in saved and saved[name] != value:
             what = f"{flag(name)} is {saved[name]} there and {value} here"

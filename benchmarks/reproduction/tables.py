@@ -9,6 +9,7 @@ from benchmarks.reproduction.paper_figures import (
     FEDR_CLIENTS,
     FEDR_TABLE_2,
 )
+from benchmarks.reproduction.network_table_7 import FEDR_TABLE_7_TABLE
 from benchmarks.reproduction.query_tables import QUERY_TABLES
 from benchmarks.reproduction.settings import Settings
 from benchmarks.reproduction.table import ALL, Claim, Dataset, Table
@@ -131,5 +132,6 @@ TABLES: Final[dict[str, Table]] = {
             "experiments use. NELL-995 is left out: its split is not to be had.",
         ),
     ),
+    "fedr-table7": FEDR_TABLE_7_TABLE,
     **QUERY_TABLES,
 }

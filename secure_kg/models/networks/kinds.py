@@ -1,5 +1,6 @@
 """Kinds of graph networks by name, as data that every party can read without loading a model."""
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -32,7 +33,7 @@ class NetworkKind:
     @property
     def options(self) -> tuple[str, ...]:
         """Names of its settings."""
-        return tuple(self.settings.__dataclass_fields__)
+        return tuple(entry.name for entry in dataclasses.fields(self.settings))
 
 
 NETWORKS: Final[dict[str, NetworkKind]] = {
