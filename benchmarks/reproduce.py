@@ -161,8 +161,14 @@ def _settable() -> dict[str, dict[str, Any]]:
     for name, table in TABLES.items():
         for entry in dataclasses.fields(table.settings):
             if entry.name not in _FIXED:
-                found.setdefault(entry.name, {})[name.partition("-")[0]] = getattr(table.settings, entry.name)
+                usual, value = found.setdefault(entry.name, {}), getattr(table.settings, entry.name)
+                usual[name if usual.get(_paper(name), value) != value else _paper(name)] = value
     return found
+
+
+def _paper(table: str) -> str:
+    """Whose settings a table has: its name without the number."""
+    return "-".join(word for word in table.split("-") if not word.startswith("table"))
 
 
 def _tuned(

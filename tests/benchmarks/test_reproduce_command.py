@@ -174,7 +174,7 @@ def test_help_names_the_tables(capsys: pytest.CaptureFixture[str]) -> None:
     assert reproduce.main(["--help"]) == 0
     text = capsys.readouterr().out
     assert "fede-table5" in text
-    assert "[fedr 128, fede 256, fedcqa 400]" in text
+    assert "[fedr 128, fede 256, fedr-table7 50, fedr-noge 128, fedcqa 400]" in text
 
 
 def test_a_dry_run_starts_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
