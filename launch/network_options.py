@@ -17,7 +17,7 @@ NETWORK_OPTIONS: Final[dict[str, str]] = {
     "attention_dropout": "share of the weights of attention that are dropped, and of numbers between the layers",
     "weight_decay": "of the encoder: L2 regularisation, within the gradient",
     "two_hop": "at most so many edges of two hops lead to an entity, drawn if there are more; 0: none",
-    "final_rows": "rows that come out of the encoder: whole, of all edges; last-batch: as the last batch has left them, "
+    "final_rows": "rows that come out of the encoder: whole, of all edges; last-batch: as the last batch leaves them, "
     "with dropout, and attention at its tails alone, which is how FedR's code trains and what it shares",
     "filters": "of ConvKB, the decoder; each is 1 × 3",
     "decoder_epochs": "local epochs of the decoder, before an evaluation; those of the encoder, in every round, are "

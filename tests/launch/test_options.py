@@ -14,8 +14,8 @@ from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.query_config import QueryConfig
-from secure_kg.models.networks.kinds import NETWORKS
 from secure_kg.models.networks.kbgat_config import KbgatConfig
+from secure_kg.models.networks.kinds import NETWORKS
 from secure_kg.models.networks.noge_config import NogeConfig
 from secure_kg.privacy.run_config import PrivacyConfig
 from secure_kg.runs.run_folder import RunFolder

@@ -48,9 +48,7 @@ class KbgatLearner(NetworkLearner):
         """Epochs of the encoder; raises `TrainingDiverged` if anything stops being finite."""
         rate = self._config.lr * self._config.lr_decay ** max(0, round - 1)
         draws = generator(self._seed, "order and negatives", self._client, round)
-        fit, nodes = train_encoder(
-            self._stage, self._kbgat, rate, draws, self._torch("dropout", self._client, round)
-        )
+        fit, nodes = train_encoder(self._stage, self._kbgat, rate, draws, self._torch("dropout", self._client, round))
         self._require_finite(nodes, f"training is not finite in round {round}")
         with torch.no_grad():
             self._kbgat.entity.copy_(nodes.entity)

@@ -15,12 +15,12 @@ from secure_kg.data.graph import Side, TripleArray
 from secure_kg.learning.adam import Adam
 from secure_kg.learning.device import to_device
 from secure_kg.learning.networks.corrupting import Corruption
-from secure_kg.models.networks.kbgat_config import KbgatConfig
 from secure_kg.models.networks.attention import Kept
 from secure_kg.models.networks.base import Nodes
 from secure_kg.models.networks.convkb import ConvKB
 from secure_kg.models.networks.edges import Edges
 from secure_kg.models.networks.kbgat import Kbgat, distances
+from secure_kg.models.networks.kbgat_config import KbgatConfig
 
 _SIDES: Final[tuple[Side, Side]] = ("tail", "head")
 
@@ -88,9 +88,7 @@ def margin_loss(nodes: Nodes, true: Tensor, false: Tensor, margin: float) -> Ten
     return (positive - negative.view(-1, len(true)) + margin).relu().mean()
 
 
-def fit_decoder(
-    stage: Stage, decoder: ConvKB, nodes: Nodes, draws: np.random.Generator
-) -> tuple[Fit, Nodes]:
+def fit_decoder(stage: Stage, decoder: ConvKB, nodes: Nodes, draws: np.random.Generator) -> tuple[Fit, Nodes]:
     """`decoder_epochs` passes from the decoder as it is; returns the rows of `nodes` as fitted with it.
 
     In the public code, too, these rows are parameters of the decoder's optimiser.

@@ -102,7 +102,7 @@ class _Scores(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         fixed, mix, candidates, output = ctx.saved_tensors
-        active, met, candidates_grad = torch.zeros(fixed.shape), torch.zeros(output.shape), torch.zeros(candidates.shape)
+        active, met, candidates_grad = (torch.zeros(one.shape) for one in (fixed, output, candidates))
         arrays = (_array(one) for one in (fixed, mix, candidates, output, gradients[0]))
         conv_gradient(*arrays, (active.numpy(), met.numpy(), candidates_grad.numpy()))
         # Where it is on, a value under the maximum is fixed + mix · candidate.

@@ -15,12 +15,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import elu, normalize
 
-from secure_kg.models.networks.kbgat_config import KbgatConfig
-
 from secure_kg.models.networks.attention import Kept, attend
 from secure_kg.models.networks.base import GraphNetwork, Nodes
 from secure_kg.models.networks.convkb import ConvKB
 from secure_kg.models.networks.edges import Edges
+from secure_kg.models.networks.kbgat_config import KbgatConfig
 
 _GAIN: Final = 1.414
 
@@ -35,9 +34,7 @@ class _Head(nn.Module):
             nn.Parameter(torch.empty(width, out).normal_(0, spread, generator=generator))
             for width in (entity, entity, relation)
         )
-        self.scorer = nn.Parameter(
-            torch.empty(out).normal_(0, _GAIN * math.sqrt(2 / (1 + out)), generator=generator)
-        )
+        self.scorer = nn.Parameter(torch.empty(out).normal_(0, _GAIN * math.sqrt(2 / (1 + out)), generator=generator))
 
     def forward(self, edges: Edges, nodes: Tensor, kinds: Tensor, kept: Kept | None) -> Tensor:
         parts = nodes @ self.own, nodes @ self.other, kinds @ self.along

@@ -73,7 +73,8 @@ def test_rows_are_common_and_networks_stay_with_each_client(tmp_path: Path) -> N
     tables = (dict(zip(each.graph.relations, each.export_block("relation"), strict=True)) for each in (one, other))
     mine, theirs = tables
     common = mine.keys() & theirs.keys()
-    assert common and all(np.array_equal(mine[name], theirs[name]) for name in common)
+    assert common
+    assert all(np.array_equal(mine[name], theirs[name]) for name in common)
     for part in ("encoder.entities", "decoder.filters"):
         assert not torch.equal(one.parameters_state()[part], other.parameters_state()[part])
 
@@ -96,4 +97,6 @@ def test_a_saved_model_scores_as_the_learner_ranked(tmp_path: Path) -> None:
         scores = learner.network.decoder.scores(learner.nodes(), triples, side)  # type: ignore[attr-defined]
         assert torch.equal(loaded.scores(triples, side), scores)
     column = triples[:, 2, None]
-    torch.testing.assert_close(loaded.of_triples(triples, "tail"), loaded.scores(triples, "tail").gather(1, column)[:, 0])
+    torch.testing.assert_close(
+        loaded.of_triples(triples, "tail"), loaded.scores(triples, "tail").gather(1, column)[:, 0]
+    )

@@ -1,4 +1,4 @@
-"""False triples: never one of the train part while there is another, all others alike, and from their generator alone."""
+"""False triples: never one of the train part while there is another, all others alike, and from a generator alone."""
 
 import numpy as np
 import pytest

@@ -52,7 +52,11 @@ def test_the_soft_loss_is_that_of_the_paper() -> None:
     true, tails, heads = torch.tensor([[0, 0, 1], [2, 1, 3]]), torch.tensor([[4, 5], [6, 7]]), torch.tensor([[8], [9]])
     expected = []
     for i, (h, r, t) in enumerate(true.tolist()):
-        triples = [(h, r, t, 1), *((h, r, e, -1) for e in tails[i].tolist()), *((e, r, t, -1) for e in heads[i].tolist())]
+        triples = [
+            (h, r, t, 1),
+            *((h, r, e, -1) for e in tails[i].tolist()),
+            *((e, r, t, -1) for e in heads[i].tolist()),
+        ]
         for *triple, y in triples:
             expected.append(torch.log(1 + torch.exp(-y * decoder.of_triples(nodes, torch.tensor([triple]))[0])))
     torch.testing.assert_close(soft_loss(decoder, nodes, true, tails, heads), torch.stack(expected).mean())
@@ -82,7 +86,7 @@ def test_a_step_of_the_encoder_is_adams_on_the_gradient_of_the_loss() -> None:
 
 
 def test_a_step_of_the_decoder_is_adams_and_moves_rows_too() -> None:
-    stage, network = staged(decoder_weight_decay=0.1, decoder_negatives=4)
+    stage, _ = staged(decoder_weight_decay=0.1, decoder_negatives=4)
     nodes, other = rows(), ConvKB(6, 4, generator(0))
     decoder = ConvKB(6, 4, generator(0))
     _, fitted = fit_decoder(stage, decoder, nodes, np.random.default_rng(3))

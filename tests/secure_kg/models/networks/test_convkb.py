@@ -19,7 +19,9 @@ def generator(seed: int) -> torch.Generator:
 
 
 def made() -> tuple[ConvKB, Nodes]:
-    entity, relation = (torch.randn(n, WIDTH, generator=generator(n), requires_grad=True) for n in (ENTITIES, RELATIONS))
+    entity, relation = (
+        torch.randn(n, WIDTH, generator=generator(n), requires_grad=True) for n in (ENTITIES, RELATIONS)
+    )
     return ConvKB(WIDTH, FILTERS, generator(0)), Nodes(entity, relation)
 
 

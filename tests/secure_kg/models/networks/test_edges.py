@@ -54,7 +54,9 @@ def test_edges_stand_node_by_node() -> None:
 
 def test_repeated_triples_are_one_edge() -> None:
     train = drawn(20, 10)
-    once, twice = (edges_of(part, 10, RELATIONS, 100, np.random.default_rng(0)) for part in (train, np.tile(train, (2, 1))))
+    once, twice = (
+        edges_of(part, 10, RELATIONS, 100, np.random.default_rng(0)) for part in (train, np.tile(train, (2, 1)))
+    )
     assert listed(once) == listed(twice)
 
 
