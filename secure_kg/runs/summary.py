@@ -143,7 +143,7 @@ def comparable(summary: Summary, other: Summary) -> bool:
     if known and bool(summary.leaks) != bool(other.leaks):
         return False  # the folders have other triples by now
     mine, theirs = summary.config, other.config
-    keys = ["dataset", "by", "client_data", "seed", "queries"]
+    keys = ["dataset", "by", "client_data", "seed", "queries", "network"]
     if any(one.settings.model == "counts" for one in (summary, other)):
         if not _same_budget(summary, other):
             return False

@@ -55,6 +55,7 @@ def test_a_graph_network_has_options_and_defaults_of_its_own() -> None:
     assert (usual.model, usual.rounds, usual.aggregation) == ("NoGE", 300, "secagg")
     small = plan("--model", "NOGE").config
     assert small.network == NogeConfig(dim=64, batch_size=256)
+    assert plan("--model", "noge", "--ring-bits", "16").config.clip == 16.0  # how far its rows grow was not measured
     said = plan("--model", "noge", "--dim", "12", "--dropout", "0.2", "--means-loaded", "for-evaluation").config
     assert said.network == NogeConfig(dim=12, batch_size=256, dropout=0.2, means_loaded="for-evaluation")
 

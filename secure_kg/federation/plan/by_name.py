@@ -57,9 +57,9 @@ def resolved(
 def usual_clip(config: RunConfig) -> float:
     """The bound of shared values unless one is given: for narrow rings, whose units are coarse, as tight as will do.
 
-    Rows begin uniform in a public range and grow by training; measured, by less than `_GROWTH` times.
+    Rows begin uniform in a public range and grow by training; measured for embeddings, by less than `_GROWTH` times.
     """
-    if config.ring_bits > WIDEST_GRID:
+    if config.ring_bits > WIDEST_GRID or config.network is not None:
         return config.clip
     blocks = learner_of(config).blocks(config, STRATEGIES[config.strategy])
     span = max((block.span for block in blocks), default=0.0)

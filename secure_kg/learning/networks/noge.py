@@ -10,7 +10,6 @@ A step takes the whole graph through the encoder and multiplies a batch of point
 needs 8 · 128 · n bytes for scores, 13 MB for 13,000 entities, whatever the batch.
 """
 
-
 from typing import Final
 
 import numpy as np
@@ -28,7 +27,6 @@ from secure_kg.learning.networks.learner import NetworkLearner
 from secure_kg.models.networks.cooccurrence import cooccurrence
 from secure_kg.models.networks.noge import Noge
 from secure_kg.models.networks.noge_config import NogeConfig
-
 
 _OWN: Final = "own"
 _BLOCK: Final = 128  # points whose scores are there at a time

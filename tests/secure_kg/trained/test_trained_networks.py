@@ -66,7 +66,8 @@ def test_exports_have_a_row_for_every_entity(kind: str, run: Path, tmp_path: Pat
     assert all(name in texts for name in load_run(run).client(1).graph.entities)
     if kind == "safetensors":
         about = json.loads((out / "model.json").read_text())
-        assert about["model"] == "NoGE" and "Hamilton" in about["score"]
+        assert about["model"] == "NoGE"
+        assert "Hamilton" in about["score"]
 
 
 def test_a_pool_is_evaluated_by_each_members_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,7 +114,7 @@ def test_a_question_is_predicted_on_the_command_line(run: Path, capsys: pytest.C
 
 def test_it_is_simulated_by_keyword() -> None:
     assert simulate("nations", clients=2, model="noge", rounds=2, dim=8, dropout=0.25).summary.settings.model == "NoGE"
-    with pytest.raises(UserError, match="margin: .* has no such setting"):
+    with pytest.raises(UserError, match=r"margin: .* has no such setting"):
         simulate("nations", clients=2, model="noge", margin=3.0)
 
 

@@ -98,7 +98,7 @@ def test_one_step_is_that_of_plain_autograd() -> None:
 
     stats = one.train(1)
     assert (stats.steps, stats.triples) == (1, len(heads))
-    assert stats.loss == pytest.approx(float(loss), rel=1e-5)
+    assert stats.loss == pytest.approx(loss.item(), rel=1e-5)
     for name, parameter in twin.named_parameters():
         moved = one.network.state_dict()[name] - parameter.detach()
         assert float(moved.abs().max()) < 2e-4, name  # a step is 0.01 long, whatever the gradient's size
@@ -117,7 +117,8 @@ def test_a_round_repeats_from_its_number_and_a_saved_state_bit_for_bit() -> None
     one.train(1)
     one.train(2)
     other.load_state({name: value.clone() for name, value in one.state().items()})
-    assert other.digest() == one.digest() and other.evaluate("valid") == one.evaluate("valid")
+    assert other.digest() == one.digest()
+    assert other.evaluate("valid") == one.evaluate("valid")
     one.train(3)
     other.train(3)
     assert other.digest() == one.digest()
@@ -138,7 +139,8 @@ def test_what_is_saved_scores_triples_without_the_graph() -> None:
     one = learner()
     one.train(1)
     saved, nodes = one.parameters_state(), one.nodes()
-    assert torch.equal(saved["encoded.entity"], nodes.entity) and torch.equal(saved["encoded.relation"], nodes.relation)
+    assert torch.equal(saved["encoded.entity"], nodes.entity)
+    assert torch.equal(saved["encoded.relation"], nodes.relation)
 
 
 def test_blocks_are_the_rows_that_go_in() -> None:

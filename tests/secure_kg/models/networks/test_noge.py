@@ -38,7 +38,9 @@ def test_training_normalises_by_the_statistics_of_all_nodes_and_remembers_them()
     turns = encoded[ENTITIES + relations.numpy()].reshape(3, 4, -1)
     turns = (turns / np.sqrt(np.square(turns).sum(1, keepdims=True))).reshape(3, -1)
     points = product(torch.from_numpy(encoded[heads.numpy()]), torch.from_numpy(turns)).numpy()
-    np.testing.assert_allclose((found @ tails.t()).detach().numpy(), points @ encoded[:ENTITIES].T, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(
+        (found @ tails.t()).detach().numpy(), points @ encoded[:ENTITIES].T, rtol=1e-3, atol=1e-4
+    )
 
     size = ENTITIES + RELATIONS
     np.testing.assert_allclose(one.running_mean.numpy(), 0.1 * mean, rtol=1e-3, atol=1e-6)
@@ -51,7 +53,8 @@ def test_evaluation_changes_nothing_and_takes_the_remembered_statistics() -> Non
     before = {name: value.clone() for name, value in one.state_dict().items()}
     first, second = one.nodes(), one.nodes()
     assert all(torch.equal(before[name], value) for name, value in one.state_dict().items())
-    assert torch.equal(first.entity, second.entity) and torch.equal(first.relation, second.relation)
+    assert torch.equal(first.entity, second.entity)
+    assert torch.equal(first.relation, second.relation)
     with torch.no_grad():
         one.running_mean += 1
     assert not torch.equal(one.nodes().entity, first.entity)
