@@ -28,6 +28,7 @@ NETWORK_OPTIONS: Final[dict[str, str]] = {
     "decoder_weight_decay": "of the decoder, as that of the encoder",
     "means_loaded": "when the means of shared rows come into a client's model: every-round, and training goes on from "
     "them; for-evaluation: only when it is evaluated, as in FedR's code, and training then goes on from them",
+    "moments": "Adam's at the start of a round: anew, as FedR's code has it in a federation; kept, as for Local",
 }
 
 

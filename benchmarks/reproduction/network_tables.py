@@ -25,6 +25,7 @@ class NogeSettings(TableSettings):
     label_smoothing: float = 0.1
     max_norm: float = 0.5
     means_loaded: str = "for-evaluation"
+    moments: str = "anew"
     rounds: int = 300
     eval_every: int = 5
     patience: int = 5
@@ -68,8 +69,9 @@ NETWORK_TABLES: Final[dict[str, Table]] = {
         notes=(
             "The paper loads means for evaluations only and says that they do not influence training. In its code "
             "they stay from then on, every fifth round: that is `for-evaluation`. `every-round` is the sound way.",
-            "The paper's code trains Local with one Adam for at least 1,000 epochs and then stops at the first epoch "
-            "whose validation MRR is no better than the best. Here Local has the rounds of the others.",
+            "The paper's code trains Local with one Adam for at least 1,000 epochs, and stops at the first epoch after "
+            "these whose validation MRR is no better than the best. FedE and FedR begin a new Adam in every round. So "
+            "does Local here, which has the rounds of the others, unless --tuned local moments=kept is given.",
             "The paper tests entity rows, and the server's relation rows, of the best round with the encoder of the "
             "last one. Here all parameters are those of the best round.",
             "The paper's ranks order equal scores by chance of the sort. Here ties are shared.",

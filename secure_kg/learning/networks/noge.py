@@ -33,10 +33,7 @@ _BLOCK: Final = 128  # points whose scores are there at a time
 
 
 class NogeLearner(NetworkLearner):
-    """Trains on one client's graph.
-
-    Adam begins anew in every round, as in FedR's code: the means have moved its parameters in between.
-    """
+    """Trains on one client's graph."""
 
     def __init__(self, settings: Settings, graph: ClientGraph, client: int, device: torch.device) -> None:
         config = settings.network
@@ -46,7 +43,8 @@ class NogeLearner(NetworkLearner):
         seeds = torch.Generator().manual_seed(torch_seed(settings.seed, "initial rows", client))
         self._noge = Noge(cooccurrence(graph.train, *sizes), sizes[0], config, seeds).to(device)
         self._noge_config, self._seed, self._client = config, settings.seed, client
-        super().__init__(graph, config, self._noge, {}, device)
+        self._optimiser = Adam(self._noge.parameters(), config.lr)
+        super().__init__(graph, config, self._noge, {"adam": self._optimiser}, device)
         self._pairs = Pairs(graph.train, len(graph.relations))
         self._loss = SmoothedLoss(config.label_smoothing)
         self._own: dict[str, Rows] = {}
@@ -73,11 +71,13 @@ class NogeLearner(NetworkLearner):
         self._own = {block: rows.numpy().copy() for block, rows in own.items()}
 
     def train(self, round: int) -> TrainStats:
-        for block, rows in self._own.items():
-            super().load_block(block, rows)
+        for block, kept in self._own.items():
+            super().load_block(block, kept)
         self._own.clear()
         config, parameters = self._noge_config, list(self._noge.parameters())
-        optimiser = Adam(parameters, config.lr * config.lr_decay ** max(0, round - 1))
+        self._optimiser.rate = config.lr * config.lr_decay ** max(0, round - 1)
+        if config.moments == "anew":
+            self._optimiser.state.clear()
         order = generator(self._seed, "order", self._client, round)
         draws = torch.Generator().manual_seed(torch_seed(self._seed, "dropout", self._client, round))
         loss_sum = torch.zeros((), dtype=torch.float64, device=self._device)
@@ -86,14 +86,10 @@ class NogeLearner(NetworkLearner):
             shuffled = order.permutation(len(self._pairs.keys))
             for start in range(0, len(shuffled), config.batch_size):
                 chosen = shuffled[start : start + config.batch_size]
-                heads, relations, rows, tails = (to_device(one, self._device) for one in self._pairs.batch(chosen))
-                compared = self._noge.compared(heads, relations, draws)
-                loss, *by_rows = self._loss.of(*(one.detach() for one in compared), (rows, tails))
-                gradients = torch.autograd.grad(compared, parameters, by_rows)
-                clip_into(parameters, gradients, config.max_norm)
-                optimiser.step()
-                loss_sum += loss * len(chosen)
+                loss_sum += self._gradients(chosen, draws) * len(chosen)
+                self._optimiser.step()
                 examples, steps = examples + len(chosen), steps + 1
+        # One check per round, as for embeddings: a value that is not finite stays so.
         finite = torch.stack([loss_sum.isfinite(), *(p.isfinite().all() for p in parameters)]).all()
         if not bool(finite):
             raise TrainingDiverged(
@@ -101,24 +97,34 @@ class NogeLearner(NetworkLearner):
             )
         return TrainStats(float(loss_sum) / max(examples, 1), examples, steps)
 
+    def _gradients(self, chosen: TripleArray, draws: torch.Generator) -> Tensor:
+        """Gradients of a batch of pairs into the parameters; returns its mean loss."""
+        heads, relations, places, tails = (to_device(one, self._device) for one in self._pairs.batch(chosen))
+        points, rows = self._noge.compared(heads, relations, draws)
+        loss, by_points, by_rows = self._loss.of(points.detach(), rows.detach(), (places, tails))
+        parameters = list(self._noge.parameters())
+        gradients = torch.autograd.grad((points, rows), parameters, (by_points, by_rows))
+        clip_into(parameters, gradients, self._noge_config.max_norm)
+        return loss
+
 
 class Pairs:
-    """The different pairs (h, r) of triples, and the tails of each."""
+    """The different pairs (h, r) of triples, and the different tails of each."""
 
     def __init__(self, train: TripleArray, relations: int) -> None:
         self._relations = max(1, relations)
-        keys = train[:, 0] * self._relations + train[:, 1]
-        order = np.lexsort((train[:, 2], keys))
-        self.keys, starts, counts = np.unique(keys[order], return_index=True, return_counts=True)
-        self._tails, self._starts, self._counts = train[order, 2], starts, counts
+        triples = np.unique(train, axis=0)  # sorted, and without repetitions, which a damaged split may have
+        keys = triples[:, 0] * self._relations + triples[:, 1]
+        self.keys, self._starts, self._counts = np.unique(keys, return_index=True, return_counts=True)
+        self._tails = triples[:, 2]
 
     def batch(self, chosen: TripleArray) -> tuple[TripleArray, TripleArray, TripleArray, TripleArray]:
-        """Heads [b] and relations [b] of pairs; rows [k] and tails [k], the places of their answers."""
+        """Heads [b] and relations [b] of pairs; numbers of pairs [k] and tails [k], the places of their answers."""
         heads, relations = np.divmod(self.keys[chosen], self._relations)
         counts = self._counts[chosen]
-        rows = np.repeat(np.arange(len(chosen)), counts)
-        within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return heads, relations, rows, self._tails[self._starts[chosen][rows] + within]
+        pairs = np.repeat(np.arange(len(chosen)), counts)
+        within = np.arange(len(pairs)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return heads, relations, pairs, self._tails[self._starts[chosen][pairs] + within]
 
 
 class SmoothedLoss:

@@ -9,8 +9,11 @@ from secure_kg.models.networks.config import NetworkConfig
 
 MeansLoaded = Literal["every-round", "for-evaluation"]
 """When the means of shared rows come into a client's model."""
+Moments = Literal["anew", "kept"]
+"""What Adam knows at the start of a round: nothing, or its moments of the last one."""
 
 _ROWS: Final = 4096
+_CHOICES: Final = {"means_loaded": get_args(MeansLoaded), "moments": get_args(Moments)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +25,7 @@ class NogeConfig(NetworkConfig):
     label_smoothing: float = 0.1
     max_norm: float = 0.5  # of a step's gradient
     means_loaded: MeansLoaded = "every-round"
+    moments: Moments = "anew"
 
     positive: ClassVar[tuple[str, ...]] = ("lr", "max_norm")
     shares: ClassVar[tuple[str, ...]] = ("dropout", "label_smoothing")
@@ -30,8 +34,9 @@ class NogeConfig(NetworkConfig):
         NetworkConfig.__post_init__(self)
         if self.dim % 4:
             raise UserError("--dim must be a multiple of 4 for NoGE: a row is a vector of quaternions")
-        if self.means_loaded not in get_args(MeansLoaded):
-            raise UserError(f"--means-loaded must be one of {', '.join(get_args(MeansLoaded))}")
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise UserError(f"--{name.replace('_', '-')} must be one of {', '.join(choices)}")
 
     @property
     def span(self) -> float:
