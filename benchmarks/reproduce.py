@@ -161,7 +161,8 @@ def _settable() -> dict[str, dict[str, Any]]:
     for name, table in TABLES.items():
         for entry in dataclasses.fields(table.settings):
             if entry.name not in _FIXED:
-                found.setdefault(entry.name, {})[_paper(name)] = getattr(table.settings, entry.name)
+                usual, value = found.setdefault(entry.name, {}), getattr(table.settings, entry.name)
+                usual[name if usual.get(_paper(name), value) != value else _paper(name)] = value
     return found
 
 

@@ -12,6 +12,8 @@ TITLES: Final = {
 }
 ALL: Final = "all"
 """The part of a result that is about all clients together; `client K` is the other kind."""
+BOTH_SIDES: Final = "both "
+"""Before the name of a metric over tails and heads together; without it, metrics are of tails."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,6 +93,21 @@ def test_seeds_come_last_of_all_so_that_time_runs_out_between_whole_comparisons(
     ]
 
 
+def test_fedrs_table_of_kbgat() -> None:
+    jobs = plan("fedr-table7", "--local-epochs", "100", "--rotate-rounds", "20", "--final-rows", "last-batch")
+    assert [(job.cell.model, job.cell.strategy) for job in jobs] == [
+        (model, strategy) for model in ("RotatE", "KBGAT") for strategy in ("local", "fede", "fedr")
+    ]
+    rotate, kbgat = " ".join(jobs[1].start), " ".join(jobs[4].start)
+    assert "ddb14-fed/fed3.npz --allow-leaky-split --strategy fede" in rotate
+    assert "--model RotatE --dim 128 --local-epochs 3" in rotate
+    assert "--rounds 20 --eval-every 5" in rotate
+    assert "--model KBGAT --dim 50 --local-epochs 100" in kbgat
+    assert "--decoder-epochs 150" in kbgat
+    assert "--final-rows last-batch --rounds 300" in kbgat
+    assert "--rotate-" not in rotate + kbgat
+
+
 def test_fedes_tables() -> None:
     jobs = plan("fede-table3", "--models", "rotate")
     assert [job.cell.strategy for job in jobs] == ["local", "entire", "fede", "fused"]
@@ -163,6 +178,10 @@ def test_a_strategy_may_have_settings_of_its_own() -> None:
         ["fedr-table2", "--data-root", ".", "--rounds", "x"],
         ["fedr-table2", "--data-root", ".", "--patience", "0"],
         ["fedr-table2", "--data-root", ".", "--dim", "0"],
+        ["fedr-table7", "--data-root", ".", "--dim", "0"],
+        ["fedr-table7", "--data-root", ".", "--rotate-rounds", "0"],
+        ["fedr-table7", "--data-root", ".", "--final-rows", "none"],
+        ["fedr-table2", "--data-root", ".", "--decoder-epochs", "3"],
     ],
 )
 def test_a_mistake_gets_one_line(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -176,7 +195,7 @@ def test_help_names_the_tables(capsys: pytest.CaptureFixture[str]) -> None:
     assert reproduce.main(["--help"]) == 0
     text = capsys.readouterr().out
     assert "fede-table5" in text
-    assert "[fedr 128, fede 256, fedr-noge 128, fedcqa 400]" in text
+    assert "[fedr 128, fede 256, fedr-table7 50, fedr-noge 128, fedcqa 400]" in text
 
 
 def test_a_dry_run_starts_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """The command line: every setting is an option with help, presets fill in, a resumed run keeps its settings."""
 
 import dataclasses
+import re
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.query_config import QueryConfig
+from secure_kg.models.networks.kbgat_config import KbgatConfig
 from secure_kg.models.networks.kinds import NETWORKS
 from secure_kg.models.networks.noge_config import NogeConfig
 from secure_kg.privacy.run_config import PrivacyConfig
@@ -173,3 +175,35 @@ def test_help_teaches_without_mpirun(capsys: pytest.CaptureFixture[str]) -> None
     text = capsys.readouterr().out
     for expected in ("--client-data", "--aggregation", "examples:", "mpirun -n 6 python -m launch.fedr_secagg"):
         assert expected in text
+
+
+def test_kbgat_has_options_and_defaults_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    usual = plan("--model", "kbgat", "--dataset", "fb15k237").config
+    assert usual.network == KbgatConfig()
+    said = plan("--model", "kbgat", "--preset", "paper", "--two-hop", "0", "--final-rows", "last-batch").config
+    assert said.network == KbgatConfig(two_hop=0, final_rows="last-batch")
+    with pytest.raises(SystemExit):
+        plan("--help")
+    said_of_it = " ".join(capsys.readouterr().out.split())
+    for words in ("noge|kbgat", "--decoder-epochs INT", "the paper takes 150 and 500", "kbgat takes --batch-size 512"):
+        assert words.replace("- ", "-") in said_of_it.replace("- ", "-")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--model", "kbgat", "--temperature", "2"], "--temperature: --model kbgat has no such setting"),
+        (["--model", "kbgat", "--dropout", "0.2"], "--dropout: --model kbgat has no such setting; it is for noge"),
+        (["--model", "noge", "--filters", "3"], "--filters: --model noge has no such setting; it is for kbgat"),
+        (["--model", "kbgat", "--heads", "0"], "--heads must be at least 1"),
+        (["--model", "kbgat", "--negatives", "3"], "--negatives must be even"),
+        (["--model", "kbgat", "--final-rows", "none"], "--final-rows none: choose one of whole, last-batch"),
+    ],
+)
+def test_mistakes_about_kbgat_name_the_option(
+    arguments: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises((UserError, SystemExit)) as found:
+        plan(*arguments)
+    said = str(found.value) + capsys.readouterr().err
+    assert re.search(problem, said)

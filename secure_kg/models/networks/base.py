@@ -1,7 +1,8 @@
 """Base of graph networks: rows that go in, an encoder over the client's own graph, rows that come out, a decoder.
 
-Rows that go in are what clients share. Rows that come out depend on the client's triples and stay with it; the decoder
-scores triples by these alone, so that a ranking or a prediction encodes once and then needs no graph.
+Rows that go in are what clients share. Rows that come out depend on the client's triples and stay with it, unless the
+learner makes them the next ones that go in (KB-GAT). The decoder scores triples by these alone, so that a ranking or a
+prediction encodes once and then needs no graph.
 """
 
 from abc import ABC, abstractmethod

@@ -1,5 +1,6 @@
 """Kinds of graph networks by name, as data that every party can read without loading a model."""
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -7,6 +8,7 @@ from typing import Any, Final
 
 from secure_kg.foundation.errors import UserError
 from secure_kg.models.networks.config import NetworkConfig
+from secure_kg.models.networks.kbgat_config import KbgatConfig
 from secure_kg.models.networks.noge_config import NogeConfig
 
 
@@ -31,7 +33,7 @@ class NetworkKind:
     @property
     def options(self) -> tuple[str, ...]:
         """Names of its settings."""
-        return tuple(self.settings.__dataclass_fields__)
+        return tuple(entry.name for entry in dataclasses.fields(self.settings))
 
 
 NETWORKS: Final[dict[str, NetworkKind]] = {
@@ -43,6 +45,13 @@ NETWORKS: Final[dict[str, NetworkKind]] = {
             learner="secure_kg.learning.networks.noge:NogeLearner",
             decoder="secure_kg.models.networks.noge:make_decoder",
             small={"rounds": 60, "dim": 64, "batch_size": 256},
+        ),
+        NetworkKind(
+            "KBGAT",
+            KbgatConfig,
+            learner="secure_kg.learning.networks.kbgat:KbgatLearner",
+            decoder="secure_kg.models.networks.kbgat:make_decoder",
+            small={"rounds": 10, "local_epochs": 50, "decoder_epochs": 50, "decoder_halving": 10, "eval_every": 2},
         ),
     )
 }
