@@ -73,7 +73,7 @@ class FederationClient:
         self._transport = transport
         self._plan = RunPlan(config, clients)
         self._count = OwnCount(self._plan, transport.party)
-        self._in_vain = 0
+        self._in_vain, self._computed = 0, ""
         self._conversation = Conversation(transport, NO_SESSION)
         self._done = self._counting = SETUP
         self._welcome: Welcome | None = None
@@ -130,12 +130,15 @@ class FederationClient:
         folder: Path,
         credentials: Credentials | None = None,
         record: Path | None = None,
+        computed: str = "",
     ) -> bool:
         """Take part until the results are written; `folder` is this client's own. Whether all clients are there.
 
         `credentials`: its signing key and the others' pinned identities, against an active server. `record`: where it
-        keeps which sums it has helped to open, if that is to hold for more than this run.
+        keeps which sums it has helped to open, if that is to hold for more than this run. `computed`: on what it
+        computes; where that is another machine than before, sums are not opened again.
         """
+        self._computed = computed
         if self._welcome is None:
             raise RuntimeError("greet() comes first")
         record = record if record is not None else folder
@@ -169,6 +172,7 @@ class FederationClient:
             moving=["valid"],
             lineage_of=lambda round_id, purpose: lineage(self._plan, purpose, round_id, self._count.trained),
         )
+        openings.computed = self._computed
         self._conversation.send(SERVER, Ready(), SETUP)
         self._context = self._open_session(learner, folder, states, credentials, openings)
         if (private := self._plan.private) is not None:
