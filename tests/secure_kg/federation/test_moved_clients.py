@@ -64,7 +64,7 @@ def test_another_machine_is_in_no_sum_that_may_have_been_opened(broken: Path, mo
     assert {"valid", "holders"} <= {one.purpose for one in lost}
     assert all("computed on another machine" in one.reason for one in lost)
     own = read_openings(broken / "clients/1")
-    assert [one.computed for one in own if one.purpose == "relation" and one.round == 8] == [CPU]
+    assert [one.computed for one in own if one.purpose == "rows" and one.round == 8] == [CPU]
     assert len({(one.round, one.purpose, one.computed) for one in own}) == len({one.name for one in own})
 
 
