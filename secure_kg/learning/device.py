@@ -112,7 +112,7 @@ def computed_on(device: torch.device) -> str:
     libraries = [f"torch {torch.__version__}", f"numpy {np.__version__}"]
     if device.type == "cuda":
         found = torch.cuda.get_device_properties(device)
-        libraries += [f"CUDA {torch.version.cuda}", f"cuDNN {torch.backends.cudnn.version()}"]
+        libraries += [f"CUDA {torch.version.cuda}", f"cuDNN {_cudnn()}"]
         return ", ".join([f"GPU {found.name} ({found.major}.{found.minor})", *libraries])
     import numba
     from llvmlite import binding  # kernels are compiled for the processor they run on
@@ -120,3 +120,8 @@ def computed_on(device: torch.device) -> str:
     libraries.append(f"numba {numba.__version__}")
     processor = f"CPU {platform.machine()} {binding.get_host_cpu_name()} {torch.backends.cpu.get_cpu_capability()}"
     return ", ".join([processor, *libraries])
+
+
+def _cudnn() -> int | None:
+    version: int | None = torch.backends.cudnn.version()  # type: ignore[no-untyped-call]
+    return version

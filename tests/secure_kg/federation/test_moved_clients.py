@@ -33,7 +33,7 @@ def breaks_off(graph: ClientGraph, config: RunConfig, number: int) -> KgeLearner
     return trainer
 
 
-@pytest.fixture()
+@pytest.fixture
 def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run that broke off in round 7, three rounds after its checkpoint."""
     on(monkeypatch, GPU)
