@@ -24,7 +24,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.gpu.page import page, verdict
+from benchmarks.gpu.page import by_bound, by_name, page, verdict
 from benchmarks.reproduction.provenance import commit
 from launch.command_line import OneLineParser, require_json, require_writable, run_command
 from secure_kg.foundation.console import say, table
@@ -159,12 +159,9 @@ def show(report: dict[str, Any]) -> None:
     say(verdict(report))
     driver = f", driver {report['driver']}" if report["driver"] else ""
     say(f"torch {report['torch']}, CUDA {report['cuda'] or 'none'}{driver}; {report['cpu']}")
-    rows = [
-        [one["device"], one["name"], one["what"], f"{one['difference']:.2g}", f"{one['allowed']:.2g}",
-         "holds" if one["holds"] else "DOES NOT HOLD"]
-        for one in report["compared"]
-    ]  # fmt: skip
-    table("", ("device", "", "", "largest difference", "allowed", ""), rows)
+    names = [[device, name, what, "yes" if holds else "NO"] for device, name, what, holds in by_name(report)]
+    table("", ("device", "learner or kernel", "what was compared", "holds"), names)
+    table("", ("what", "largest difference", "allowed", "because", "hold"), [list(line) for line in by_bound(report)])
     for one in report["speeds"]:
         how = "" if one["device"] == "cpu" else ", repeatable" if one["repeatable"] else ", sums in any order"
         say(f"{one['model']} on {one['device']}{how}: {one['triples_per_second']:,.0f} triples/s")

@@ -21,8 +21,9 @@ from secure_kg.models.shapes import MODELS
 
 CLIENTS: Final = 3
 _SMALL: Final = {
-    **{"dim": 8, "batch_size": 64, "local_epochs": 1, "negatives": 6, "lr": 0.01},
-    **{"local_steps": 2, "eval_queries": 4, "decoder_epochs": 1, "decoder_halving": 1},
+    **{"dim": 8, "batch_size": 192, "local_epochs": 1, "negatives": 6, "lr": 0.01},
+    **{"local_steps": 2, "eval_queries": 4, "train_types": "1p,2i,ip", "test_types": "1p,2u"},
+    **{"decoder_epochs": 1, "decoder_halving": 1},
 }
 """Settings by name; a learner takes those that it has."""
 _ONE_STEP: Final = {"batch_size": 4096, "local_epochs": 1, "local_steps": 1}

@@ -1,5 +1,6 @@
 """The page of `benchmarks.gpu_check`: outcome, machine, every comparison with its bound, the federation, throughput."""
 
+import math
 from typing import Any, Final
 
 from secure_kg.report.html import Html, bullets, chip, document, quiet, section, stacked_table, table, tag
@@ -28,8 +29,8 @@ def page(report: dict[str, Any]) -> str:
         tag("h1", title),
         tag("p", verdict(report)),
         section("machine", "The machine", _machine(report)),
-        section("repeated", "The same bits again", *_repeated(report)),
-        section("twins", "Beside the CPU", *_twins(report)),
+        section("compared", "What was compared", *_compared(report)),
+        section("bounds", "How far apart, and why so far is allowed", *_bounds(report)),
         section("federation", "A federation under mpirun", *_federation(report)),
         section("speed", "Throughput", *_speed(report)),
         quiet(f"{report['command']}, commit {report['commit'] or 'unknown'}"),
@@ -56,32 +57,40 @@ def _named(device: str) -> str:
     return "pretended GPU" if device == "pretended" else device
 
 
-def _repeated(report: dict[str, Any]) -> list[Html]:
-    """Comparisons of a device with itself: a line per learner."""
-    found: dict[tuple[str, str], list[bool]] = {}
+def by_name(report: dict[str, Any]) -> list[tuple[str, str, str, bool]]:
+    """For each device and what was compared on it: what was looked at, and whether all of it holds."""
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for one in report["compared"]:
-        if "bit for bit" in one["what"]:
-            found.setdefault((one["device"], one["name"]), []).append(one["holds"])
-    body = [[_named(device), name, *(_outcome(one) for one in holds)] for (device, name), holds in found.items()]
-    told = quiet("Two runs with the same settings, and one that is saved and resumed, on the same device.")
-    return [told, table(("device", "learner", "two runs", "resumed"), body, "text")]
-
-
-def _twins(report: dict[str, Any]) -> list[Html]:
-    body = [
-        [
-            _named(one["device"]),
-            f"{one['name']}: {one['what']}",
-            f"{one['difference']:.2g}",
-            f"{one['allowed']:.2g}",
-            one["reason"],
-            _outcome(one["holds"]),
-        ]
-        for one in report["compared"]
-        if "bit for bit" not in one["what"]
+        found.setdefault((_named(one["device"]), one["name"]), []).append(one)
+    return [
+        (device, name, ", ".join(one["what"] for one in ones), all(one["holds"] for one in ones))
+        for (device, name), ones in found.items()
     ]
-    told = quiet("Differences are shares of the largest value. n is the number of terms of the longest sum.")
-    return [told, stacked_table(("device", "what", "largest difference", "allowed", "because", "outcome"), body)]
+
+
+def by_bound(report: dict[str, Any]) -> list[tuple[str, str, str, str, str]]:
+    """For each bound: what has it, the largest difference and whose it is, the bound, and the reason for it."""
+    found: dict[tuple[str, float, str], list[dict[str, Any]]] = {}
+    for one in report["compared"]:
+        found.setdefault((one["what"], one["allowed"], one["reason"]), []).append(one)
+    lines = []
+    for (what, allowed, reason), ones in found.items():
+        worst = max(ones, key=lambda one: math.inf if math.isnan(one["difference"]) else one["difference"])
+        largest = f"{worst['difference']:.2g} ({worst['name']})" if worst["difference"] else "0"
+        lines.append((what, largest, f"{allowed:.2g}", reason, f"{sum(one['holds'] for one in ones)} of {len(ones)}"))
+    return lines
+
+
+def _compared(report: dict[str, Any]) -> list[Html]:
+    names = [[device, name, what, _outcome(holds)] for device, name, what, holds in by_name(report)]
+    told = "Two runs are of the same settings on the same device; one is saved after a round and resumed."
+    return [quiet(told), stacked_table(("device", "learner or kernel", "what was compared", "outcome"), names)]
+
+
+def _bounds(report: dict[str, Any]) -> list[Html]:
+    told = "Differences are shares of the largest value. n is the number of terms of the longest sum."
+    head = ("what", "largest difference", "allowed", "because", "hold")
+    return [quiet(told), stacked_table(head, by_bound(report))]
 
 
 def _federation(report: dict[str, Any]) -> list[Html]:

@@ -1,10 +1,10 @@
 """A GPU that is pretended: values lie in the memory of the CPU, under the rules of a GPU.
 
-Inside `PretendedGpu()`, in its own thread, whatever code moves to a CUDA device is a tensor that says it is there. It is
-computed on the CPU, by the routes that a GPU takes, and mistakes that only a GPU would show are errors: operations on
-tensors of both places, arrays of numpy from a tensor on the GPU, and operations that torch has no repeatable CUDA kernel
-for (`REFUSED`). So the logic of device code runs on machines without a GPU. Speed, memory and last bits of a real one it
-does not show.
+Inside `PretendedGpu()`, in its own thread, whatever code moves to a CUDA device is a tensor that says it is there. It
+is computed on the CPU, by the routes that a GPU takes, and mistakes that only a GPU would show are errors: operations
+on tensors of both places, arrays of numpy from a tensor on the GPU, and operations that torch has no repeatable CUDA
+kernel for (`REFUSED`). So the logic of device code runs on machines without a GPU. Speed, memory and last bits of a
+real one it does not show.
 """
 
 import threading

@@ -119,8 +119,8 @@ def compare_again(case: Case, device: torch.device) -> list[Compared]:
     resumed.train(3)
     first, again, later = (run.digest() for run in (*runs, resumed))
     return [
-        Compared(case.name, "two runs, bit for bit", float(first != again), 0.0, REPEATED),
-        Compared(case.name, "a resumed run, bit for bit", float(first != later), 0.0, REPEATED),
+        Compared(case.name, "two runs bit for bit", float(first != again), 0.0, REPEATED),
+        Compared(case.name, "a resumed run bit for bit", float(first != later), 0.0, REPEATED),
     ]
 
 
@@ -199,7 +199,7 @@ def _compare_marks(side: Side, device: torch.device) -> Compared:
         negatives = sampler.draw(to_device(graph.train, place), side, np.random.default_rng(7))
         drawn.append([negatives.entities.cpu(), negatives.false_negative.cpu()])
     same = all(torch.equal(one, other) for one, other in zip(*drawn, strict=True))
-    return Compared("negatives", f"candidates and marks, {side}s", float(not same), 0.0, EXACT)
+    return Compared("negatives", f"candidates and marks of {side}s", float(not same), 0.0, EXACT)
 
 
 def compare_all(device: torch.device, tell: Callable[[str], None] = lambda what: None) -> list[Compared]:

@@ -11,6 +11,7 @@ from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.fusion.fusing import saved_model
 from secure_kg.fusion.scores import Weights
+from secure_kg.learning.device import CPU
 from secure_kg.models.base import EmbeddingModel
 from secure_kg.models.queries.model import QueryModel, QueryModelSize
 from secure_kg.models.shapes import model_kind
@@ -22,7 +23,6 @@ from secure_kg.runs.records.fusion import FusionRecord
 from secure_kg.runs.run_folder import RunFolder, read_config, read_record
 from secure_kg.trained.scorers import EmbeddingScorer, FusedPairScorer, QueryScorer, Scorer
 
-CPU = torch.device("cpu")
 _SIZES = ("entities", "relations", "train_triples", "valid_triples", "test_triples")
 
 
@@ -52,14 +52,14 @@ def own_graph(run: Path, config: RunConfig, client: int) -> ClientGraph:
     return graph
 
 
-def load_scorer(run: Path, config: RunConfig, client: int, graph: ClientGraph) -> Scorer:
+def load_scorer(run: Path, config: RunConfig, client: int, graph: ClientGraph, device: torch.device = CPU) -> Scorer:
     """The client's model of the best round."""
     if config.queries is not None:
-        return QueryScorer(_query_model(run, config, client, graph))
-    return EmbeddingScorer(_embedding_model(run, config, client, graph))
+        return QueryScorer(_query_model(run, config, client, graph).to(device))
+    return EmbeddingScorer(_embedding_model(run, config, client, graph).to(device))
 
 
-def load_fused(record: FusionRecord, client: int, graph: ClientGraph) -> Scorer:
+def load_fused(record: FusionRecord, client: int, graph: ClientGraph, device: torch.device = CPU) -> Scorer:
     """Both models of a fusion, and the weights that this client has fitted."""
     fused = next((one for one in record.clients if one.client == client), None)
     if fused is None or not {"single", "federated"} <= fused.weights.keys():
@@ -67,7 +67,9 @@ def load_fused(record: FusionRecord, client: int, graph: ClientGraph) -> Scorer:
     runs = Path(record.single.run), Path(record.federated.run)
     if any((config := read_config(run)).queries is not None for run in runs):
         raise UserError(f"a fusion of a run of strategy {config.strategy}; only models of triples fuse")
-    single, federated = (_embedding_model(run, read_config(run), client, graph) for run in runs)
+    single, federated = (
+        _embedding_model(run, read_config(run), client, graph).to(device) for run in runs
+    )
     weights = Weights(fused.weights["single"], fused.weights["federated"], fused.weights.get("bias", 0.0))
     return FusedPairScorer(single, federated, weights)
 
