@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.psu import names_of
 from benchmarks.sums_alone import sums_alone
 from protocols.alignment.psu.simulation import simulate_union
-from protocols.foundation.identifiers import PartyId
+from protocols.foundation.identifiers import SERVER, PartyId, RoundId
 from protocols.primitives.group import GroupVector, Ring
 from protocols.sums.secagg.params import ThreatModel, complete_parameters, sparse_parameters
 from protocols.sums.secagg.server import Step
@@ -126,8 +126,6 @@ def _secret_round(size: Size) -> Point:
     config = RunConfig(strategy="fede", aggregation="secret", clients=size.clients, min_holders=HOLDERS)
     rounds = 1
     done = sums_alone(config, size.clients, size.rows, size.dim, rounds)
-    from protocols.foundation.identifiers import SERVER, RoundId
-
     sent = done.sent[1].total("sent", peer=SERVER, round_id=RoundId(rounds + 1)).bytes
     client = statistics.fmean(done.client_cpu_seconds.values()) / rounds
     return Point(size, size.clients - 1, client, done.server_cpu_seconds / rounds, sent, 0.0)

@@ -10,7 +10,7 @@ Constants are not negative, and fitted to relative errors, so that small sizes c
 """
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -79,12 +79,13 @@ def fit(points: Sequence[Point], held_out: Sequence[Point]) -> list[Fit]:
     found = []
     for kind in KINDS:
         for quantity in QUANTITIES:
-            of: Callable[[Sequence[Point]], list[Point]] = lambda ones, kind=kind, quantity=quantity: [  # noqa: E731
-                point for point in ones if point.size.kind == kind and getattr(point, quantity) > 0
-            ]
-            if fitted := of(points):
-                found.append(_fit(kind, quantity, fitted, of(held_out)))
+            if fitted := _of(kind, quantity, points):
+                found.append(_fit(kind, quantity, fitted, _of(kind, quantity, held_out)))
     return found
+
+
+def _of(kind: Kind, quantity: Quantity, points: Sequence[Point]) -> list[Point]:
+    return [point for point in points if point.size.kind == kind and getattr(point, quantity) > 0]
 
 
 def _fit(kind: Kind, quantity: Quantity, points: Sequence[Point], held_out: Sequence[Point]) -> Fit:

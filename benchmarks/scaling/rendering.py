@@ -45,8 +45,8 @@ def _beginning(report: dict[str, Any]) -> str:
 Made by `python -m benchmarks.scale --markdown docs/scale.md --figure docs/figures/scale.svg` (commit
 {report["commit"] or "unknown"}). All parties run in one process, with real messages; seconds are of the processor, on
 {report["machine"]}, with other work beside it. A *sum* is one masked sum of rows × dimension entries of 32 bits. A
-*union* aligns so many names. A *secret round* counts holders (`--min-holders {HOLDERS}`) and adds rows under secret sums;
-of its server only the unmasking is counted.
+*union* aligns so many names. A *secret round* counts holders (`--min-holders {HOLDERS}`) and adds rows under secret
+sums; of its server only the unmasking is counted.
 """
 
 
@@ -88,10 +88,10 @@ def _paper(report: dict[str, Any], fits: Sequence[Fit]) -> list[str]:
     lines = [
         "## A thousand clients, on paper",
         "",
-        f"{ROWS:,} rows of {DIM} numbers, as FB15k-237's entities have. Bytes are exact (closed form, held by tests to what",
-        "really travels where everybody masks with everybody) and of one client up. A count of holders, a union of",
-        f"{ROWS:,} names ({table_entries():,} entries) and one question over scores stand beside the rows. Seconds are the",
-        "model's, for sums of rows without dropouts. Masks go to everybody, or to the neighbours of the sparse graph.",
+        f"{ROWS:,} rows of {DIM} numbers, as FB15k-237's entities have. Bytes are of one client up, in closed form, held",
+        "by tests to what really travels; everybody masks with everybody there. A count of holders, a union of",
+        f"{ROWS:,} names ({table_entries():,} entries) and one question over scores stand beside the rows. Seconds are",
+        "the model's, for sums of rows without dropouts, in both graphs.",
         "",
         "![Seconds of one sum against clients](figures/scale.svg)",
         "",
