@@ -3,8 +3,6 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Final
 
 import torch
@@ -16,6 +14,7 @@ from secure_kg.federation.plan.by_name import config_of
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.learning.learner import Learner
+from secure_kg.models.networks.kinds import NETWORKS
 from secure_kg.models.queries.shapes import ENCODERS
 from secure_kg.models.shapes import MODELS
 
@@ -27,7 +26,6 @@ _SMALL: Final = {
 }
 """Settings by name; a learner takes those that it has."""
 _ONE_STEP: Final = {"batch_size": 4096, "local_epochs": 1, "local_steps": 1}
-_NETWORKS: Final = "secure_kg.models.networks.kinds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ def learners(**changes: Any) -> list[Case]:
     """Models of embeddings, graph networks, and encoders of queries. `changes`: settings, for those that have them."""
     outer = {"dataset": "nations", "clients": CLIENTS}
     of_models = dict.fromkeys(MODELS, _names_of(RunConfig().training))
-    of_models |= {name: kind.options for name, kind in networks().items()}
+    of_models |= {name: kind.options for name, kind in NETWORKS.items()}
     of_queries = _names_of(RunConfig(strategy="fedcqa").queries)
     return [
         *(
@@ -73,14 +71,6 @@ def learners(**changes: Any) -> list[Case]:
             for name in ENCODERS
         ),
     ]
-
-
-def networks() -> Mapping[str, Any]:
-    """Kinds of graph networks, where this version has any."""
-    if find_spec(_NETWORKS.rpartition(".")[0]) is None:
-        return {}
-    kinds: Mapping[str, Any] = import_module(_NETWORKS).NETWORKS
-    return kinds
 
 
 def _names_of(settings: Any) -> tuple[str, ...]:

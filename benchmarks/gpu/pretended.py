@@ -139,23 +139,8 @@ def operations() -> set[str] | None:
     return found
 
 
-class PretendedGpu(TorchFunctionMode):
-    """What this thread does inside with a CUDA device is pretended. The device is `device`."""
-
-    device: Final = torch.device("cuda", 0)
-
-    def __enter__(self) -> "PretendedGpu":
-        _OPERATIONS.names = set()
-        # A module's parameters become other tensors when it moves, and are not told to take over another's memory.
-        self._swapped = torch.__future__.get_swap_module_params_on_conversion()
-        torch.__future__.set_swap_module_params_on_conversion(True)
-        super().__enter__()  # type: ignore[no-untyped-call]
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        super().__exit__(*problem)  # type: ignore[no-untyped-call]
-        torch.__future__.set_swap_module_params_on_conversion(self._swapped)
-        _OPERATIONS.names = None
+class _Rules(TorchFunctionMode):
+    """What functions of torch do while a GPU is pretended."""
 
     def __torch_function__(
         self, function: Any, types: Any, arguments: tuple[Any, ...] = (), named: dict[str, Any] | None = None
@@ -187,6 +172,37 @@ class PretendedGpu(TorchFunctionMode):
         rest = [one for one in rest if one is not None]
         changed = tensor.to(*rest, **named) if rest or (named and function is Tensor.to) else tensor
         return changed if same else _across(changed, not isinstance(tensor, _There))
+
+
+class PretendedGpu(_Rules):
+    """What this thread does inside with a CUDA device is pretended. The device is `device`."""
+
+    device: Final = torch.device("cuda", 0)
+
+    def __enter__(self) -> "PretendedGpu":
+        _OPERATIONS.names = set()
+        # A module's parameters become other tensors when it moves, and are not told to take over another's memory.
+        self._swapped = torch.__future__.get_swap_module_params_on_conversion()
+        torch.__future__.set_swap_module_params_on_conversion(True)
+        vars(torch.autograd)["_engine_run_backward"] = _backward
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        super().__exit__(*problem)  # type: ignore[no-untyped-call]
+        torch.__future__.set_swap_module_params_on_conversion(self._swapped)
+        _OPERATIONS.names = None
+
+
+_ENGINE: Final = vars(torch.autograd)["_engine_run_backward"]
+
+
+def _backward(*arguments: Any, **named: Any) -> Any:
+    """Code of our own that runs in a backward pass has the same rules: by then torch has put them aside."""
+    if operations() is None:
+        return _ENGINE(*arguments, **named)
+    with _Rules():
+        return _ENGINE(*arguments, **named)
 
 
 class _Across(torch.autograd.Function):

@@ -36,7 +36,7 @@ _USUAL: Final = 64.0
 """How many times sqrt(n) parts may be apart: values go through some dozen operations, each of which rounds."""
 EXACT: Final = "whole numbers: no operation rounds"
 REPEATED: Final = "the same device, software and settings: every sum is added in the same order"
-_AMPLIFIED: Final = "Adam divides by the gradient's size: where one nearly cancels, later steps see other rows"
+_AMPLIFIED: Final = "Adam divides by the gradient's size: where one nearly cancels, its last bits decide"
 _WIDTH: Final = 64
 """Terms of a row's gradient for each triple: its candidates, and the coordinates of each."""
 _PLACES: Final = 0.01
@@ -89,16 +89,18 @@ def compare_learner(case: Case, device: torch.device) -> list[Compared]:
     terms = _WIDTH * max(len(graph.train) for graph in graphs(case.config))
     one, other = here.train(2), there.train(2)
     states = here.state(), there.state()
-    gradients = max(_apart(*(state[key] for state in states)) for key in states[0] if key.endswith("exp_avg"))
-    steps = max(int(value) for key, value in states[0].items() if key.endswith(".step"))
+    seen = [key for key in states[0] if key.endswith("exp_avg")]  # of each step's gradient
+    kept = seen or list(here.parameters_state())
+    apart = max(_apart(*(state[key] for state in states)) for key in kept)
+    steps = max((int(value) for key, value in states[0].items() if key.endswith("step")), default=0)
     loss = abs(one.loss - other.loss) / (abs(one.loss) or 1.0)
     return [
         drawn,
         Compared(case.name, "validation MRR", ranks, _PLACES, "candidates within rounding of the answer change places"),
         Compared(case.name, "loss", loss, rounding(terms), _told(terms)),
-        Compared(case.name, "gradients", gradients, rounding(terms), _told(terms))
+        Compared(case.name, "gradients", apart, rounding(terms), _told(terms))
         if steps == 1
-        else Compared(case.name, f"mean gradients of {steps} steps", gradients, _LATER, _AMPLIFIED),
+        else Compared(case.name, "gradients of steps" if seen else "rows after a step", apart, _LATER, _AMPLIFIED),
     ]
 
 

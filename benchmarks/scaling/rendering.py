@@ -88,8 +88,8 @@ def _paper(report: dict[str, Any], fits: Sequence[Fit]) -> list[str]:
     lines = [
         "## A thousand clients, on paper",
         "",
-        f"{ROWS:,} rows of {DIM} numbers, as FB15k-237's entities have. Bytes are of one client up, in closed form, held",
-        "by tests to what really travels; everybody masks with everybody there. A count of holders, a union of",
+        f"{ROWS:,} rows of {DIM} numbers, as FB15k-237's entities have. Bytes are of one client up, in closed form,",
+        "held by tests to what really travels; everybody masks with everybody there. A count of holders, a union of",
         f"{ROWS:,} names ({table_entries():,} entries) and one question over scores stand beside the rows. Seconds are",
         "the model's, for sums of rows without dropouts, in both graphs.",
         "",

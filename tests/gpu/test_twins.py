@@ -8,11 +8,12 @@ import pytest
 import torch
 
 from benchmarks.gpu import twins
-from benchmarks.gpu.cases import Case, learners, networks
+from benchmarks.gpu.cases import Case, learners
 from benchmarks.gpu.twins import Compared, compare_again, compare_kernels, compare_learner
 from secure_kg.learning.device import CPU
 from secure_kg.learning.kge import KgeLearner
 from secure_kg.models.geometry import BY_NORM
+from secure_kg.models.networks.kinds import NETWORKS
 from secure_kg.models.queries.shapes import ENCODERS
 from secure_kg.models.shapes import MODELS
 
@@ -25,7 +26,7 @@ def fails(compared: Iterable[Compared]) -> list[str]:
 
 
 def test_every_learner_of_the_registries_is_compared() -> None:
-    assert [case.name for case in LEARNERS] == [*MODELS, *networks(), *ENCODERS]
+    assert [case.name for case in LEARNERS] == [*MODELS, *NETWORKS, *ENCODERS]
 
 
 @of_learners
