@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import scale
 from benchmarks.byte_counts import Uploads
-from benchmarks.scaling import measuring, paper
-from benchmarks.scaling.measuring import FITTED, HELD_OUT, HOLDERS, Point, Size
-from benchmarks.scaling.model import fit, work
+from benchmarks.scale import command, measuring, paper
+from benchmarks.scale.measuring import FITTED, HELD_OUT, HOLDERS, Point, Size
+from benchmarks.scale.model import fit, work
 from protocols.costs.byte_counts import MaskedSum, private_union
 from protocols.foundation.identifiers import PartyId
 from protocols.sums.secagg.simulation import PURPOSE
@@ -74,7 +73,7 @@ def test_points_that_check_the_model_are_none_that_it_was_fitted_to() -> None:
 def test_the_command_writes_document_figure_and_figures(tmp_path: Path) -> None:
     written = {name: tmp_path / name for name in ("scale.md", "scale.svg", "scale.json")}
     options = ["--tiny", "--repeat", "1", "--markdown", str(written["scale.md"])]
-    assert scale.main([*options, "--figure", str(written["scale.svg"]), "--json", str(written["scale.json"])]) == 0
+    assert command.main([*options, "--figure", str(written["scale.svg"]), "--json", str(written["scale.json"])]) == 0
     text = written["scale.md"].read_text()
     assert "## A thousand clients, on paper" in text
     assert "| 1,000 |" in text
@@ -85,5 +84,5 @@ def test_the_command_writes_document_figure_and_figures(tmp_path: Path) -> None:
 
 
 def test_mistakes_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert scale.main(["--repeat", "0"]) == 2
+    assert command.main(["--repeat", "0"]) == 2
     assert capsys.readouterr().err.strip() == "error: --repeat must be at least 1"

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 from scipy.optimize import nnls
 
-from benchmarks.scaling.measuring import HOLDERS, KINDS, Kind, Point, Size
+from benchmarks.scale.measuring import HOLDERS, KINDS, Kind, Point, Size
 from protocols.alignment.psu.layout import TableLayout
 
 Quantity = str

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from benchmarks.scaling.chart import Line, chart
-from benchmarks.scaling.measuring import HOLDERS, MODEL, Size
-from benchmarks.scaling.model import Fit
-from benchmarks.scaling.paper import DIM, LINK, ROWS, on_paper, server_megabytes, table_entries
+from benchmarks.scale.chart import Line, chart
+from benchmarks.scale.measuring import HOLDERS, MODEL, Size
+from benchmarks.scale.model import Fit
+from benchmarks.scale.paper import DIM, LINK, ROWS, on_paper, server_megabytes, table_entries
 from protocols.sums.secagg.params import complete_parameters, sparse_parameters
 
 _DRAWN: Final = (2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -73,7 +73,7 @@ def _model(fits: Sequence[Fit]) -> list[str]:
         "## The model",
         "",
         "Costs are sums of what a party does: once, for each neighbour or client, for each entry, for each entry of a",
-        "keystream (`benchmarks/scaling/model.py`). The constants come from the points of up to 16 clients above; the",
+        "keystream (`benchmarks/scale/model.py`). The constants come from the points of up to 16 clients above; the",
         "errors are those on points that it has not seen: 12 to 300 clients, sparse graphs among them, none fitted.",
         "",
         _row("what", "quantity", "usual error", "largest error"),

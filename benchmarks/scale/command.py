@@ -8,17 +8,16 @@ bytes of up to a thousand clients in closed form. docs/scale.md is what it write
 import argparse
 import json
 import platform
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.reproduction.provenance import commit
-from benchmarks.scaling import measuring, paper
-from benchmarks.scaling.measuring import KINDS, Point, Size
-from benchmarks.scaling.model import Fit, fit
-from benchmarks.scaling.rendering import figure, markdown
+from benchmarks.scale import measuring, paper
+from benchmarks.scale.measuring import KINDS, Point, Size
+from benchmarks.scale.model import Fit, fit
+from benchmarks.scale.rendering import figure, markdown
 from launch.command_line import OneLineParser, require_json, require_writable, run_command
 from secure_kg.foundation.console import say, table
 from secure_kg.foundation.errors import UserError
@@ -107,7 +106,3 @@ def show(fits: Sequence[Fit]) -> None:
         if one.kind == kind
     ]
     table("the model on points that it was not fitted to", ("", "quantity", "usual error", "largest error"), rows)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -5,4 +5,5 @@ model       costs as sums of what parties do, with constants from measured point
 paper       bytes in closed form, and what a model says of a thousand clients
 chart       the figure
 rendering   the document
+command     the command
 """

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from benchmarks.byte_counts import Uploads
-from benchmarks.scaling.measuring import MODEL, Size
-from benchmarks.scaling.model import Fit
+from benchmarks.scale.measuring import MODEL, Size
+from benchmarks.scale.model import Fit
 from protocols.alignment.psu.layout import TableLayout
 from protocols.costs import byte_counts, score_bytes
 from protocols.foundation.identifiers import PartyId, RoundId
