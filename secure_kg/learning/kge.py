@@ -42,7 +42,7 @@ class KgeLearner(Learner):
         self._optimiser = Adam(self.model.parameters(), config.lr)
         for parameter in self.model.parameters():
             parameter.grad = torch.zeros_like(parameter)  # kept zero between steps
-        self._train = torch.from_numpy(graph.train).to(device)
+        self._train = to_device(graph.train, device)
         self._negatives = NegativeSampler(graph, config.negatives, config.share_negatives, device)
         self._ranking = FilteredRanking(graph, device, config.eval_megabytes)
 

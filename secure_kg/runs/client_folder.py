@@ -2,8 +2,9 @@
 
 pid                 number of the process that works on it
 run.id              a random name for the run, by which this client tells its runs apart
-openings.jsonl      one line per sum: run, round, purpose, survivors, their states, lineage (`secagg.openings`); since
-                    version 2 of the lines also whether survivors are known by identity, and then their fingerprints
+openings.jsonl      one line per sum: run, round, purpose, survivors, their states, lineage, and on what this client has
+                    computed its input (`secagg.openings`); since version 2 of the lines also whether survivors are
+                    known by identity, and then their fingerprints
 state.key           256 random bits under which this client commits to its states, and from which the noise of a private
                     run is drawn: with it, noise can be taken off again
 session.lock        held while a session uses this folder, or a record elsewhere; the system lets it go with the process
@@ -145,6 +146,7 @@ def append_opening(folder: Path, opening: Opening) -> None:
         "states": {str(int(party)): state.hex() for party, state in sorted(opening.states.items())},
         "model": opening.model.hex(),
         **({"lineage": opening.lineage} if opening.lineage else {}),
+        **({"computed": opening.computed} if opening.computed else {}),
         "by": _BY_IDENTITY if identities else _BY_NUMBER,
         **({"identities": identities} if identities else {}),
     }
@@ -205,8 +207,8 @@ def _opening(line: bytes) -> Opening | None:
         name = RoundId(int(record["round"])), str(record["purpose"])
         model = bytes.fromhex(record.get("model", ""))
         run, lineage = str(record.get("run", "")), str(record.get("lineage", ""))  # earlier versions lack them
-        identities = _identities(record, survivors)
-        return Opening(*name, survivors, states, model, run, lineage, identities=identities)
+        identities, computed = _identities(record, survivors), str(record.get("computed", ""))
+        return Opening(*name, survivors, states, model, run, lineage, identities=identities, computed=computed)
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 

@@ -11,6 +11,7 @@ from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.fusion.fusing import saved_model
 from secure_kg.fusion.scores import Weights
+from secure_kg.learning.device import CPU, to_device
 from secure_kg.models.base import EmbeddingModel
 from secure_kg.models.networks.base import Decoder, Nodes
 from secure_kg.models.networks.config import NetworkConfig
@@ -25,7 +26,6 @@ from secure_kg.runs.records.fusion import FusionRecord
 from secure_kg.runs.run_folder import RunFolder, read_config, read_record
 from secure_kg.trained.scorers import EmbeddingScorer, FusedPairScorer, NetworkScorer, QueryScorer, Scorer
 
-CPU = torch.device("cpu")
 _SIZES = ("entities", "relations", "train_triples", "valid_triples", "test_triples")
 
 
@@ -55,16 +55,16 @@ def own_graph(run: Path, config: RunConfig, client: int) -> ClientGraph:
     return graph
 
 
-def load_scorer(run: Path, config: RunConfig, client: int, graph: ClientGraph) -> Scorer:
+def load_scorer(run: Path, config: RunConfig, client: int, graph: ClientGraph, device: torch.device = CPU) -> Scorer:
     """The client's model of the best round."""
     if config.queries is not None:
-        return QueryScorer(_query_model(run, config, client, graph))
+        return QueryScorer(_query_model(run, config, client, graph).to(device))
     if config.network is not None:
-        return _network_scorer(run, config.network, client, graph)
-    return EmbeddingScorer(_embedding_model(run, config, client, graph))
+        return _network_scorer(run, config.network, client, graph, device)
+    return EmbeddingScorer(_embedding_model(run, config, client, graph).to(device))
 
 
-def load_fused(record: FusionRecord, client: int, graph: ClientGraph) -> Scorer:
+def load_fused(record: FusionRecord, client: int, graph: ClientGraph, device: torch.device = CPU) -> Scorer:
     """Both models of a fusion, and the weights that this client has fitted."""
     fused = next((one for one in record.clients if one.client == client), None)
     if fused is None or not {"single", "federated"} <= fused.weights.keys():
@@ -73,7 +73,7 @@ def load_fused(record: FusionRecord, client: int, graph: ClientGraph) -> Scorer:
     for config in map(read_config, runs):
         if config.trained is not config.training:
             raise UserError(f"a fusion of a run of {config.model}; only embeddings of triples fuse")
-    single, federated = (_embedding_model(run, read_config(run), client, graph) for run in runs)
+    single, federated = (_embedding_model(run, read_config(run), client, graph).to(device) for run in runs)
     weights = Weights(fused.weights["single"], fused.weights["federated"], fused.weights.get("bias", 0.0))
     return FusedPairScorer(single, federated, weights)
 
@@ -97,7 +97,9 @@ def _query_model(run: Path, config: RunConfig, client: int, graph: ClientGraph) 
     return load_model(path.parent, size)
 
 
-def _network_scorer(run: Path, network: NetworkConfig, client: int, graph: ClientGraph) -> NetworkScorer:
+def _network_scorer(
+    run: Path, network: NetworkConfig, client: int, graph: ClientGraph, device: torch.device
+) -> NetworkScorer:
     path = _present(run, client)
     arrays, widths = load_numbers(path)[0], network.encoded_widths
     numbers = len(graph.entities), len(graph.relations)
@@ -111,8 +113,8 @@ def _network_scorer(run: Path, network: NetworkConfig, client: int, graph: Clien
             if found is None or found.shape != tuple(value.shape) or found.dtype != "float32":
                 raise UserError(f"{path}: no decoder of {kind.name} as the settings have it")
             value.copy_(torch.from_numpy(found))
-    nodes = Nodes(*(torch.from_numpy(arrays[f"encoded.{name}"]) for name in ("entity", "relation")))
-    return NetworkScorer(kind.name, nodes, decoder.eval().requires_grad_(False))
+    nodes = Nodes(*(to_device(arrays[f"encoded.{name}"], device) for name in ("entity", "relation")))
+    return NetworkScorer(kind.name, nodes, decoder.eval().requires_grad_(False).to(device))
 
 
 def _present(run: Path, client: int) -> Path:

@@ -38,6 +38,11 @@ class Scorer(ABC):
     """What `like` computes, in words."""
 
     @property
+    @abstractmethod
+    def device(self) -> torch.device:
+        """Where its rows are; triples come there, and scores are there."""
+
+    @property
     def ranked(self) -> "EmbeddingModel | ranking.Scorer":
         """What the filtered ranking takes: a model itself has faster routes."""
         return self
@@ -67,6 +72,10 @@ class EmbeddingScorer(Scorer):
         self.likeness = COSINE if model.geometry is DOT else DISTANCE
 
     @property
+    def device(self) -> torch.device:
+        return self.model.entity.device
+
+    @property
     def ranked(self) -> EmbeddingModel:
         return self.model
 
@@ -86,7 +95,7 @@ class EmbeddingScorer(Scorer):
 
     def tables(self) -> Tables:
         named = {**dict(self.model.named_parameters()), **dict(self.model.named_buffers())}
-        return {name: value.detach().numpy() for name, value in named.items()}
+        return {name: value.detach().cpu().numpy() for name, value in named.items()}
 
 
 class QueryScorer(Scorer):
@@ -95,6 +104,10 @@ class QueryScorer(Scorer):
     def __init__(self, model: QueryModel) -> None:
         self.model, self.name = model, model.size.encoder
         self.likeness = COSINE if model.size.compares == "dot" else DISTANCE
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.rows.device
 
     def scores(self, triples: Tensor, side: Side) -> Tensor:
         return self.model.scores(STRUCTURES["1p"], _queries(triples, side))
@@ -111,8 +124,8 @@ class QueryScorer(Scorer):
 
     def tables(self) -> Tables:
         """Relations have two rows each: the way there and the way back."""
-        rows, entities = self.model.rows.detach().numpy(), self.model.size.entities
-        operators = self.model.operators.detach().numpy()
+        rows, entities = self.model.rows.detach().cpu().numpy(), self.model.size.entities
+        operators = self.model.operators.detach().cpu().numpy()
         return {"entity": rows[:entities], "relation": rows[entities:], "operators": operators}
 
 
@@ -125,6 +138,10 @@ class NetworkScorer(Scorer):
         self.name, self.described = name, decoder.described
         self._nodes, self._decoder = nodes, decoder
 
+    @property
+    def device(self) -> torch.device:
+        return self._nodes.entity.device
+
     def scores(self, triples: Tensor, side: Side) -> Tensor:
         return NodeScorer(self._nodes, self._decoder).scores(triples, side)
 
@@ -136,8 +153,9 @@ class NetworkScorer(Scorer):
 
     def tables(self) -> Tables:
         """Encoded rows, and the decoder's parameters."""
-        decoder = {f"decoder.{name}": value.numpy() for name, value in self._decoder.state_dict().items()}
-        return {"entity": self._nodes.entity.numpy(), "relation": self._nodes.relation.numpy(), **decoder}
+        decoder = {f"decoder.{name}": value.cpu().numpy() for name, value in self._decoder.state_dict().items()}
+        rows = {"entity": self._nodes.entity, "relation": self._nodes.relation}
+        return {**{name: value.cpu().numpy() for name, value in rows.items()}, **decoder}
 
 
 def _queries(triples: Tensor, side: Side) -> Tensor:
@@ -153,6 +171,10 @@ class FusedPairScorer(Scorer):
         self.name = f"{federated.name}, fused"
         self.likeness = ""
         self._models, self._weights = (single, federated), weights
+
+    @property
+    def device(self) -> torch.device:
+        return self._models[0].entity.device
 
     def scores(self, triples: Tensor, side: Side) -> Tensor:
         return FusedScorer(ScorePair(*self._models), self._weights).scores(triples, side)

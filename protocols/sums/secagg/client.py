@@ -161,7 +161,7 @@ class SecAggClient:
             raise self._aborted(UnexpectedMessage(f"an input in state '{state.name}'"))
         layout = self._terms.sum.layout
         layout.group.require(vector, layout.entries)
-        self._openings.may_come(self._opening(frozenset({self.party, *state.held})))
+        self._openings.may_come(self._opening(frozenset({self.party, *state.held})), self.party)
         self.state = Masked(state.own_seed_share, state.held)
         added = [*more_masks, state.self_mask, *(key for peer, key in state.masks.items() if self.party < peer)]
         subtracted = [key for peer, key in state.masks.items() if self.party > peer]

@@ -16,6 +16,11 @@ all, and a client helps to open
   is the client's own word for inputs that are nearly the same whatever a server does: a state is new as soon as one bit
   of it is, and a server chooses some of the bits (a table that it sends, a learning rate that it proposes).
 
+- a sum of one round and purpose of a run, or of its own state, a second time in a run only if it computes as it did
+  then (`Opening.computed`): the last bits of its input are those of its processor, or its GPU, and of its libraries. On
+  another machine the same round from the same state is another vector, and the difference of the two sums would be what
+  that one client rounds otherwise. Nobody else can see it coming, so that client gives no input.
+
 What a client knows it tells the others. Each says with its commitment over whom it has helped to open a sum of the same
 inputs before, and nobody opens one over other survivors than anybody has named (`announced`). So it does not matter
 whom a server asks. Let it have sums X1, X2, ... of the same inputs opened, over different sets of clients. At least
@@ -55,7 +60,7 @@ from typing import Final, TypeAlias
 
 from protocols.foundation.digests import digest, encode_parties
 from protocols.foundation.errors import SumAbandoned
-from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.foundation.identifiers import SETUP, PartyId, RoundId
 
 _DOMAIN = b"secure-kg/state/1/"
 _ANNOUNCED: Final = b"secure-kg/opened over/1"
@@ -64,10 +69,12 @@ NOBODY: Final = digest(_ANNOUNCED)
 """An announcement that fits no sum."""
 _OVER_OTHERS: Final = "opened before over other clients"
 _BESIDE_OTHERS: Final = "opened before, beside other states or rows"
+_ELSEWHERE: Final = "opened before, computed on another machine"
+_ROUNDING: Final = "the difference would be what one client rounds otherwise"
 _IN_ANOTHER_RUN: Final = " in another run"
 _REFUSAL: Final = re.compile(
     r"the sum of (\S+) of round (\d+) (?:was|has inputs that were)(?:, as (\S+) of (\d+),)? "
-    f"(?:{_OVER_OTHERS}|{_BESIDE_OTHERS});"
+    f"(?:{_OVER_OTHERS}|{_BESIDE_OTHERS}|{_ELSEWHERE});"
 )
 
 
@@ -88,6 +95,8 @@ class Opening:
     """What its inputs nearly depend on, by the client's own settings; empty if they are new in every run."""
     told: Mapping[PartyId, bytes] = field(default_factory=dict)
     """What clients of this sum have announced (`announcement`)."""
+    computed: str = ""
+    """On what the client has computed its own input, in its own words; empty if nobody says. It tells nobody."""
     identities: Mapping[PartyId, str] = field(default_factory=dict)
     """Fingerprints of the survivors' identities, of all or of none: without them survivors are numbers."""
 
@@ -160,6 +169,8 @@ class Openings:
         moving: Collection[str] = (),
         lineage_of: LineageOf | None = None,
     ) -> None:
+        self.computed = ""
+        """On what inputs are computed in this session; empty if nobody says."""
         self.identities: Mapping[PartyId, str] = {}
         """Fingerprints of all clients, by this client's own knowledge; none where it knows numbers alone."""
         self._run, self._at_the_end, self._moving = run, frozenset(at_the_end), frozenset(moving)
@@ -168,6 +179,7 @@ class Openings:
         self._by_state: dict[bytes, Opening] = {}
         self._by_lineage: dict[str, Opening] = {}
         self._last: dict[str, Opening] = {}
+        self._latest: Opening | None = None
         for opening in known:
             self._remember(opening)
         self._note = note
@@ -191,10 +203,12 @@ class Openings:
             return announcement(first.survivors, first.states, identities=first.identities)
         return announcement(first.survivors, identities=first.identities)
 
-    def may_come(self, opening: Opening) -> None:
+    def may_come(self, opening: Opening, party: PartyId) -> None:
         """`SumAbandoned` if no part of these `survivors`, of whom some may still drop out, can be opened; or if one of
-        them has the state of a sum over others, whoever of these may still drop out."""
+        them has the state of a sum over others, whoever of these may still drop out; or if client `party`, whose record
+        this is, has computed its input elsewhere."""
         opening = self._mine(opening)
+        self._require_same_machine(opening, party)
         for before in (*self._same_inputs(opening), *self._nearly_same_inputs(opening)):
             if not before.within(opening):
                 raise SumAbandoned(self._over_others(opening, before))
@@ -245,7 +259,24 @@ class Openings:
         lineage = self._lineage_of(opening.round, opening.purpose) if self._lineage_of is not None else ""
         known = self.identities if opening.survivors <= self.identities.keys() else {}
         identities = {party: known[party] for party in sorted(opening.survivors)} if known else {}
-        return replace(opening, run=self._run, lineage=lineage, identities=identities)
+        return replace(opening, run=self._run, lineage=lineage, identities=identities, computed=self.computed)
+
+    def _require_same_machine(self, opening: Opening, party: PartyId) -> None:
+        """Before it gives input: others may open the sum without it. They may have done so, too, in the round after the
+        last one of which it knows."""
+        if opening.round == SETUP or not opening.computed:  # names are not computed
+            return
+
+        def elsewhere(before: Opening) -> bool:
+            return before.run == self._run and before.computed not in ("", opening.computed)
+
+        for before in (self._by_name.get(opening.name), self._by_state.get(opening.states.get(party, b""))):
+            if before is not None and elsewhere(before):
+                raise SumAbandoned(self._refusal(opening, before, _ELSEWHERE, _ROUNDING))
+        latest = self._latest
+        if latest is not None and elsewhere(latest) and opening.round <= latest.round + 1:
+            it = f"the sum of {opening.purpose} of round {opening.round}"
+            raise SumAbandoned(f"{it} may have been {_ELSEWHERE}; {_ROUNDING}")
 
     def _same_inputs(self, opening: Opening) -> list[Opening]:
         """What was opened of the same name, and of each of the same states."""
@@ -262,6 +293,8 @@ class Openings:
         """The first opening of each sum, state and lineage counts."""
         if opening.run == self._run:
             self._by_name.setdefault(opening.name, opening)
+            if self._latest is None or opening.round >= self._latest.round:
+                self._latest = opening
             if opening.purpose in self._at_the_end:
                 self._last.setdefault(opening.purpose, opening)
         if opening.lineage:
@@ -287,4 +320,4 @@ class Openings:
             return f"{it} has {inputs} that were, {earlier} {how}{_IN_ANOTHER_RUN}; {why}"
         if before.name != opening.name:
             return f"{it} has inputs that were, {earlier} {how}; {why}"
-        return f"{it} {'was' if how == _OVER_OTHERS else 'has inputs that were'} {how}; {why}"
+        return f"{it} {'has inputs that were' if how == _BESIDE_OTHERS else 'was'} {how}; {why}"

@@ -74,7 +74,7 @@ class FederationClient:
         self._transport = transport
         self._plan = RunPlan(config, clients)
         self._count = OwnCount(self._plan, transport.party)
-        self._in_vain, self._members = 0, NUMBERS_ALONE
+        self._in_vain, self._members, self._computed = 0, NUMBERS_ALONE, ""
         self._conversation = Conversation(transport, NO_SESSION)
         self._done = self._counting = SETUP
         self._welcome: Welcome | None = None
@@ -132,13 +132,16 @@ class FederationClient:
         credentials: Credentials | None = None,
         record: Path | None = None,
         members: Members = NUMBERS_ALONE,
+        computed: str = "",
     ) -> bool:
         """Take part until the results are written; `folder` is this client's own. Whether all clients are there.
 
         `credentials`: its signing key and the others' pinned identities, against an active server. `record`: where it
         keeps which sums it has helped to open, if that is to hold for more than this run. `members`: who they all are,
-        if it knows that of more than those in its credentials.
+        if it knows that of more than those in its credentials. `computed`: on what it computes; where that is another
+        machine than before, sums are not opened again.
         """
+        self._computed = computed
         if self._welcome is None:
             raise RuntimeError("greet() comes first")
         self._members = members.or_of(credentials)
@@ -175,6 +178,7 @@ class FederationClient:
             lineage_of=lambda round_id, purpose: lineage(self._plan, purpose, round_id, self._count.trained),
         )
         openings.identities = self._members.identities
+        openings.computed = self._computed
         self._conversation.send(SERVER, Ready(), SETUP)
         self._context = self._open_session(learner, folder, states, credentials, openings)
         if (private := self._plan.private) is not None:

@@ -39,7 +39,8 @@ def take_part(config: RunConfig, transport: Transport, clients: int, site: Site)
         folder = site.folder(client.greet())
         brought = site.equip(folder)
         brought.follow(client)
-        complete = client.run(brought.learner, folder, brought.credentials, brought.record, brought.members)
+        more = brought.members, brought.computed
+        complete = client.run(brought.learner, folder, brought.credentials, brought.record, *more)
         return Participation.ALL_PRESENT if complete else Participation.SOME_MISSING
     except LeftOut:  # during set-up
         return Participation.EXCLUDED
