@@ -76,7 +76,8 @@ class _Inputless:
         """Its answer to the list of survivors it was told, due in the next step."""
         key = AgreementKey()
         others = {peer: AgreementKey().public for peer in terms.participants if peer != party}
-        self._client = SecAggClient(party, terms, PairSecrets(key, {**others, party: key.public}), credentials)
+        channels = PairSecrets(key, {**others, party: key.public}, terms.session)
+        self._client = SecAggClient(party, terms, channels, credentials)
 
     def hear(self, message: wire.Message, mask_key: AgreementKey) -> None:
         self.signed = None
