@@ -4,9 +4,10 @@ Subclasses move bytes (`_post`, `_take`); counting, labelling, tapping and timin
 A transport object belongs to one party and one thread.
 
 Short frames that follow one another may leave together (`Transport.corked`). That is a matter between the two ends of
-the wire: whoever sends and receives, counts or records sees single frames. No frame is kept while its sender waits or
-works: `receive`, `pause`, `flush` and `close` let all of them leave first, and so does the end of the block in which
-they are kept, whatever ends it; before work that takes long inside such a block there is `release`.
+the wire: whoever sends and receives, counts or records sees single frames. No frame is kept while its sender waits:
+`receive` lets all of them leave first unless what it asks for is there already, and so do `pause`, `flush`, `close` and
+the end of the block in which they are kept, whatever ends it. Before work that takes long inside such a block there is
+`release`.
 """
 
 import time
@@ -25,6 +26,7 @@ from protocols.transport.tap import Recorder
 from protocols.transport.traffic import Direction, Traffic, TrafficKey
 
 _PAUSE_SECONDS: Final = 0.05
+_NOW: Final = Deadline(0.0)
 
 
 class Transport(ABC):
@@ -93,12 +95,18 @@ class Transport(ABC):
         the transport knows its size before it arrives.
         """
         self._limit = limit
-        if self._cork.peers:
-            with self.traffic.sending.measure():
-                self.release()
         self._require_reached(senders)
-        with self.traffic.waiting.measure():
-            taken = self._take(senders, deadline)
+        taken = None
+        if self._cork.peers:
+            with self.traffic.waiting.measure():
+                taken = self._take(senders, _NOW)  # for what is there nobody waits
+            if taken is None:
+                with self.traffic.sending.measure():
+                    self.release()
+                self._require_reached(senders)
+        if taken is None:
+            with self.traffic.waiting.measure():
+                taken = self._take(senders, deadline)
         if taken is None:
             raise DeadlineExpired(f"no message from {party_names(senders)} in time")
         sender, frame = taken

@@ -101,6 +101,17 @@ def test_whoever_waits_or_ends_lets_everything_leave_first(wait: Callable[[Count
         assert heard(one) == [b"first", b"second"]
 
 
+def test_nobody_waits_for_what_is_there_already() -> None:
+    server, (one, two, _) = ends()
+    two.send(SERVER, b"there")
+    with server.corked():
+        server.send(ONE, b"first")
+        assert server.receive([TWO], soon()) == (TWO, b"there")
+        server.send(ONE, b"second")
+        assert heard(one) == []
+    assert server.left == [(ONE, 2)]
+
+
 def test_an_error_in_the_block_lets_everything_leave() -> None:
     server, (one, *_) = ends()
 
