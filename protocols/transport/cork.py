@@ -2,7 +2,7 @@
 
 from protocols.foundation.identifiers import PartyId
 from protocols.foundation.wire import Frame
-from protocols.transport.bundles import FRAME_BYTES, MOST_FRAMES
+from protocols.transport.packets import FRAME_BYTES, MOST_FRAMES
 
 
 class Cork:

@@ -9,7 +9,7 @@ starts short (a round trip stays under a millisecond while both sides are busy t
 that waits for peers that ring sleeps longer between probes, and yet notices their messages at once. A rank tells a peer
 the name of its doorbell before the first frame to it.
 
-Frames that are sent one right after the other (`Transport.corked`) travel as one message (`bundles`): for short ones
+Frames that are sent one right after the other (`Transport.corked`) travel as one message (`packets`): for short ones
 most of the cost is that of noticing a message.
 
 A message to a peer is kept until MPI has taken it, and the next one to the same peer waits for that: a sender has only
@@ -32,7 +32,7 @@ from protocols.foundation.deadline import Deadline
 from protocols.foundation.errors import DecodeError, PeerLost, PeerMisbehaved
 from protocols.foundation.identifiers import SERVER, PartyId
 from protocols.foundation.wire import Frame
-from protocols.transport import bundles
+from protocols.transport import packets
 from protocols.transport.base import Transport, in_turn, party_names
 from protocols.transport.doorbell import NAME_BYTES, Doorbell
 
@@ -73,7 +73,7 @@ class MpiTransport(Transport):
         self._pending: dict[PartyId, tuple[Any, Frame]] = {}
         self._served = SERVER
         self._arrived: dict[PartyId, deque[Frame]] = {}
-        """Frames of bundles that have come and were not taken yet."""
+        """Frames of packets that have come and were not taken yet."""
         self._silence: tuple[float, Callable[[], None]] | None = None
         self._broken: set[PartyId] = set()
         self._unfinished: list[tuple[Any, Frame]] = []  # MPI may still write into these buffers: they must stay
@@ -108,10 +108,10 @@ class MpiTransport(Transport):
         self._doorbell.close()
 
     def _post(self, to: PartyId, frame: Frame) -> None:
-        self._send(to, bundles.join([frame]) if bundles.is_bundle(frame) else frame)
+        self._send(to, packets.join([frame]) if packets.is_packet(frame) else frame)
 
     def _post_together(self, to: PartyId, frames: Sequence[Frame]) -> None:
-        self._send(to, bundles.join(frames)) if len(frames) > 1 else self._post(to, frames[0])
+        self._send(to, packets.join(frames)) if len(frames) > 1 else self._post(to, frames[0])
 
     def _send(self, to: PartyId, frame: Frame) -> None:
         if to not in self.peers:
@@ -202,18 +202,18 @@ class MpiTransport(Transport):
             return None
 
     def _first_of(self, message: Frame, sender: PartyId) -> Frame:
-        """The frame of a message; of a bundle the first, and the others come next."""
-        if not bundles.is_bundle(message):
+        """The frame of a message; of a packet the first, and the others come next."""
+        if not packets.is_packet(message):
             return message
         try:
-            first, *others = bundles.split(message)
+            first, *others = packets.split(message)
         except DecodeError as problem:
             raise PeerMisbehaved(f"{party_names([sender])} sent {problem}", sender) from None
         self._arrived[sender] = deque(others)
         return first
 
     def _read(self, matched: Any, size: int, sender: PartyId, deadline: Deadline) -> Frame:
-        if size > bundles.MOST_BYTES:  # each frame of a bundle has the limit of the call that takes it
+        if size > packets.MOST_BYTES:  # each frame of a packet has the limit of the call that takes it
             self._require_within_limit(sender, size)
         frame = bytearray(size)
         request = matched.Irecv([frame, MPI.BYTE])

@@ -30,7 +30,7 @@ from protocols.sums.secagg.params import ThreatModel
 from protocols.sums.secagg.sums import SecAggSumClient, SecAggSumServer
 from protocols.sums.secagg.vectors import VectorClient, VectorServer
 from protocols.sums.terms import SumTerms
-from protocols.transport import bundles
+from protocols.transport import packets
 from protocols.transport.mpi import MpiTransport
 from tests.support.in_threads import at_server
 
@@ -287,8 +287,8 @@ def too_large(transport: MpiTransport) -> Any:
 
 
 def together(transport: MpiTransport) -> Any:
-    """Frames in a cork: as single frames in their order, round a long one, also those that look like bundles."""
-    words = [b"one", bundles.join([b"in", b"side"]), b"three", bytes(2 * bundles.FRAME_BYTES), b"five", b"six"]
+    """Frames in a cork: as single frames in their order, round a long one, also those that look like packets."""
+    words = [b"one", packets.join([b"in", b"side"]), b"three", bytes(2 * packets.FRAME_BYTES), b"five", b"six"]
     words += [b"%d" % number for number in range(40)]
     if transport.party == SERVER:
         with transport.corked():
@@ -312,11 +312,11 @@ def together(transport: MpiTransport) -> Any:
     return None
 
 
-def hostile_bundles(transport: MpiTransport) -> Any:
-    """Messages that begin like bundles, and are none."""
-    sound = bytearray(bundles.join([b"one", b"two"]))
+def hostile_packets(transport: MpiTransport) -> Any:
+    """Messages that begin like packets, and are none."""
+    sound = bytearray(packets.join([b"one", b"two"]))
     sound[1] = 2
-    marker = bytes([bundles.MARKER])
+    marker = bytes([packets.MARKER])
     refused = [marker, bytes(sound), marker + b"\x01\x00\x00", marker * 90_000]
     if transport.party == ONE:
         for message in refused:
@@ -346,7 +346,7 @@ ACTS: list[Callable[[MpiTransport], Any]] = [
     left_out,
     too_large,
     together,
-    hostile_bundles,
+    hostile_packets,
 ]
 
 

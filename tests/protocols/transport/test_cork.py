@@ -13,8 +13,8 @@ from protocols.foundation.errors import DeadlineExpired, PeerLost
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId
 from protocols.foundation.wire import Frame
 from protocols.transport.base import Transport
-from protocols.transport.bundles import FRAME_BYTES, MOST_FRAMES
 from protocols.transport.in_process import InProcessNetwork, InProcessTransport
+from protocols.transport.packets import FRAME_BYTES, MOST_FRAMES
 from tests.support.in_threads import soon
 
 ONE, TWO, THREE = PartyId(1), PartyId(2), PartyId(3)
@@ -155,7 +155,7 @@ def test_a_frame_that_is_not_kept_comes_after_those_that_are(odd: bytes) -> None
     assert heard(one) == [b"after"]
 
 
-def test_no_more_is_kept_than_a_bundle_has_room_for() -> None:
+def test_no_more_is_kept_than_a_packet_has_room_for() -> None:
     server, (one, *_) = ends()
     with server.corked():
         for number in range(MOST_FRAMES + 1):

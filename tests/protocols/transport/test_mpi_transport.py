@@ -65,12 +65,12 @@ def test_frames_in_a_cork_arrive_as_they_were_sent(findings: dict[str, Any]) -> 
     assert findings["together"] == {"same": [True, True], "released": "before its work"}
 
 
-def test_what_begins_like_a_bundle_and_is_none_is_refused(findings: dict[str, Any]) -> None:
-    assert findings["hostile_bundles"] == [
-        "client 1 sent a bundle of 1 bytes",
-        "client 1 sent not a bundle of a known version",
-        "client 1 sent a bundle of 0 frames",
-        "client 1 sent a bundle of 90000 bytes",
+def test_what_begins_like_a_packet_and_is_none_is_refused(findings: dict[str, Any]) -> None:
+    assert findings["hostile_packets"] == [
+        "client 1 sent a packet of 1 bytes",
+        "client 1 sent not a packet of a known version",
+        "client 1 sent a packet of 0 frames",
+        "client 1 sent a packet of 90000 bytes",
         "after them",
     ]
 

@@ -1,14 +1,14 @@
-"""Bundles: several short frames to one peer that travel as one message, where every message has a price.
+"""Packets: several short frames to one peer that travel as one message, where every message has a price.
 
-A bundle, little endian::
+A packet, little endian::
 
     marker u8, version u8, number of frames u16, bytes of each frame u32 each, the frames one after the other
 
 No frame of the wire begins with the marker, which stands where frames have their version. Of other frames one that
-does travels as a bundle of its own, so that nothing is taken for what it is not. A frame in a bundle is handed on as it
-is: if it has the form of a bundle again it is no message, and refused as such.
+does travels as a packet of its own, so that nothing is taken for what it is not. A frame in a packet is handed on as it
+is: if it has the form of a packet again it is no message, and refused as such.
 
-Bounded: a bundle has at most `MOST_FRAMES` frames and, with its head, `MOST_BYTES` bytes; one of another size than its
+Bounded: a packet has at most `MOST_FRAMES` frames and, with its head, `MOST_BYTES` bytes; one of another size than its
 head tells, and one that is empty or has empty frames, is refused (`DecodeError`).
 """
 
@@ -29,7 +29,7 @@ FRAME_BYTES: Final = 1 << 16
 MOST_BYTES: Final = FRAME_BYTES + _HEAD.size + _LENGTH_BYTES * MOST_FRAMES
 
 
-def is_bundle(message: Frame) -> bool:
+def is_packet(message: Frame) -> bool:
     """Whether it begins like one."""
     return len(message) > 0 and message[0] == MARKER
 
@@ -38,24 +38,24 @@ def join(frames: Sequence[Frame]) -> Frame:
     """One message of these frames."""
     lengths = [len(frame) for frame in frames]
     if not 1 <= len(frames) <= MOST_FRAMES or not all(lengths) or sum(lengths) > FRAME_BYTES:
-        raise ValueError(f"no bundle of {len(frames)} frames with {sum(lengths)} bytes")
+        raise ValueError(f"no packet of {len(frames)} frames with {sum(lengths)} bytes")
     head = _HEAD.pack(MARKER, _VERSION, len(frames)) + struct.pack(f"<{len(frames)}I", *lengths)
     return b"".join([head, *frames])
 
 
 def split(message: Frame) -> list[Frame]:
-    """The frames of a bundle; `DecodeError` for what `join` cannot have made."""
+    """The frames of a packet; `DecodeError` for what `join` cannot have made."""
     if not _HEAD.size <= len(message) <= MOST_BYTES:
-        raise DecodeError(f"a bundle of {len(message)} bytes")
+        raise DecodeError(f"a packet of {len(message)} bytes")
     marker, version, count = _HEAD.unpack_from(message)
     if marker != MARKER or version != _VERSION:
-        raise DecodeError("not a bundle of a known version")
+        raise DecodeError("not a packet of a known version")
     start = _HEAD.size + _LENGTH_BYTES * count
     if not 1 <= count <= MOST_FRAMES or len(message) < start:
-        raise DecodeError(f"a bundle of {count} frames")
+        raise DecodeError(f"a packet of {count} frames")
     lengths = struct.unpack_from(f"<{count}I", message, _HEAD.size)
     if not all(lengths) or start + sum(lengths) != len(message):
-        raise DecodeError("a bundle whose frames do not fill it")
+        raise DecodeError("a packet whose frames do not fill it")
     frames, view = list[Frame](), memoryview(message)
     for length in lengths:
         frames.append(bytearray(view[start : start + length]))
