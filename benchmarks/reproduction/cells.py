@@ -10,7 +10,7 @@ from typing import Any, Final
 from benchmarks.reproduction.settings import TableSettings
 from benchmarks.reproduction.table import TITLES, Dataset, Table
 from launch.hosts.environment import mpirun_command
-from secure_kg.federation.plan.settings import flag
+from secure_kg.federation.plan.typed_fields import flag
 
 _FUSED_FROM: Final = ("fede", "local")
 _ALONE: Final = ("local", "fedr")  # clients with no entities in common
