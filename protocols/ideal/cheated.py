@@ -86,7 +86,8 @@ class _Inputless:
         key = AgreementKey()
         others = {peer: AgreementKey().public for peer in terms.participants if peer != party}
         self._purpose = terms.sum.purpose
-        self._client = SecAggClient(party, terms, PairSecrets(key, {**others, party: key.public}), credentials)
+        channels = PairSecrets(key, {**others, party: key.public}, terms.session)
+        self._client = SecAggClient(party, terms, channels, credentials)
 
     def hear_shares(self, message: EncryptedShares, changed: Collection[int]) -> None:
         """`changed`: whose shares the server has changed on the way. A client could open all others."""

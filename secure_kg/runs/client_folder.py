@@ -21,8 +21,9 @@ import os
 import secrets
 import time
 from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, Self
 
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.sums.secagg.openings import Opening
@@ -134,8 +135,48 @@ def _lock(descriptor: int, folder: Path) -> None:
             time.sleep(0.05)
 
 
+class OpeningsFile:
+    """The record of openings in a folder, held open by the session that appends to it (`alone`)."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / _OPENINGS
+        self._file: FileIO | None = None
+
+    def append(self, opening: Opening) -> None:
+        """Written before the answer leaves, so that it outlives this process."""
+        line = _line(opening)
+        try:
+            if self._file is None:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                self._file = self._path.open("ab+", buffering=0)
+                line = _whole_lines(self._file) + line
+            if self._file.write(line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(self._file.fileno())  # else a power failure could let a sum be opened again over other clients
+        except OSError as problem:
+            self.close()  # half a line may stand at its end, and is looked for when it is opened again
+            raise StorageError.of(problem, self._path) from None
+
+    def close(self) -> None:
+        """Idempotent."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
 def append_opening(folder: Path, opening: Opening) -> None:
-    """Written before the answer leaves, so that it outlives this process."""
+    """One line, by whoever appends no other."""
+    with OpeningsFile(folder) as record:
+        record.append(opening)
+
+
+def _line(opening: Opening) -> bytes:
     identities = {str(int(party)): one for party, one in sorted(opening.identities.items())}
     record = {
         "version": _VERSION,
@@ -150,24 +191,16 @@ def append_opening(folder: Path, opening: Opening) -> None:
         "by": _BY_IDENTITY if identities else _BY_NUMBER,
         **({"identities": identities} if identities else {}),
     }
-    line = json.dumps(record).encode() + b"\n"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / _OPENINGS).open("ab+", buffering=0) as file:
-            end = file.seek(0, os.SEEK_END)
-            file.seek(max(0, end - 1))
-            if file.read(1) not in (b"", b"\n"):
-                line = _after_half_a_line(file) + line
-            if file.write(line) != len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            os.fsync(file.fileno())  # else a power failure could let a sum be opened again over other clients
-    except OSError as problem:
-        raise StorageError.of(problem, folder / _OPENINGS) from None
+    return json.dumps(record).encode() + b"\n"
 
 
-def _after_half_a_line(file: BinaryIO) -> bytes:
+def _whole_lines(file: FileIO) -> bytes:
     """What to write first where a crash has left a last line without its end: nothing once it is cut off, as it was
     never answered for; or its end, if nothing else is missing."""
+    end = file.seek(0, os.SEEK_END)
+    file.seek(max(0, end - 1))
+    if file.read(1) in (b"", b"\n"):
+        return b""
     file.seek(0)
     *_, last = file.read().split(b"\n")
     if _opening(last) is not None:

@@ -21,11 +21,11 @@ itself only the seed.
 
 import secrets
 from collections.abc import Sequence
+from functools import cached_property
 
 from protocols.foundation import wire
 from protocols.foundation.errors import PeerMisbehaved, ProtocolError, UnexpectedMessage
 from protocols.foundation.identifiers import SETUP, PartyId
-from protocols.primitives.aead import open_sealed, seal
 from protocols.primitives.group import GroupVector
 from protocols.primitives.keys import AgreementKey, derive_key
 from protocols.primitives.prg import KEY_BYTES, combine_keystreams
@@ -80,8 +80,16 @@ class SecAggClient:
         self._channels: PairSecrets | None = channels
         self._credentials = credentials
         self._openings = openings if openings is not None else Openings()
-        self._neighbours = frozenset(terms.graph.neighbours(party))
-        self._states = {party: self._announced_state()}
+
+    @cached_property
+    def _neighbours(self) -> frozenset[PartyId]:
+        """Not needed for an advert ahead."""
+        return frozenset(self._terms.graph.neighbours(self.party))
+
+    @cached_property
+    def _states(self) -> dict[PartyId, bytes]:
+        """Its own commitment, as it is announced, and those of the others as they become known."""
+        return {self.party: self._announced_state()}
 
     def __repr__(self) -> str:
         return f"SecAggClient(party={self.party}, state={self.state.name})"
@@ -223,7 +231,7 @@ class SecAggClient:
             held[peer] = self._open(peer, mask_keys, states[peer], sealed[peer])
 
         require_fit(sealed, hold)
-        self._states |= states
+        self._states.update(states)
         masks = {
             peer: derive_key(state.agreed[peer], self._terms.pairwise_context(self.party, peer, mask_keys))
             for peer in held
@@ -305,13 +313,12 @@ class SecAggClient:
 
     def _seal(self, peer: PartyId, mask_keys: dict[PartyId, bytes], shares: bytes) -> bytes:
         context = self._terms.share_context(self.party, peer, mask_keys, self._states[self.party])
-        return seal(derive_key(self._session_channels().secret(peer), context), shares, context.encode())
+        return self._session_channels().secret(peer).seal(context, shares)
 
     def _open(self, peer: PartyId, mask_keys: dict[PartyId, bytes], state: bytes, sealed: bytes) -> HeldShares:
         context = self._terms.share_context(peer, self.party, mask_keys, state)
         try:
-            key = derive_key(self._session_channels().secret(peer), context)
-            shares = open_sealed(key, sealed, context.encode())
+            shares = self._session_channels().secret(peer).open(context, sealed)
         except PeerMisbehaved:
             raise not_opened(peer) from None
         return HeldShares(shares[:SHARE_BYTES], shares[SHARE_BYTES:])

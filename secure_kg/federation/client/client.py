@@ -58,7 +58,7 @@ from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import SettingsError
 from secure_kg.learning.learner import Learner
 from secure_kg.privacy.release_record import ReleaseRecord, terms_of
-from secure_kg.runs.client_folder import alone, append_opening, read_openings, run_id, state_key
+from secure_kg.runs.client_folder import OpeningsFile, alone, read_openings, run_id, state_key
 from secure_kg.runs.recording import ReceiptKeeper
 
 _SECONDS_TO_SAY_SO: Final = 10.0
@@ -146,7 +146,7 @@ class FederationClient:
             raise RuntimeError("greet() comes first")
         self._members = members.or_of(credentials)
         record = record if record is not None else folder
-        with alone(folder, record):
+        with alone(folder, record), OpeningsFile(record) as self._opened:
             return self._with_receipt(learner, folder, credentials, record, self._welcome)
 
     def _with_receipt(
@@ -171,7 +171,7 @@ class FederationClient:
         # Clients that were drawn have trained between two evaluations; others may not have been drawn.
         openings = Openings(
             known,
-            lambda opening: self._note_opening(record, opening),
+            self._note_opening,
             run,
             at_the_end=["test"],
             moving=["valid"],
@@ -192,8 +192,8 @@ class FederationClient:
             client_files.restore(self._context, self._results, self._count, welcome)
         return self._answer()
 
-    def _note_opening(self, record: Path, opening: Opening) -> None:
-        append_opening(record, opening)
+    def _note_opening(self, opening: Opening) -> None:
+        self._opened.append(opening)
         if any(opening.purpose == block.purpose for block in self._plan.blocks):
             self._count.opening = int(opening.round)
 
