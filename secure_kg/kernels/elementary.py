@@ -1,9 +1,9 @@
-"""Functions of sixteen floats at a time, by polynomials: the same on any machine, and to about one unit in the last place.
+"""Functions of sixteen floats at a time, by polynomials: the same on any machine, to about a unit in the last place.
 
 Exponential: x = n ln 2 + r with |r| ≤ ln 2 / 2, and the series of e^r to the seventh power. Logarithm of 1 + z for
 0 ≤ z ≤ 1: 2 artanh s = 2 (s + s³/3 + s⁵/5 + …) with s = z / (2 + z) ≤ 1/3, to s¹⁵. Inverse root: with a first value y
-from the bits of x and h = 1 − x y², |h| < 0.07, it is y (1 − h)^−½; the polynomial in h is the best one of degree four, with
-an error of 2.4e-8. It takes a third of the time of a root and a division in hardware.
+from the bits of x and h = 1 − x y², |h| < 0.07, it is y (1 − h)^−½; the polynomial in h is the best one of degree four,
+with an error of 2.4e-8. It takes half the time of a root and a division in hardware.
 """
 
 import numpy as np

@@ -12,7 +12,7 @@ the kernel alone: whoever changes this file must change the kernels that use it,
 
 import operator
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from llvmlite import ir
 from numba.core import cgutils, types
@@ -27,18 +27,22 @@ _BITS: Final = ir.VectorType(_INT, COUNT)
 _FLAGS: Final = ir.VectorType(ir.IntType(1), COUNT)
 
 
-class Lanes(types.Type):  # type: ignore[misc]
-    """The type of sixteen floats, as numba knows it."""
+Lanes: TypeAlias = Any
+"""Sixteen floats, in annotations."""
+
+
+class _Sixteen(types.Type):
+    """Their type, as numba knows it."""
 
     def __init__(self) -> None:
-        super().__init__("Lanes")
+        super().__init__("sixteen floats")
 
 
-LANES: Final = Lanes()
+LANES: Final = _Sixteen()
 
 
-@register_model(Lanes)  # type: ignore[untyped-decorator]
-class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+@register_model(_Sixteen)
+class _LanesModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, _WIDE)
 
@@ -46,14 +50,14 @@ class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
 def _arithmetic(symbol: Callable[..., Any], instruction: str) -> None:
     """Make an operator of Python that instruction on lanes."""
 
-    @type_callable(symbol)  # type: ignore[untyped-decorator]
+    @type_callable(symbol)
     def typed(context: Any) -> Any:
         def of(one: Any, other: Any) -> Any:
             return LANES if one is LANES and other is LANES else None
 
         return of
 
-    @lower_builtin(symbol, Lanes, Lanes)  # type: ignore[untyped-decorator]
+    @lower_builtin(symbol, _Sixteen, _Sixteen)
     def lowered(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         return getattr(builder, instruction)(*values)
 
@@ -137,10 +141,7 @@ larger = _of_lanes(2, lambda builder, x, y: _kept(builder, x, y, ">"))
 smaller = _of_lanes(2, lambda builder, x, y: _kept(builder, x, y, "<"))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def load(typing_context: Any, array: Any, index: Any) -> Any:
-    """Sixteen floats of a contiguous array, from the element with that index, a tuple, on."""
-
+def _load(typing_context: Any, array: Any, index: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         place = _place(context, builder, signature.args, values)
         return builder.load(place, align=4)
@@ -148,10 +149,7 @@ def load(typing_context: Any, array: Any, index: Any) -> Any:
     return LANES(array, index), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def store(typing_context: Any, array: Any, index: Any, lanes: Any) -> Any:
-    """Write them there."""
-
+def _store(typing_context: Any, array: Any, index: Any, lanes: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         builder.store(values[2], _place(context, builder, signature.args, values), align=4)
         return context.get_dummy_value()
@@ -167,16 +165,21 @@ def _place(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
     return builder.bitcast(pointer, ir.PointerType(_WIDE))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def spread(typing_context: Any, value: Any) -> Any:
-    """One float in all lanes."""
-
+def _spread(typing_context: Any, value: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         value = context.cast(builder, values[0], signature.args[0], types.float32)
         first = builder.insert_element(ir.Constant(_WIDE, ir.Undefined), value, ir.Constant(_INT, 0))
         return builder.shuffle_vector(first, ir.Constant(_WIDE, ir.Undefined), ir.Constant(_BITS, [0] * COUNT))
 
     return LANES(value), generate
+
+
+load: Any = intrinsic(_load)
+"""load(array, index): sixteen floats of a contiguous array, from the element with that index, a tuple, on."""
+store: Any = intrinsic(_store)
+"""store(array, index, lanes): write them there."""
+spread: Any = intrinsic(_spread)
+"""spread(float): one float in all lanes."""
 
 
 def _folded(operation: Callable[..., Any]) -> Any:

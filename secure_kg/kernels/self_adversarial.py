@@ -39,9 +39,9 @@ _FAR: Final = np.float32(3e38)
 
 
 class Batch(NamedTuple):
-    """What is compared: points [b, width] with rows of table [n, width], their true ones [b] and candidates [groups, m].
+    """What is compared: points [b, width] with rows of table [n, width], the true ones [b] and candidates [groups, m].
 
-    marks [b, m] are those candidates that are true as well.
+    marks [b, m] are candidates that are true as well. Distances are multiplied by scales [b].
     """
 
     points: Floats
@@ -60,16 +60,17 @@ class Terms(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """Where gradients go: those of points [b, width] are written, those of rows are added to table [n, width]."""
+    """Where they go: those of points [b, width] are written, those of rows are added to table [n, width]."""
 
     points: Floats
     table: Floats
 
 
 class Scratch(NamedTuple):
-    """Memory of one group, in chunks of coordinates: [chunks, rows, width of a chunk], filled up with zeros.
+    """Memory of one group. Rows stand in chunks of coordinates, [chunks, rows, width of a chunk], filled with zeros.
 
-    distances [rows, m], filled up as well, hold gradients by distances later. `inverse` is of complex rows only: of moduli.
+    distances [rows, m] become the gradients by them, and so does `own`, of true rows; `kept` holds what is known of the
+    candidates of one row. `inverse` holds 1 / |x − y| of all coordinates of two rows, for complex rows only.
     """
 
     x: Floats
@@ -92,7 +93,8 @@ def scratch(rows: int, candidates: int, width: int, parts: int) -> Scratch:
     # One row more than needed: chunks of a row that lie a power of two apart would share one set of the cache.
     sides = (np.zeros((chunks, number + 1, parts * COUNT), dtype=np.float32) for number in sizes)
     rest = (np.zeros(shape, dtype=np.float32) for shape in ((rows, candidates), rows, candidates))
-    return Scratch(*sides, *rest, np.empty((chunks if parts > 1 else 0, 2, candidates + 1, COUNT), dtype=np.float32))
+    inverse = np.empty((chunks if parts > 1 else 0, 2, candidates + 1, COUNT), dtype=np.float32)
+    return Scratch(*(*sides, *rest, inverse))
 
 
 @inlined_as_written
@@ -213,10 +215,11 @@ def _l1_distances(work: Scratch, candidates: int) -> None:
         for i in range(0, len(work.distances), ROWS):
             a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = zero
             for c in range(x.shape[0]):
-                x0, x1, x2, x3 = (load(x, (c, i, 0)), load(x, (c, i + 1, 0)), load(x, (c, i + 2, 0)), load(x, (c, i + 3, 0)))
-                one, other = load(y, (c, j, 0)), load(y, (c, j + 1, 0))
-                a0, a1, a2, a3 = a0 + size(x0 - one), a1 + size(x1 - one), a2 + size(x2 - one), a3 + size(x3 - one)
-                b0, b1, b2, b3 = b0 + size(x0 - other), b1 + size(x1 - other), b2 + size(x2 - other), b3 + size(x3 - other)
+                x0, x1 = load(x, (c, i, 0)), load(x, (c, i + 1, 0))
+                x2, x3 = load(x, (c, i + 2, 0)), load(x, (c, i + 3, 0))
+                y0, y1 = load(y, (c, j, 0)), load(y, (c, j + 1, 0))
+                a0, a1, a2, a3 = a0 + size(x0 - y0), a1 + size(x1 - y0), a2 + size(x2 - y0), a3 + size(x3 - y0)
+                b0, b1, b2, b3 = b0 + size(x0 - y1), b1 + size(x1 - y1), b2 + size(x2 - y1), b3 + size(x3 - y1)
             work.distances[i, j], work.distances[i, j + 1] = total(a0), total(b0)
             work.distances[i + 1, j], work.distances[i + 1, j + 1] = total(a1), total(b1)
             work.distances[i + 2, j], work.distances[i + 2, j + 1] = total(a2), total(b2)
@@ -265,7 +268,7 @@ def l1_step(batch: Batch, terms: Terms, work: Scratch, gradients: Gradients) -> 
 
 @inlined_as_written
 def _square(re: Lanes, im: Lanes) -> Lanes:
-    """The square of a modulus, and so little more that it has an inverse; where it matters, the differences are zero."""
+    """The square of a modulus, and so little more that it has an inverse: where it matters, the gradient is zero."""
     return fused(re, re, fused(im, im, spread(_TINY)))
 
 
@@ -296,7 +299,7 @@ def _complex_distances(work: Scratch, i: int, candidates: int) -> None:
 
 @compiled_as_written
 def _complex_gradients(work: Scratch, i: int, candidates: int) -> None:
-    """g (x − y) / |x − y| of rows i and i + 1. Where a modulus is zero, so are the differences: the floor is no matter."""
+    """g (x − y) / |x − y| of rows i and i + 1."""
     x, y, g, to, zero = work.x, work.y, work.distances, work.y_gradient, spread(_ZERO)
     for c in range(x.shape[0]):
         re0, im0 = load(x, (c, i, 0)), load(x, (c, i, COUNT))

@@ -1,7 +1,7 @@
 """Adam over tables of which a batch holds a few rows, on the CPU: the others are moved when they are next read.
 
-`begin` looks some steps ahead, `settle` leaves tables and moments as if every step had moved every row. In between, only
-rows that `catch_up` was asked for are to be read.
+`begin` looks some steps ahead, `settle` leaves tables and moments as if every step had moved every row. In between,
+only rows that `catch_up` was asked for are to be read.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ class RowAdam:
         }
 
     def catch_up(self, touched: Sequence[Touched]) -> None:
-        """Make these rows what they are after the steps so far. Their gradients are zero then, ready for the next step."""
+        """Make these rows what they are after the steps so far; their gradients are zero then, for the next one."""
         for parameter, ids in touched:
             kernels.catch_up(self._tables[parameter], ids.numpy(), self._steps, self._made)
 
