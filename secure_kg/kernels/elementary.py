@@ -14,17 +14,17 @@ from secure_kg.kernels.lanes import Lanes, about_inverse_root, fused, larger, sp
 _LOWEST = np.float32(-87.0)  # e to it is still a normal number
 _LOG2E = np.float32(1.4426950408889634)
 _LN2_HIGH, _LN2_LOW = np.float32(-0.693359375), np.float32(2.12194440e-4)  # their sum is −ln 2
-_ZERO, _ONE, _TWO, _HALF = np.float32(0), np.float32(1), np.float32(2), np.float32(0.5)
+_ONE, _MINUS, _TWO, _HALF = np.float32(1), np.float32(-1), np.float32(2), np.float32(0.5)
 _E7, _E6, _E5, _E4, _E3 = (np.float32(1 / n) for n in (5040, 720, 120, 24, 6))
 _A15, _A13, _A11, _A9, _A7, _A5, _A3 = (np.float32(2 / n) for n in (15, 13, 11, 9, 7, 5, 3))
-_H1, _H2, _H3, _H4 = (np.float32(c) for c in (0.49999833, 0.37500013, 0.31393738, 0.27414125))
+_H1, _H2, _H3, _H4 = (np.float32(c) for c in (-0.49999833, 0.37500013, -0.31393738, 0.27414125))
 
 
 @inlined_as_written
 def inverse_root(x: Lanes) -> Lanes:
     """1 / √x for normal x > 0."""
     y = about_inverse_root(x)
-    h = fused(spread(_ZERO) - x * y, y, spread(_ONE))
+    h = fused(x * y, y, spread(_MINUS))  # minus the h above; the signs of the polynomial are turned
     p = fused(spread(_H4), h, spread(_H3))
     p = fused(p, h, spread(_H2))
     p = fused(p, h, spread(_H1))

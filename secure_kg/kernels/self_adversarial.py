@@ -309,14 +309,15 @@ def _complex_gradients(work: Scratch, i: int, candidates: int) -> None:
             re, im = load(y, (c, j, 0)), load(y, (c, j, COUNT))
             w0 = spread(g[i, j]) * load(work.inverse, (c, 0, j, 0))
             w1 = spread(g[i + 1, j]) * load(work.inverse, (c, 1, j, 0))
-            u0, v0, u1, v1 = w0 * (re0 - re), w0 * (im0 - im), w1 * (re1 - re), w1 * (im1 - im)
-            a0, b0, a1, b1 = a0 + u0, b0 + v0, a1 + u1, b1 + v1
-            store(to, (c, j, 0), load(to, (c, j, 0)) - (u0 + u1))
-            store(to, (c, j, COUNT), load(to, (c, j, COUNT)) - (v0 + v1))
-        store(work.x_gradient, (c, i, 0), a0)
-        store(work.x_gradient, (c, i, COUNT), b0)
-        store(work.x_gradient, (c, i + 1, 0), a1)
-        store(work.x_gradient, (c, i + 1, COUNT), b1)
+            # Half of the sums are fused with products and half are not: a processor does both at the same time.
+            d0, d1, v0, v1 = re - re0, re - re1, w0 * (im - im0), w1 * (im - im1)
+            a0, b0, a1, b1 = fused(w0, d0, a0), b0 + v0, fused(w1, d1, a1), b1 + v1
+            store(to, (c, j, 0), fused(w1, d1, fused(w0, d0, load(to, (c, j, 0)))))
+            store(to, (c, j, COUNT), load(to, (c, j, COUNT)) + (v0 + v1))
+        store(work.x_gradient, (c, i, 0), zero - a0)
+        store(work.x_gradient, (c, i, COUNT), zero - b0)
+        store(work.x_gradient, (c, i + 1, 0), zero - a1)
+        store(work.x_gradient, (c, i + 1, COUNT), zero - b1)
         for row in range(i, i + 2):
             re = load(x, (c, row, 0)) - load(work.truth, (c, row, 0))
             im = load(x, (c, row, COUNT)) - load(work.truth, (c, row, COUNT))
