@@ -88,7 +88,9 @@ def commit_of(checkout: Path) -> str | None:
     return done.stdout.strip() or None
 
 
-def compare(other: Path, told: Mapping[str, Any], turns: tuple[int, int], tell: Callable[[str], None]) -> dict[str, Any]:
+def compare(
+    other: Path, told: Mapping[str, Any], turns: tuple[int, int], tell: Callable[[str], None]
+) -> dict[str, Any]:
     """Figures of both; `turns`: epochs and rankings of each."""
     epochs, repeats = turns
     taken: dict[str, dict[str, list[dict[str, Any]]]] = {side: {"train": [], "rank": []} for side in SIDES}
