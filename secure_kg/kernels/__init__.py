@@ -4,7 +4,7 @@ They exist where torch needs several passes over a large intermediate or has no 
 loss and its gradient, rows that Adam moves when they are read, ranks that never write a score down, false negatives.
 `lanes` has sixteen floats as one value, for loops whose order of sums must not depend on the machine.
 
-Compiled code is kept beside the modules, as Python keeps its own; the first process on a machine compiles for some seconds.
-
+Compiled code is kept beside the modules, as Python keeps its own; the first process on a machine compiles for some
+seconds.
 Everything here takes numpy arrays, one thread, and leaves the interpreter lock to others while it runs.
 """
