@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from secure_kg.kernels.compiling import compiled_as_written, inlined_as_written
-from secure_kg.kernels.lanes import COUNT, Lanes, fused, load, root, size, spread, store, total
+from secure_kg.kernels.lanes import COUNT, Lanes, expect, fused, load, root, size, spread, store, total
 
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int64]
@@ -94,14 +94,28 @@ def _room() -> Table:
     )
 
 
+@inlined_as_written
+def _expect_row(table: Table, row: int, until: int) -> None:
+    """Rows are far apart: the next one is on its way from memory while this one is worked on."""
+    if table.made[row] < until:
+        for column in range(0, table.rows.shape[1], COUNT):
+            expect(table.rows, (row, column))
+            expect(table.first, (row, column))
+            expect(table.second, (row, column))
+            expect(table.gradient, (row, column))
+
+
 @compiled_as_written
 def catch_up(table: Table, ids: Ids, steps: Steps, until: int) -> None:
     """Make the steps up to number `until` that rows have not made; a gradient belongs to the first of these."""
     width, end = table.rows.shape[1], _room()
-    for row in ids:
+    for place in range(len(ids)):
+        row = ids[place]
+        if place + 1 < len(ids):
+            _expect_row(table, ids[place + 1], until)
         if table.made[row] < until:
-            for place in range(0, width - COUNT + 1, COUNT):
-                _move(table, row, place, steps, until)
+            for column in range(0, width - COUNT + 1, COUNT):
+                _move(table, row, column, steps, until)
             if width % COUNT:
                 _copy_end(table, row, end, False)
                 end.made[0] = table.made[row]

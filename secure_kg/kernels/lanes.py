@@ -174,6 +174,19 @@ def _spread(typing_context: Any, value: Any) -> Any:
     return LANES(value), generate
 
 
+def _expect(typing_context: Any, array: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        place = _place(context, builder, signature.args, values)
+        kind = ir.FunctionType(ir.VoidType(), [place.type, _INT, _INT, _INT])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [place, *(ir.Constant(_INT, number) for number in (0, 3, 1))])  # read, keep, data
+        return context.get_dummy_value()
+
+    return types.void(array, index), generate
+
+
+expect: Any = intrinsic(_expect)
+"""expect(array, index): begin to bring these sixteen floats near, for a `load` that comes later."""
 load: Any = intrinsic(_load)
 """load(array, index): sixteen floats of a contiguous array, from the element with that index, a tuple, on."""
 store: Any = intrinsic(_store)
