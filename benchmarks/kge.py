@@ -5,7 +5,8 @@ what disturbs the machine disturbs both: the same triples in their published spl
 size, number of negatives and threads. Training counts triples per second, the median over epochs without the first;
 ranking counts test triples per second, each ranked at both ends. On a busy machine the figures per CPU second, of all
 threads together, are the steadier ones. MRR is filtered, over the whole test part, after the same number of epochs.
-`benchmarks.pykeen_peer` says how the two are made alike and where they cannot be.
+`benchmarks.pykeen_peer` says how the two are made alike and where they cannot be. With `--against PATH`, another
+checkout of this project takes PyKEEN's place.
 """
 
 import argparse
@@ -75,6 +76,10 @@ def _run(options: argparse.Namespace) -> int:
         require_writable(Path(options.json))
     # Ours never draws an entity twice for a triple; on a small graph PyKEEN must not be given more to do either.
     config = dataclasses.replace(config, negatives=min(config.negatives, len(graph.entities)))
+    if options.against is not None:
+        from benchmarks.against import run
+
+        return run(config, options, _setting(graph, config, options))
     report = measure(graph, config, options)
     if options.json == "-":
         say(json.dumps(report, indent=2, allow_nan=False))
@@ -129,6 +134,7 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="let PyKEEN leave out negatives that are train triples, as ours always does; it is a little slower then",
     )
+    parser.add_argument("--against", metavar="PATH", help="compare with that checkout of this project, not with PyKEEN")
     parser.add_argument("--threads", type=int, default=1, metavar="T", help="of torch, for both [1]")
     parser.add_argument("--seed", type=int, default=0, help="of rows, order and negatives [0]")
     parser.add_argument("--json", metavar="FILE", help="write the figures to FILE; - for standard output")

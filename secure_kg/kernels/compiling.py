@@ -19,3 +19,13 @@ def compiled(function: F) -> F:
 def inlined(function: F) -> F:
     """For a step inside a kernel: it becomes part of the loop that calls it."""
     return cast(F, numba.njit(inline="always", fastmath=_ALLOWED, error_model="numpy")(function))
+
+
+def compiled_as_written(function: F) -> F:
+    """The same without regrouped sums: every operation is the source's, so results are the same on any machine."""
+    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+def inlined_as_written(function: F) -> F:
+    """For a step inside such a kernel."""
+    return cast(F, numba.njit(inline="always", error_model="numpy")(function))

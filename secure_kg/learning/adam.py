@@ -25,7 +25,7 @@ class Adam:
     @torch.no_grad()
     def step(self) -> None:
         """One step along the gradients that are there."""
-        states = [self._state_of(parameter) for parameter in self.parameters]
+        states = [self.state_of(parameter) for parameter in self.parameters]
         if self.decay:  # apart from the gradient (Loshchilov and Hutter, ICLR 2019)
             for parameter in self.parameters:
                 parameter.mul_(1 - self.rate * self.decay)
@@ -47,7 +47,8 @@ class Adam:
             maximize=False,
         )
 
-    def _state_of(self, parameter: torch.nn.Parameter) -> dict[str, Tensor]:
+    def state_of(self, parameter: torch.nn.Parameter) -> dict[str, Tensor]:
+        """Of a parameter; zeros before its first step."""
         if parameter not in self.state:
             self.state[parameter] = {
                 "step": torch.zeros((), dtype=torch.float32, device=parameter.device),

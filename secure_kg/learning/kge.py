@@ -13,11 +13,11 @@ from secure_kg.evaluation.ranking_metrics import RankingMetrics
 from secure_kg.evaluation.sums import RankingSums
 from secure_kg.foundation.errors import TrainingDiverged
 from secure_kg.foundation.seeds import generator, torch_seed
-from secure_kg.learning.adam import Adam, gradient_of
+from secure_kg.learning.adam import Adam
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.device import to_device
+from secure_kg.learning.kge_steps import steps_for
 from secure_kg.learning.learner import Learner, Rows, Settings, TrainStats
-from secure_kg.learning.loss import chained, loss_and_gradients
 from secure_kg.learning.negatives import NegativeSampler
 from secure_kg.learning.parameters import copied, digest_of, load_copied, load_state_of, state_of
 from secure_kg.models.base import ModelSize
@@ -42,6 +42,7 @@ class KgeLearner(Learner):
         self._optimiser = Adam(self.model.parameters(), config.lr)
         for parameter in self.model.parameters():
             parameter.grad = torch.zeros_like(parameter)  # kept zero between steps
+        self._steps = steps_for(self.model, self._optimiser, config)
         self._train = to_device(graph.train, device)
         self._negatives = NegativeSampler(graph, config.negatives, config.share_negatives, device)
         self._ranking = FilteredRanking(graph, device, config.eval_megabytes)
@@ -56,13 +57,17 @@ class KgeLearner(Learner):
         sides: tuple[Side, ...] = ("tail",) if self.config.corrupt == "tail" else ("tail", "head")
         loss_sum = torch.zeros((), dtype=torch.float64, device=self._device)
         triples = steps = 0
+        batches = -(-len(self._train) // self.config.batch_size)
+        self._steps.begin(self.config.local_epochs * batches)
         for _ in range(self.config.local_epochs):
             shuffled = self._train[to_device(order.permutation(len(self._train)), self._device)]
             for batch in torch.split(shuffled, self.config.batch_size):
-                loss = self._step(batch, sides[(round + steps) % len(sides)], draws)
+                side = sides[(round + steps) % len(sides)]
+                loss = self._steps.step(batch, side, self._negatives.draw(batch, side, draws))
                 loss_sum += loss * len(batch)
                 triples += len(batch)
                 steps += 1
+        self._steps.settle()
         # One check per round: a value that is not finite stays so, and asking at every step would stall a GPU.
         finite = torch.stack([loss_sum.isfinite(), *(p.isfinite().all() for p in self.model.parameters())]).all()
         if not bool(finite):
@@ -70,33 +75,6 @@ class KgeLearner(Learner):
                 f"client {self._client}: training is not finite in round {round}; a smaller --lr may help"
             )
         return TrainStats(float(loss_sum) / max(triples, 1), triples, steps)
-
-    def _step(self, batch: Tensor, side: Side, draws: np.random.Generator) -> Tensor:
-        """One optimiser step on batch [b, 3]; returns its mean loss.
-
-        Autograd sees only the rows of this batch. Their gradients are added into tables that are zero elsewhere, so
-        that a step writes a few rows and not a table of zeros; Adam itself goes over all rows, as its moments move
-        those too that a batch leaves out.
-        """
-        model = self.model
-        negatives = self._negatives.draw(batch, side, draws)
-        ids = torch.cat((batch[:, 0], batch[:, 2], negatives.entities.view(-1)))
-        entity = model.entity.detach().index_select(0, ids).requires_grad_()
-        relation = model.relation.detach().index_select(0, batch[:, 1]).requires_grad_()
-        h, t, candidates = torch.tensor_split(entity, (len(batch), 2 * len(batch)))
-        candidates = candidates.view(*negatives.entities.shape, -1)
-        r = model.relation_rows(batch[:, 1], relation)
-        negative = model.score_tails(h, r, candidates) if side == "tail" else model.score_heads(candidates, r, t)
-        positive = model.score(h, r, t)
-        loss, *by_score = loss_and_gradients(positive, negative, negatives.false_negative, self.config.temperature)
-        gradients = torch.autograd.grad(chained(positive, negative, *by_score), (entity, relation))
-        tables = ((model.entity, ids), (model.relation, batch[:, 1]))
-        for (parameter, rows), gradient in zip(tables, gradients, strict=True):
-            gradient_of(parameter).index_add_(0, rows, gradient)
-        self._optimiser.step()
-        for parameter, rows in tables:
-            gradient_of(parameter).index_fill_(0, rows, 0.0)
-        return loss
 
     def block_names(self, block: str) -> tuple[str, ...]:
         """Entities or relations, in the order of local ids. In a block of both, their names say which they are."""

@@ -63,6 +63,24 @@ def chained(positive: Tensor, negative: Tensor, by_positive: Tensor, by_negative
     return cast(Tensor, _Chained.apply(positive, negative, *known))  # type: ignore[no-untyped-call]
 
 
+class _Given(torch.autograd.Function):
+    """The same for any tensor."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, gradient: Tensor) -> Tensor:
+        ctx.known = gradient
+        return value.new_zeros(())
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return ctx.known, None
+
+
+def given(value: Tensor, gradient: Tensor) -> Tensor:
+    """A scalar to take gradients of, whose gradient by `value` is given."""
+    return cast(Tensor, _Given.apply(value, gradient))  # type: ignore[no-untyped-call]
+
+
 def _weights(negative: Tensor, false_negative: Tensor, temperature: float) -> Tensor:
     logits = (temperature * negative).masked_fill_(false_negative, torch.finfo(negative.dtype).min)
     return torch.softmax(logits, dim=1).masked_fill_(false_negative, 0.0)

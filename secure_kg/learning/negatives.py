@@ -14,7 +14,7 @@ from torch import Tensor
 from secure_kg.data.graph import ClientGraph, Side
 from secure_kg.evaluation.answers import KnownAnswers
 from secure_kg.kernels.known import Known
-from secure_kg.kernels.marks import mark_known
+from secure_kg.kernels.marks import Places, make_distinct, mark_known
 from secure_kg.learning.device import to_device
 from secure_kg.models.base import rows_per_group
 
@@ -38,7 +38,7 @@ class NegativeSampler:
         self._entities = len(graph.entities)
         self._negatives = min(negatives, self._entities)
         self._share, self._device = share, device
-        self._position = np.full(self._entities, -1, dtype=np.int64)
+        self._places = Places(np.zeros(self._entities, dtype=np.bool_), np.empty(self._entities, dtype=np.int32))
         sides: tuple[Side, Side] = ("tail", "head")
         self._known = {side: KnownAnswers(graph.train, len(graph.relations), side, device) for side in sides}
 
@@ -48,9 +48,10 @@ class NegativeSampler:
         if self._negatives == self._entities:
             drawn = np.broadcast_to(np.arange(self._entities), (groups, self._entities)).copy()
         else:
-            drawn = np.empty((groups, self._negatives), dtype=np.int64)
-            for group in drawn:
-                group[:] = generator.choice(self._entities, self._negatives, replace=False, shuffle=False)
+            # One call for all groups, by the algorithm with which `Generator.choice` draws few of many.
+            bounds = np.arange(self._entities - self._negatives, self._entities)
+            drawn = generator.integers(0, bounds, (groups, self._negatives), endpoint=True)
+            make_distinct(drawn, self._entities, self._places.drawn)
         entities = to_device(drawn, self._device)
         mark = self._marks_by_kernel if self._device.type == "cpu" else self._marks_by_torch
         return Negatives(entities, mark(triples, side, entities))
@@ -61,7 +62,7 @@ class NegativeSampler:
         marks = torch.zeros(len(triples), entities.shape[1], dtype=torch.bool)
         rows = rows_per_group(len(triples), len(entities))
         ranges = Known(starts.numpy(), counts.numpy(), known.all.numpy())
-        mark_known(self._position, entities.numpy(), rows, ranges, marks.numpy())
+        mark_known(self._places, entities.numpy(), rows, ranges, marks.numpy())
         return marks
 
     def _marks_by_torch(self, triples: Tensor, side: Side, entities: Tensor) -> Tensor:

@@ -6,8 +6,9 @@ count of the candidates that beat an answer. On the CPU in float32 the pairs and
 loops (`secure_kg.kernels`); elsewhere, and as the check on those, they are torch.
 """
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -207,34 +208,50 @@ class _FusedComplexL1(_Fused):
 
 
 class _TorchComplexL1(torch.autograd.Function):
-    """One coordinate at a time, recomputed in the backward pass: [b, m] of memory instead of [b, m, dim]."""
+    """Blocks of coordinates, recomputed in the backward pass: memory for `_IN_BLOCK` numbers instead of [b, m, dim]."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
         ctx.save_for_backward(x, y)
         total = x.new_zeros(*x.shape[:-1], y.shape[-2])
-        for j in range(x.shape[-1] // 2):
-            re, im = _difference(x, y, j)
-            total += re.mul_(re).addcmul_(im, im).sqrt_()
+        for block in _blocks(x, y):
+            re, im = _difference(x, y, block)
+            total += re.mul_(re).addcmul_(im, im).sqrt_().sum(-1)
         return total
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
         (gradient,) = gradients
         x, y = ctx.saved_tensors
-        dim = x.shape[-1] // 2
         x_grad, y_grad = torch.empty_like(x), torch.empty_like(y)
-        for j in range(dim):
-            re, im = _difference(x, y, j)
+        for block in _blocks(x, y):
+            re, im = _difference(x, y, block)
             # The floor only matters where the modulus is zero; there the differences, and so the gradients, are zero.
-            weight = (re * re).addcmul_(im, im).clamp_(min=1e-30).rsqrt_().mul_(gradient)
-            for column, part in ((j, re.mul_(weight)), (j + dim, im.mul_(weight))):
-                x_grad[..., column] = part.sum(-1)
-                y_grad[..., column] = part.sum(-2)
+            weight = (re * re).addcmul_(im, im).clamp_(min=1e-30).rsqrt_().mul_(gradient[..., None])
+            for columns, part in zip(_halves(x, block), (re.mul_(weight), im.mul_(weight)), strict=True):
+                x_grad[..., columns] = part.sum(-2)
+                y_grad[..., columns] = part.sum(-3)
         return x_grad, y_grad.neg_()
 
 
-def _difference(x: Tensor, y: Tensor, j: int) -> tuple[Tensor, Tensor]:
-    """Real and imaginary part of x_j − y_j for every pair, [..., b, m] each."""
+_IN_BLOCK: Final = 1 << 24
+"""Numbers in one intermediate: large enough to keep a GPU busy, and 64 MB."""
+
+
+def _blocks(x: Tensor, y: Tensor) -> Iterator[slice]:
+    """Ranges of complex coordinates."""
+    pairs = math.prod(x.shape[:-1]) * y.shape[-2]
+    dim, size = x.shape[-1] // 2, max(1, _IN_BLOCK // max(1, pairs))
+    return (slice(start, min(start + size, dim)) for start in range(0, dim, size))
+
+
+def _halves(x: Tensor, block: slice) -> tuple[slice, slice]:
+    """Where real and imaginary parts of a block stand in a row."""
     dim = x.shape[-1] // 2
-    return tuple(x[..., :, k, None] - y[..., None, :, k] for k in (j, j + dim))  # type: ignore[return-value]
+    return block, slice(block.start + dim, block.stop + dim)
+
+
+def _difference(x: Tensor, y: Tensor, block: slice) -> tuple[Tensor, Tensor]:
+    """Real and imaginary parts of x − y for every pair and every coordinate of a block, [..., b, m, size] each."""
+    re, im = (x[..., :, None, half] - y[..., None, :, half] for half in _halves(x, block))
+    return re, im

@@ -6,12 +6,14 @@ learning rate.
 """
 
 import math
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
+from secure_kg.kernels.rotations import turn, turn_gradient
 from secure_kg.models.base import EmbeddingModel, ModelSize
-from secure_kg.models.geometry import COMPLEX_L1
+from secure_kg.models.geometry import COMPLEX_L1, on_cpu
 from secure_kg.models.shapes import initial_range
 
 
@@ -26,10 +28,37 @@ def head_points(r: Tensor, t: Tensor, phase_unit: float) -> Tensor:
 
 
 def _rotated(x: Tensor, phase: Tensor) -> Tensor:
-    """x [..., 2 dim] turned by phase [..., dim]."""
+    """x [..., 2 dim] turned by phase [..., dim]; by compiled loops where they can run."""
+    if on_cpu(x, phase) and x.dim() == phase.dim() == 2 and len(x) == len(phase):
+        return cast(Tensor, _Turned.apply(x, phase))  # type: ignore[no-untyped-call]
+    return torch_rotated(x, phase)
+
+
+def torch_rotated(x: Tensor, phase: Tensor) -> Tensor:
+    """The same on any device, in any precision and shape."""
     re, im = x.chunk(2, dim=-1)
     cos, sin = torch.cos(phase), torch.sin(phase)
     return torch.cat((re * cos - im * sin, re * sin + im * cos), dim=-1)
+
+
+class _Turned(torch.autograd.Function):
+    """A turn and its gradient in one pass each; autograd makes ten."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, phase: Tensor) -> Tensor:
+        x, cos, sin = x.detach().contiguous(), torch.cos(phase).contiguous(), torch.sin(phase).contiguous()
+        out = torch.empty_like(x)
+        turn(x.numpy(), cos.numpy(), sin.numpy(), out.numpy())
+        ctx.save_for_backward(out, cos, sin)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
+        out, cos, sin = ctx.saved_tensors
+        by_x, by_phase = torch.empty_like(out), torch.empty_like(cos)
+        given = out, cos, sin, gradients[0].contiguous(), by_x, by_phase
+        turn_gradient(*(tensor.detach().numpy() for tensor in given))
+        return by_x, by_phase
 
 
 class RotatE(EmbeddingModel):

@@ -14,6 +14,7 @@ from secure_kg.foundation.errors import TrainingDiverged
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.device import pick_device
 from secure_kg.learning.kge import KgeLearner
+from secure_kg.learning.kge_steps import CompiledSteps, Steps, TorchSteps
 from secure_kg.learning.loss import self_adversarial_loss
 from secure_kg.learning.negatives import NegativeSampler
 from secure_kg.models.shapes import MODELS, entity_width, relation_width
@@ -155,11 +156,15 @@ def one_step_by_autograd(
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("share", [3, 16])
-def test_a_fused_step_is_the_step_of_autograd(model: str, share: int) -> None:
+@pytest.mark.parametrize("kind", [TorchSteps, CompiledSteps])
+def test_a_fused_step_is_the_step_of_autograd(model: str, share: int, kind: type[Steps]) -> None:
     local = trainer(replace(SMALL, model=model, share_negatives=share))
     batch = torch.from_numpy(local.graph.train[:13])
     expected = one_step_by_autograd(local, batch, np.random.default_rng(5))
-    local._step(batch, "tail", np.random.default_rng(5))
+    steps = kind(local.model, local._optimiser, local.config)
+    steps.begin(1)
+    steps.step(batch, "tail", local._negatives.draw(batch, "tail", np.random.default_rng(5)))
+    steps.settle()
     for name, parameter in local.model.named_parameters():
         torch.testing.assert_close(parameter.detach().double(), expected[name], rtol=1e-3, atol=1e-5)
         assert parameter.grad is not None

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secure_kg.evaluation.ranking import torch_count
+from secure_kg.models import geometry as geometry_module
 from secure_kg.models.geometry import BY_NORM, COMPLEX_L1, DOT, Answers, Geometry, _Distance, _TorchComplexL1
 
 DISTANCES: list[Geometry] = [BY_NORM[1], BY_NORM[2], COMPLEX_L1]
@@ -35,6 +36,20 @@ def test_pairs_and_gradients_equal_torch(geometry: _Distance, seed: int, width: 
     for other in routes[1:]:
         for fused, plain in zip(routes[0], other, strict=True):
             torch.testing.assert_close(fused, plain, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("in_block", [1, 45, 100, 1000])
+def test_blocks_of_coordinates_are_the_same_distances(in_block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One coordinate at a time, one and a remainder, some, and all; with groups, too."""
+    x, y, g = points(0, 6, 14).view(2, 3, 14), points(1, 18, 14).view(2, 9, 14), points(2, 6, 9).view(2, 3, 9)
+    results = []
+    for size in (1 << 24, in_block):
+        monkeypatch.setattr(geometry_module, "_IN_BLOCK", size)
+        own = x.clone().requires_grad_(), y.clone().requires_grad_()
+        distance = COMPLEX_L1.torch_pairs(*own)
+        results.append((distance.detach(), *torch.autograd.grad(distance, own, g)))
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other)
 
 
 def test_complex_l1_gradient_by_finite_differences() -> None:

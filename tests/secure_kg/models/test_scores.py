@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from secure_kg.foundation.errors import UserError
 from secure_kg.models.base import EmbeddingModel, ModelSize
 from secure_kg.models.registry import build_model, model_class
+from secure_kg.models.rotate import _rotated, torch_rotated
 from secure_kg.models.shapes import MODELS, entity_width, initial_range, relation_width
 from secure_kg.models.transm import relation_weights
 
@@ -191,3 +192,15 @@ def pykeen_model(ours: EmbeddingModel) -> Any:
                 rows = torch.stack(rows.chunk(2, dim=-1), dim=-1)
             weight.copy_(rows.reshape(weight.shape))
     return theirs
+
+
+def test_a_turn_by_compiled_loops_is_that_of_torch() -> None:
+    draws = torch.Generator().manual_seed(0)
+    x, phase, g = (torch.randn(7, width, generator=draws) for width in (10, 5, 10))
+    results = []
+    for turn in (_rotated, torch_rotated):
+        own = x.clone().requires_grad_(), phase.clone().requires_grad_()
+        out = turn(*own)
+        results.append((out.detach(), *torch.autograd.grad(out, own, g)))
+    for ours, expected in zip(*results, strict=True):
+        torch.testing.assert_close(ours, expected)
