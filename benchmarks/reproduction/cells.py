@@ -11,6 +11,7 @@ from benchmarks.reproduction.settings import TableSettings
 from benchmarks.reproduction.table import TITLES, Dataset, Table
 from launch.hosts.environment import mpirun_command
 from secure_kg.federation.plan.settings import flag
+from secure_kg.foundation.errors import UserError
 
 _FUSED_FROM: Final = ("fede", "local")
 _ALONE: Final = ("local", "fedr")  # clients with no entities in common
@@ -146,7 +147,7 @@ def _settings(request: Request, cell: Cell) -> dict[str, Any]:
     dataset = request.dataset(cell)
     settings: dict[str, Any] = {"dataset": str(request.data_root / dataset.where(cell.clients))}
     if not dataset.published:
-        settings["by"] = "triples"
+        settings["by"] = dataset.by
     if dataset.leaky:
         settings["allow_leaky_split"] = True
     if cell.strategy != "entire":  # where all triples lie together nothing is shared, aligned or summed in secret
@@ -154,8 +155,11 @@ def _settings(request: Request, cell: Cell) -> dict[str, Any]:
         settings["min_holders"] = _HOLDERS
         fraction = request.table.client_fraction(cell.strategy, cell.clients)
         if fraction < 1:
-            settings |= {"client_fraction": fraction, "max_dropout": _SMALL_SUM_DROPOUT}
-    return settings | request.told(cell) | {"seed": cell.seed}
+            settings["client_fraction"] = fraction
+    settings |= request.told(cell)
+    if settings.get("client_fraction", 1.0) < 1:
+        settings["max_dropout"] = _SMALL_SUM_DROPOUT
+    return settings | {"seed": cell.seed}
 
 
 def _query_settings(request: Request, cell: Cell) -> dict[str, Any]:
@@ -163,7 +167,7 @@ def _query_settings(request: Request, cell: Cell) -> dict[str, Any]:
     dataset, told = request.dataset(cell), request.told(cell)
     settings: dict[str, Any] = {"dataset": str(request.data_root / dataset.where(cell.clients))}
     if not dataset.published:
-        settings["by"] = "relations"
+        settings["by"] = dataset.by
     settings["strategy"] = "fedcqa" if cell.strategy == "fedcqa" else f"fedcqa-{cell.strategy}"
     if cell.strategy == "central":
         told.pop("client_fraction")
@@ -193,3 +197,33 @@ def _query_command(cell: Cell, arguments: Sequence[str]) -> tuple[str, ...]:
     if cell.strategy == "central":
         return (sys.executable, "-m", "launch.fedcqa", "-n", str(ranks), *arguments)
     return tuple(mpirun_command(ranks, ["launch.fedcqa", *arguments]))
+
+
+def tuned_settings(
+    given: Sequence[Sequence[str]], strategies: Sequence[str], settings: TableSettings
+) -> dict[str, TableSettings]:
+    """Settings of single strategies: the word of each, and NAME=VALUE."""
+    found: dict[str, TableSettings] = {}
+    for strategy, *words in given:
+        trained = [name for name in strategies if name != "fused"]
+        if strategy not in trained:
+            raise UserError(f"--tuned {strategy}: there are {', '.join(trained)}")
+        pairs = [word.partition("=") for word in words]
+        if not pairs or not all(equals for _, equals, _ in pairs):
+            raise UserError(f"--tuned {strategy} must be followed by NAME=VALUE ...")
+        names = {name.lstrip("-").replace("-", "_"): value for name, _, value in pairs}
+        found[strategy] = found.get(strategy, settings).changed(names)
+        found[strategy].check()
+    return found
+
+
+def chosen(
+    option: str, given: Sequence[str] | None, allowed: Sequence[str] | dict[str, Any], usual: tuple[str, ...]
+) -> tuple[str, ...]:
+    """What was asked for, in the table's order and spelling."""
+    known = {name.lower(): name for name in allowed}
+    for word in given or ():
+        if word.lower() not in known:
+            raise UserError(f"{option} {word}: this table has {', '.join(known)}")
+    wanted = {word.lower() for word in given or usual}
+    return tuple(name for name in allowed if name.lower() in wanted)
