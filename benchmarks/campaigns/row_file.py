@@ -1,8 +1,8 @@
 """The file of rows: one JSON object in a line, only ever appended to.
 
-Whoever appends holds the file's lock, which the system lets go with the process. A row is on disk before anything else
-is begun, so a process that is killed leaves whole rows and at most one piece of a row at the end. Such a piece is told
-and left where it is: it never becomes part of another row.
+Whoever appends holds a lock beside the file, which the system lets go with the process. A row is on disk before anything
+else is begun, so a process that is killed leaves whole rows and at most one piece of a row at the end. Such a piece is
+told and left where it is: it never becomes part of another row.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from benchmarks.campaigns.rows import Row
 from secure_kg.foundation.errors import UserError
@@ -66,16 +66,17 @@ def _row(line: bytes, where: str) -> Row | None:
 class RowFile:
     """The file while this process may append to it."""
 
-    def __init__(self, path: Path, file: BinaryIO) -> None:
-        self._path, self._file = path, file
+    def __init__(self, path: Path) -> None:
+        self._path = path
 
     def append(self, row: Row) -> None:
-        """On disk when this returns."""
+        """On disk when this returns. The file is opened anew: a campaign takes days, and somebody may replace it."""
         line = (json.dumps(row.to_json(), allow_nan=False) + "\n").encode()
         try:
-            self._file.write(_line_break_due(self._path) + line)
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            with self._path.open("ab") as file:
+                file.write(_line_break_due(self._path) + line)
+                file.flush()
+                os.fsync(file.fileno())
         except OSError as problem:
             raise UserError(f"{self._path}: cannot be written ({problem.strerror})") from None
 
@@ -84,13 +85,13 @@ class RowFile:
 def appending(path: Path, runs: Path) -> Iterator[RowFile]:
     """The only campaign that writes this file, and the only one that works in `runs`; `UserError` for a second one."""
     with contextlib.ExitStack() as held:
-        file = held.enter_context(_locked(path, f"{path}: another campaign writes it"))
+        held.enter_context(_locked(path.with_name(path.name + ".lock"), f"{path}: another campaign writes it"))
         held.enter_context(_locked(runs / _LOCK, f"--runs {runs}: another campaign works there"))
-        yield RowFile(path, file)
+        yield RowFile(path)
 
 
 @contextlib.contextmanager
-def _locked(path: Path, taken: str) -> Iterator[BinaryIO]:
+def _locked(path: Path, taken: str) -> Iterator[None]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("ab")
@@ -101,7 +102,7 @@ def _locked(path: Path, taken: str) -> Iterator[BinaryIO]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UserError(f"{taken}; wait for it, or end it") from None
-        yield file
+        yield
 
 
 def _line_break_due(path: Path) -> bytes:

@@ -50,8 +50,8 @@ class PartRow(Record, kw_only=True, frozen=True):
 
     client: int | None = None
     test_triples: int | None = None
-    rows: int | None = None
-    """How many rows the client shares in."""
+    entities: int | None = None
+    relations: int | None = None
     tail: Figures = msgspec.field(default_factory=dict)
     both: Figures = msgspec.field(default_factory=dict)
 
@@ -183,16 +183,8 @@ class _Trained:
             "abandoned_sums": summary.abandoned_sums,
             "leaky_split": summary.leaks,
             "split_blemishes": summary.split_blemishes,
-            "all": _part(summary.figures, test_triples=summary.test_triples),
-            "parts": [
-                _part(
-                    line.figures,
-                    client=line.client,
-                    test_triples=line.test_triples,
-                    rows=line.rows_averaged + line.rows_kept_local,
-                )
-                for line in summary.clients
-            ],
+            "all": _part(summary.figures, about={"test_triples": summary.test_triples}),
+            "parts": [_part(line.figures, client=line.client, about=line.about) for line in summary.clients],
             "curve": [*map(_point, RunFolder(self.job.folder).all_metrics())],
         }
 
@@ -209,31 +201,33 @@ class _Fused:
         settings = {} if fusion.settings is None else fusion.settings.to_json()
         return {
             "fusion": {"settings": settings, "clients": chosen},
-            "all": _part(fusion.all.fused, test_triples=fusion.all.test_triples),
-            "parts": [_part(one.fused, client=one.client, test_triples=one.test_triples) for one in fusion.clients],
+            "all": _part(fusion.all.fused, about={"test_triples": fusion.all.test_triples}),
+            "parts": [
+                _part(one.fused, client=one.client, about={"test_triples": one.test_triples}) for one in fusion.clients
+            ],
         }
 
 
-def _part(
-    figures: Figures, *, client: int | None = None, test_triples: int | None = None, rows: int | None = None
-) -> PartRow:
+def _part(figures: Figures, *, client: int | None = None, about: Figures) -> PartRow:
+    """`about`: what else is known of the part, such as how many test triples it has."""
     return PartRow(
         client=client,
-        test_triples=test_triples,
-        rows=rows,
+        test_triples=about.get("test_triples"),
+        entities=about.get("entities"),
+        relations=about.get("relations"),
         tail=_numbers(figures, _FIGURES),
         both=_numbers(figures.get("both_sides") or {}, _FIGURES),
     )
 
 
 def _point(line: Evaluation) -> Point:
-    found = _numbers(line.figures, ("loss", "mrr", "hits@10"))
+    valid = _numbers(line.figures.get("valid") or {}, ("mrr", "hits@10"))
     return Point(
         round=line.round,
         seconds=_rounded(line.seconds),
-        loss=found.get("loss"),
-        mrr=found.get("mrr"),
-        hits_10=found.get("hits@10"),
+        loss=_numbers(line.figures, ("loss",)).get("loss"),
+        mrr=valid.get("mrr"),
+        hits_10=valid.get("hits@10"),
         bytes_up=line.bytes_up,
         bytes_down=line.bytes_down,
     )

@@ -58,10 +58,9 @@ class _Difference:
             ahead = "ahead" if self.mean > 0 else "behind"
             text = f"{told}: {ahead}, and the interval does not hold 0; {self._agreement()}."
         else:
-            text = (
-                f"{told}: no difference is shown. One of {self.half_width + abs(self.mean):.4f} or more in size would "
-                f"be outside the interval; {self._seeds_needed()}."
-            )
+            low, high = self.mean - self.half_width, self.mean + self.half_width
+            text = f"{told}: no difference is shown; one below {low:+.4f} or above {high:+.4f} is ruled out at 95 %. "
+            text += f"{self._seeds_needed()}."
         return text + self._printed()
 
     def _agreement(self) -> str:
@@ -71,8 +70,8 @@ class _Difference:
     def _seeds_needed(self) -> str:
         """So many seeds of the same spread would tell this mean from 0."""
         if not self.mean or not self.deviation:
-            return "its mean is 0"
-        stayed = "if mean and spread stayed as they are"
+            return "The mean is 0"
+        stayed = "If mean and spread stayed as they are"
         for seeds in range(len(self.values) + 1, len(T_975) + 2):
             if t_975(seeds - 1) * self.deviation / math.sqrt(seeds) < abs(self.mean):
                 return f"{stayed}, {seeds} seeds would tell it from 0"
