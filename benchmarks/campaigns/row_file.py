@@ -1,8 +1,8 @@
 """The file of rows: one JSON object in a line, only ever appended to.
 
-Whoever appends holds a lock beside the file, which the system lets go with the process. A row is on disk before anything
-else is begun, so a process that is killed leaves whole rows and at most one piece of a row at the end. Such a piece is
-told and left where it is: it never becomes part of another row.
+Whoever appends holds a lock beside the file, which the system lets go with the process. A row is on disk before
+anything else is begun, so a process that is killed leaves whole rows and at most one piece of a row at the end. Such a
+piece is told and left where it is: it never becomes part of another row.
 """
 
 import contextlib
