@@ -18,10 +18,10 @@ from typing import Final
 from benchmarks.campaigns.outlook import Outlook, outlook_of
 from benchmarks.campaigns.queue import OWN_QUEUE, Entry, only, read_queue
 from benchmarks.campaigns.rendering import OWN_DOCUMENT, keys_of, orphans, render_into
-from benchmarks.campaigns.row_file import OWN_ROWS, RowFile, appending, read_rows
-from benchmarks.campaigns.rows import Row, row_of
-from benchmarks.reproduction.cells import Cell, Job
-from benchmarks.reproduction.jobs import Outcome, command_for, is_finished, run_all
+from benchmarks.campaigns.row_file import OWN_ROWS, read_rows
+from benchmarks.campaigns.rows import Row
+from benchmarks.campaigns.work import run_entries
+from benchmarks.reproduction.jobs import command_for
 from benchmarks.reproduction.provenance import RESULTS_VERSION
 from launch.command_line import OneLineParser, run_command
 from secure_kg.foundation.console import fail, say, table
@@ -67,7 +67,8 @@ def _run(options: argparse.Namespace) -> int:
     if options.list:
         _list(entries, _rows(path))
     elif options.data_root is not None:
-        failed = not _Campaign(path, Path(options.runs), options).run(entries)
+        until = None if options.hours is None else time.monotonic() + 3600 * options.hours
+        failed = not run_entries(entries, path, Path(options.runs), at_once=options.jobs, until=until, tell=say)
     if options.render:
         rows = _rows(path)
         for line in orphans(every, rows):
@@ -82,85 +83,6 @@ def _rows(path: Path) -> list[Row]:
     for line in told:
         say(line)
     return rows
-
-
-class _Campaign:
-    """One call of the command."""
-
-    def __init__(self, rows: Path, runs: Path, options: argparse.Namespace) -> None:
-        self._path, self._runs, self._at_once = rows, runs, options.jobs
-        self._until = None if options.hours is None else time.monotonic() + 3600 * options.hours
-
-    def run(self, entries: Sequence[Entry]) -> bool:
-        """Entry by entry. False if a run failed."""
-        sound = True
-        with appending(self._path, self._runs) as file:
-            known = {row.key for row in _rows(self._path)}
-            for entry in entries:
-                if self._until is not None and time.monotonic() >= self._until:
-                    break
-                sound &= _Work(entry, file, known).run(self._at_once, self._until)
-        return sound
-
-
-class _Work:
-    """The work on one entry."""
-
-    def __init__(self, entry: Entry, file: RowFile, known: set[str]) -> None:
-        self._entry, self._file, self._known = entry, file, known
-        self._keys = keys_of(entry, RESULTS_VERSION)
-
-    def run(self, at_once: int, until: float | None) -> bool:
-        _check_data(self._entry)
-        jobs = self._entry.jobs
-        for job in jobs:  # a run may have ended right before its row was written
-            if not self._has_row(job.cell) and is_finished(job):
-                self._keep(job)
-        left = [job for job in jobs if not self._has_row(job.cell)]
-        blocked = [job for job in left if self._inputs_are_gone(job, jobs)]
-        for job in blocked:
-            say(f"{job.cell}: its inputs have rows, but their run folders are not here; left out")
-        ready = [job for job in left if job not in blocked]
-        # What a run needs must be among those that are asked for, also if it is finished and has its row.
-        needed = {need for job in ready for need in job.needs}
-        chosen = [job for job in jobs if job in ready or job.cell in needed]
-        if not ready:
-            return not blocked
-        say(f"{self._entry.name}: {self._entry.asks}")
-        found = run_all(chosen, at_once=at_once, until=until, on_start=self._start, on_end=self._end)
-        return not blocked and not any(outcome.state == "failed" for outcome in found.values())
-
-    def _has_row(self, cell: Cell) -> bool:
-        return self._keys[cell] in self._known
-
-    def _inputs_are_gone(self, job: Job, jobs: Sequence[Job]) -> bool:
-        """Of a fusion: the two runs are known by their rows and no longer there to be joined."""
-        needed = [other for other in jobs if other.cell in job.needs]
-        return any(self._has_row(other.cell) and not is_finished(other) for other in needed)
-
-    def _start(self, job: Job, again: bool) -> None:
-        say(f"{job.cell}: {'goes on' if again else 'starts'}")
-
-    def _end(self, job: Job, outcome: Outcome) -> None:
-        say(f"{job.cell}: {outcome.state} after {seconds_text(outcome.seconds_now)}"
-            + (f": {outcome.error}" if outcome.error else ""))  # fmt: skip
-        if outcome.state == "finished" and not self._has_row(job.cell):
-            self._keep(job)
-
-    def _keep(self, job: Job) -> None:
-        row = row_of(self._entry, job)
-        self._file.append(row)
-        self._known.add(row.key)
-        mrr = row.all.tail.get("mrr")
-        say(f"{job.cell}: row written" + ("" if mrr is None else f", MRR {mrr:.4f}"))
-
-
-def _check_data(entry: Entry) -> None:
-    request = entry.request
-    for cell in request.cells():
-        path = request.data_root / request.dataset(cell).where(cell.clients)
-        if not path.exists():
-            raise UserError(f"--data-root {request.data_root}: no {path.relative_to(request.data_root)} there")
 
 
 def _list(entries: Sequence[Entry], rows: Sequence[Row]) -> None:

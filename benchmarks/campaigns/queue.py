@@ -63,8 +63,11 @@ class Entry:
         return identity | {"settings": settings if job.needs else settings[cell.strategy]}
 
 
-def read_queue(path: Path, data_root: Path, runs: Path) -> list[Entry]:
-    """The entries in order; `UserError` in one line for what is no queue."""
+def read_queue(path: Path, data_root: Path, runs: Path, changes: dict[str, Any] | None = None) -> list[Entry]:
+    """The entries in order; `UserError` in one line for what is no queue.
+
+    `changes`: keys that every entry has instead of its own; settings are added to its own.
+    """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as problem:
@@ -74,7 +77,8 @@ def read_queue(path: Path, data_root: Path, runs: Path) -> list[Entry]:
     entries = content.get("entry")
     if set(content) != {"entry"} or not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
         raise UserError(f"{path}: a queue has [[entry]] tables and nothing else")
-    found = [_entry(one, f"{path}, entry {place}", data_root, runs) for place, one in enumerate(entries, start=1)]
+    changed = [_changed(one, changes or {}) for one in entries]
+    found = [_entry(one, f"{path}, entry {place}", data_root, runs) for place, one in enumerate(changed, start=1)]
     names = [entry.name for entry in found]
     for name in names:
         if names.count(name) > 1:
@@ -89,6 +93,11 @@ def only(entries: list[Entry], names: list[str] | None) -> list[Entry]:
         if name not in known:
             raise UserError(f"--only {name}: the queue has {', '.join(known)}")
     return entries if names is None else [entry for entry in entries if entry.name in names]
+
+
+def _changed(given: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    settings = given.get("settings", {}) | changes.get("settings", {})
+    return given | changes | ({"settings": settings} if settings else {})
 
 
 def _entry(given: dict[str, Any], where: str, data_root: Path, runs: Path) -> Entry:
