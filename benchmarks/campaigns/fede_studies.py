@@ -84,7 +84,7 @@ def _each_client(rows: Sequence[Row]) -> Look:
         if columns:
             content = bare_columns(columns, ("Hits@10",), "Hits@10", "client; L: Local, F: FedE, +: with fusion")
             look.panels.append(Panel(f"{dataset}, {clients} clients, {model}: Hits@10 of each client", content))
-        look.said += _gains(of, clients)
+        look.said.extend(_gains(of, clients))
     return look
 
 
