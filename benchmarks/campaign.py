@@ -65,7 +65,7 @@ def _run(options: argparse.Namespace) -> int:
     path = Path(options.rows)
     failed = False
     if options.list:
-        _list(entries, _rows(path))
+        _list(entries, _rows(path), [row for file in options.measured for row in _rows(Path(file))])
     elif options.data_root is not None:
         until = None if options.hours is None else time.monotonic() + 3600 * options.hours
         failed = not run_entries(entries, path, Path(options.runs), at_once=options.jobs, until=until, tell=say)
@@ -85,10 +85,10 @@ def _rows(path: Path) -> list[Row]:
     return rows
 
 
-def _list(entries: Sequence[Entry], rows: Sequence[Row]) -> None:
+def _list(entries: Sequence[Entry], rows: Sequence[Row], measured: Sequence[Row]) -> None:
     """How far each claim is; then the cells that are under way, and the commands that go on with them."""
     keyed = {row.key: row for row in rows}
-    views = [outlook_of(entry, keyed, keys_of(entry, RESULTS_VERSION)) for entry in entries]
+    views = [outlook_of(entry, keyed, keys_of(entry, RESULTS_VERSION), measured) for entry in entries]
     table(
         f"results version {RESULTS_VERSION}",
         ["entry", "finished", "under way", "to start", "hours left", "estimated by"],
@@ -121,6 +121,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=1, metavar="J", help="so many cells at the same time [1]")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these entries of the queue [all]")
     parser.add_argument("--list", action="store_true", help="how far each entry is and what is left; runs nothing")
+    parser.add_argument(
+        "--measured", nargs="+", default=[], metavar="FILE", help="further rows that --list may estimate hours by"
+    )
     parser.add_argument("--render", action="store_true", help="draw the tables of the document from all rows")
     parser.add_argument("--queue", default=str(OWN_QUEUE), metavar="FILE", help="[benchmarks/campaign.toml]")
     parser.add_argument("--rows", default=str(OWN_ROWS), metavar="FILE", help="[docs/data/campaign.jsonl]")

@@ -160,7 +160,7 @@ def page(title: str, look: Look, note: str, drawn: Picture | None) -> str:
         quiet(note),
         *(tag("p", line) for line in look.said),
         section("pictures", "Pictures", *figures),
-        section("figures", "Figures", tag("div", tag("table", head, body), class_="wide")),
+        section("figures", "Figures", tag("div", tag("table", head, body, class_="wide"), class_="scroll")),
     )
 
 

@@ -75,15 +75,20 @@ def _each_client(rows: Sequence[Row]) -> Look:
         for number in range(clients):
             cells = [f"{means[name][number]:.4f}" if means[name] else "–" for name in _COMPARED]
             look.rows.append([f"{dataset}/{clients}", model, str(number + 1), *cells])
+        shown = [name for name in _COMPARED if means[name]]
         columns = [
-            (f"{number + 1}{title_of(name)[0] if name != 'fused' else '+'}", [means[name][number]])
+            (
+                str(number + 1) if name == shown[0] else "",
+                [means[name][number] if one == name else 0.0 for one in shown],
+            )
             for number in range(clients)
-            for name in _COMPARED
-            if means[name]
+            for name in shown
         ]
         if columns:
-            content = bare_columns(columns, ("Hits@10",), "Hits@10", "client; L: Local, F: FedE, +: with fusion")
-            look.panels.append(Panel(f"{dataset}, {clients} clients, {model}: Hits@10 of each client", content))
+            titles = tuple(title_of(name) for name in shown)
+            content = bare_columns(columns, titles, "Hits@10", "client")
+            caption = f"{dataset}, {clients} clients, {model}: Hits@10 of each client"
+            look.panels.append(Panel(caption, content, names=titles))
         look.said.extend(_gains(of, clients))
     return look
 

@@ -51,16 +51,16 @@ class Outlook:
         return sum(one.state == state for one in self.cells)
 
 
-def outlook_of(entry: Entry, keyed: dict[str, Row], keys: dict[Cell, str]) -> Outlook:
-    """`keyed`: rows by their keys; `keys`: those of the entry's cells."""
+def outlook_of(entry: Entry, keyed: dict[str, Row], keys: dict[Cell, str], measured: Sequence[Row] = ()) -> Outlook:
+    """`keyed`: rows by their keys; `keys`: those of the entry's cells; `measured`: what else may tell seconds."""
     cells = tuple(_progress(job, keyed.get(keys[job.cell])) for job in entry.jobs)
-    rows = list(keyed.values())
+    rows = [*keyed.values(), *measured]
     seconds = [_seconds_left(entry, one, cells, rows) for one in cells if one.state != "finished"]
     known = [found for found, _ in seconds if found is not None]
     rough = any(not alike for _, alike in seconds)
     if len(known) < len(seconds):
         return Outlook(entry, cells, None, "no cell of this kind was measured")
-    by = "cells of the same kind" if not rough else "other cells, by triples and dimension: rough"
+    by = "cells of the same kind" if not rough else "other cells, by triples and dimension, if no run stops early"
     return Outlook(entry, cells, sum(known) / _HOUR, by if seconds else "")
 
 
@@ -96,7 +96,8 @@ def _seconds_left(
         return each * max(expected - one.round, 0), True
     request = entry.request
     work = _work(request.data_root / request.dataset(one.cell).where(one.cell.clients), request.told(one.cell))
-    rates = [rate for row in rows if row.model == one.cell.model and (rate := _rate(row, request.data_root))]
+    of_model = [row for row in rows if row.model == one.cell.model]
+    rates = [rate for row in of_model or rows if (rate := _rate(row, request.data_root))]
     if work is None or not rates:
         return None, False
     return work * sum(rates) / len(rates) * max(largest - one.round, 0), False
