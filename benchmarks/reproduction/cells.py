@@ -10,12 +10,14 @@ from typing import Any, Final
 from benchmarks.reproduction.settings import TableSettings
 from benchmarks.reproduction.table import TITLES, Dataset, Table
 from launch.hosts.environment import mpirun_command
-from secure_kg.federation.plan.settings import flag
+from secure_kg.federation.plan.settings import RunConfig, flag
 from secure_kg.foundation.errors import UserError
 
 _FUSED_FROM: Final = ("fede", "local")
 _ALONE: Final = ("local", "fedr")  # clients with no entities in common
 _SMALL_SUM_DROPOUT: Final = 0.2  # the usual declaration leaves sums of five among ten clients no honest pair
+_USUAL_CORRUPT: Final = RunConfig().max_corrupt
+_HONEST: Final = 2  # a sum over fewer hides nothing
 _HOLDERS: Final = 2  # of a row that is added up: the papers add up every row, and of one holder no sum hides anything
 
 # Many clients on few cores are slow, and none of them is dead: nobody is to be left out of a figure for that.
@@ -155,11 +157,22 @@ def _settings(request: Request, cell: Cell) -> dict[str, Any]:
         settings["min_holders"] = _HOLDERS
         fraction = request.table.client_fraction(cell.strategy, cell.clients)
         if fraction < 1:
-            settings["client_fraction"] = fraction
+            settings |= {"client_fraction": fraction, "max_dropout": _SMALL_SUM_DROPOUT}
     settings |= request.told(cell)
     if settings.get("client_fraction", 1.0) < 1:
-        settings["max_dropout"] = _SMALL_SUM_DROPOUT
+        settings |= _small_sums(settings["client_fraction"], cell.clients)
     return settings | {"seed": cell.seed}
+
+
+def _small_sums(fraction: float, clients: int) -> dict[str, float]:
+    """Declarations under which a sum of so few clients still hides two honest ones."""
+    drawn = max(_HONEST, round(fraction * clients))
+    declared = {"max_dropout": _SMALL_SUM_DROPOUT}
+    return (
+        declared
+        if drawn - _HONEST >= _USUAL_CORRUPT * clients
+        else declared | {"max_corrupt": (drawn - _HONEST) / clients}
+    )
 
 
 def _query_settings(request: Request, cell: Cell) -> dict[str, Any]:

@@ -5,6 +5,7 @@ what it cost is kept beside the folder over all its sessions, so that a table ma
 """
 
 import contextlib
+import math
 import os
 import shlex
 import shutil
@@ -137,7 +138,7 @@ class _Running:
         self._code: int | None = None
         self._peak_mb = 0.0
         self._cpu_seconds: float | None = None
-        self._before, self._noted = spent(job), self.began
+        self._before, self._noted = spent(job), -math.inf
         self._commit = commit()  # as it was at the start: a run may take days
         if job.needs and job.folder.exists():
             shutil.rmtree(job.folder)  # fusion takes minutes and has no middle to go on from: it starts anew
@@ -181,7 +182,7 @@ class _Running:
             time.sleep(_LOOK_EVERY)
 
     def note(self) -> None:
-        """Write down now and then what the session has cost so far: this process may be killed at any moment."""
+        """Write down at once and now and then what the session has cost: this process may be killed at any moment."""
         if time.monotonic() - self._noted >= _NOTE_EVERY:
             self._noted = time.monotonic()
             self._write_down(self._noted - self.began)

@@ -83,14 +83,13 @@ def test_the_share_that_is_saved_is_counted_as_in_the_paper_and_in_bytes(
     path, _ = rows_file(tmp_path, ["fedr-ddb14-transe"])
     assert studies.main(["communication", "--rows", str(path), "--json", "-"]) == 0
     at_20, at_40, nearly = json.loads(capsys.readouterr().out)["lines"]
-    assert (at_20["seeds"], at_20["rounds FedE"], at_20["rows × rounds saved, paper"]) == (
-        "3 of 3",
-        "10 ± 0",
-        "99.89 %",
-    )
-    assert at_20["rows × rounds saved, here"] == "99.67 ± 0.00 %"  # 10 of 3000 rows, in as many rounds
-    assert at_20["bytes saved"] == "0.00 ± 0.00 %"
-    assert (at_40["seeds"], at_40["rounds FedE"], at_40["MB FedR"]) == ("0 of 3", "never", "–")
+    names = ("seeds", "rounds Local", "rounds FedE", "rounds FedR")
+    assert [at_20[name] for name in names] == ["3 of 3", "10 ± 0", "10 ± 0", "10 ± 0"]
+    assert at_20["saved %, rows × rounds, paper"] == "99.89"
+    assert at_20["saved %, rows × rounds, here"] == "99.67 ± 0.00"  # 10 of 3000 rows, in as many rounds
+    assert at_20["saved %, bytes"] == "0.00 ± 0.00"
+    assert [at_40[name] for name in names] == ["0 of 3", "never on 3 of 3", "never", "never"]
+    assert at_40["MB FedR"] == "–"
     assert nearly["validation MRR"].startswith("0.2850 (95 %")
 
 
