@@ -90,7 +90,7 @@ def _run(options: argparse.Namespace) -> int:
     title = f"{study.title} ({study.place})"
     note = about(entries, found)
     deliver(report_of(options.study, study, look, note), options.json, lambda report: _show(title, look, [*told, note]))
-    _write(options, title, look, note)
+    _write(options, study, look, note)
     return 1 if failed else 0
 
 
@@ -136,8 +136,9 @@ def _show(title: str, look: Look, notes: Sequence[str]) -> None:
         say(line)
 
 
-def _write(options: argparse.Namespace, title: str, look: Look, note: str) -> None:
-    drawn = picture(title, look.panels, "\n".join([*look.said, note])) if look.panels else None
+def _write(options: argparse.Namespace, study: Study, look: Look, note: str) -> None:
+    title = f"{study.title} ({study.place})"
+    drawn = picture(study.title, look.panels, "\n".join([*look.said, note])) if look.panels else None
     if options.markdown:
         lines = [*markdown_table(look.columns, look.rows), "", *(f"- {line}" for line in (*look.said, note))]
         write_whole(Path(options.markdown), ("\n".join(lines) + "\n").encode())
@@ -153,7 +154,11 @@ def page(title: str, look: Look, note: str, drawn: Picture | None) -> str:
     """One file, without scripts and without a network."""
     head = tag("thead", tag("tr", *(tag("th", name) for name in look.columns)))
     body = tag("tbody", *(tag("tr", *(tag("td", cell) for cell in row)) for row in look.rows))
-    figures = [tag("figure", Html(drawn.svg))] if drawn is not None else [quiet("nothing to draw yet")]
+    figures = (
+        [tag("figure", Html(drawn.svg), style=f"max-width:{drawn.width:g}px")]
+        if drawn is not None
+        else [quiet("nothing to draw yet")]
+    )
     return document(
         title,
         tag("h1", title),

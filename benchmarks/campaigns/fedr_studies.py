@@ -57,7 +57,9 @@ def _communication(rows: Sequence[Row]) -> Look:
             alone = {"rounds Local": _rounds_alone(local, target)}
             lines.append(where | {"validation MRR": name} | alone | _spent(fede, fedr, target))
         caption = f"{dataset}, {clients} clients, {model}, seed {fede[0].seed}"
-        panel = lines_panel(caption, _by_bytes(fede[0], fedr[0]), "MB sent, log10", "validation MRR")
+        panel = lines_panel(
+            caption, _by_bytes([*local[:1], fede[0], fedr[0]]), "MB sent", "validation MRR", powers=True
+        )
         look.panels.extend([panel] if panel else [])
     look.columns.extend(lines[0] if lines else ())
     look.rows.extend([*line.values()] for line in lines)
@@ -107,8 +109,8 @@ def _spent(fede: Sequence[Row], fedr: Sequence[Row], target: float) -> dict[str,
     }
 
 
-def _by_bytes(fede: Row, fedr: Row) -> list[Series]:
-    """Validation MRR by the logarithm of what was sent: the two differ by orders of magnitude."""
+def _by_bytes(rows: Sequence[Row]) -> list[Series]:
+    """Validation MRR by the logarithm of what was sent, which differs by orders of magnitude. Local sends metrics."""
     return [
         (
             title_of(row.strategy),
@@ -118,7 +120,7 @@ def _by_bytes(fede: Row, fedr: Row) -> list[Series]:
                 if point.mrr is not None and point.bytes_up and point.bytes_down
             ],
         )
-        for row in (fede, fedr)
+        for row in rows
     ]
 
 

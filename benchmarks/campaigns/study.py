@@ -1,5 +1,6 @@
 """A study: rows of a campaign looked at together, as a table, pictures and sentences."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -32,13 +33,23 @@ class Study:
     look: Callable[[Sequence[Row]], Look]
 
 
-def lines_panel(caption: str, lines: Sequence[Series], x_label: str, y_label: str) -> Panel | None:
-    """None where no line has two points."""
+def lines_panel(
+    caption: str, lines: Sequence[Series], x_label: str, y_label: str, *, powers: bool = False
+) -> Panel | None:
+    """None where no line has two points. `powers`: x is a logarithm to base 10, and the axis says of what."""
     drawn = [(name, points) for name, points in lines if len(points) > 1]
     if not drawn:
         return None
     names = tuple(name for name, _ in drawn)
-    return Panel(f"{caption}: {y_label} by {x_label}", series_chart(drawn, x_label, y_label), names=names)
+    chart = series_chart(drawn, x_label, y_label, _powers_of_ten(drawn) if powers else ())
+    return Panel(f"{caption}: {y_label} by {x_label}", chart, names=names)
+
+
+def _powers_of_ten(lines: Sequence[Series]) -> list[tuple[float, str]]:
+    """Ticks around all points."""
+    logarithms = [at for _, points in lines for at, _ in points]
+    whole = range(math.floor(min(logarithms)), math.ceil(max(logarithms)) + 1)
+    return [(float(power), f"{10.0**power:g}" if power < 3 else f"{10.0 ** (power - 3):g}k") for power in whole]
 
 
 def curve(row: Row, value: Callable[[Point], float | None]) -> list[tuple[float, float]]:
