@@ -29,7 +29,7 @@ from benchmarks.reproduction.table import ALL, Table
 from benchmarks.reproduction.tables import TABLES
 from launch.command_line import OneLineParser, require_writable, run_command
 from protocols.registry import AGGREGATIONS
-from secure_kg.federation.plan.settings import flag
+from secure_kg.federation.plan.typed_fields import flag
 from secure_kg.foundation.console import fail, say
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.words import seconds_text
@@ -160,8 +160,13 @@ def _settable() -> dict[str, dict[str, Any]]:
     for name, table in TABLES.items():
         for entry in dataclasses.fields(table.settings):
             if entry.name not in _FIXED:
-                found.setdefault(entry.name, {})[name.partition("-")[0]] = getattr(table.settings, entry.name)
+                found.setdefault(entry.name, {})[_paper(name)] = getattr(table.settings, entry.name)
     return found
+
+
+def _paper(table: str) -> str:
+    """Whose settings a table has: its name without the number."""
+    return "-".join(word for word in table.split("-") if not word.startswith("table"))
 
 
 def _check_data(request: Request) -> None:

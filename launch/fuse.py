@@ -129,6 +129,8 @@ def _check_fit_together(options: argparse.Namespace, federated: RunConfig, singl
     if federated.queries is not None:
         raise UserError(f"{options.federated}: a run of strategy {federated.strategy}; only models of triples fuse")
     for name, run in ((options.federated, federated), (options.single, single)):
+        if run.network is not None:
+            raise UserError(f"{name}: a run of the graph network {run.model}; only embeddings fuse")
         if run.model == "counts":
             raise UserError(f"{name}: a run of --dp counts has a table of counts, and no model that could be fused")
     if single.strategy != "local":
@@ -138,8 +140,8 @@ def _check_fit_together(options: argparse.Namespace, federated: RunConfig, singl
         theirs, own = getattr(federated, name), getattr(single, name)
         if theirs != own:
             raise UserError(f"the two runs differ in {name}: {theirs} and {own}")
-    if federated.training.model != single.training.model:
-        raise UserError(f"the two runs differ in model: {federated.training.model} and {single.training.model}")
+    if federated.model != single.model:
+        raise UserError(f"the two runs differ in model: {federated.model} and {single.model}")
 
 
 def _clients(options: argparse.Namespace, config: RunConfig) -> list[int]:

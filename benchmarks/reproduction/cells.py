@@ -10,7 +10,8 @@ from typing import Any, Final
 from benchmarks.reproduction.settings import TableSettings
 from benchmarks.reproduction.table import TITLES, Dataset, Table
 from launch.hosts.environment import mpirun_command
-from secure_kg.federation.plan.settings import RunConfig, flag
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.plan.typed_fields import flag
 from secure_kg.foundation.errors import UserError
 
 _FUSED_FROM: Final = ("fede", "local")

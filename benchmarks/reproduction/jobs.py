@@ -22,7 +22,7 @@ import msgspec
 from benchmarks.reproduction.cells import Cell, Job
 from benchmarks.reproduction.provenance import commit
 from launch.hosts.supervisor import die_with_parent
-from secure_kg.federation.plan.settings import flag
+from secure_kg.federation.plan.typed_fields import flag
 from secure_kg.foundation.errors import UserError
 from secure_kg.runs.records.record import Record
 from secure_kg.runs.run_folder import read_record, write_json
@@ -249,7 +249,7 @@ def _check_settings(job: Job) -> None:
         saved = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError):
         raise UserError(f"{path}: cannot be read as TOML") from None
-    saved |= saved.pop("training", {})
+    saved |= saved.pop("training", {}) | saved.pop("network", {})
     for name, value in job.settings.items():
         if name in saved and saved[name] != value:
             what = f"{flag(name)} is {saved[name]} there and {value} here"

@@ -5,7 +5,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from secure_kg.federation.plan.settings import RunConfig, flag
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.plan.typed_fields import flag
 from secure_kg.foundation.errors import UserError
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.query_config import QueryConfig

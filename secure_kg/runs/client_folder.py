@@ -2,7 +2,8 @@
 
 pid                 number of the process that works on it
 run.id              a random name for the run, by which this client tells its runs apart
-openings.jsonl      one line per sum: run, round, purpose, survivors, their states, lineage (`secagg.openings`)
+openings.jsonl      one line per sum: run, round, purpose, survivors, their states, lineage (`secagg.openings`); since
+                    version 2 of the lines also whether survivors are known by identity, and then their fingerprints
 state.key           256 random bits under which this client commits to its states, and from which the noise of a private
                     run is drawn: with it, noise can be taken off again
 session.lock        held while a session uses this folder, or a record elsewhere; the system lets it go with the process
@@ -20,14 +21,17 @@ import secrets
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.sums.secagg.openings import Opening
-from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.errors import StorageError, UserError
 from secure_kg.foundation.parsing import json_of
 
 _OPENINGS = "openings.jsonl"
+_VERSION = 2
+"""Of lines there; the first had none."""
+_BY_IDENTITY, _BY_NUMBER = "identity", "number"
 STATE_KEY = "state.key"
 _KEY_BYTES = 32
 _RUN_ID = "run.id"
@@ -47,7 +51,7 @@ def open_folder(folder: Path, process: int, *, resume: bool) -> None:
         folder.chmod(0o700)
         (folder / "pid").write_text(f"{process}\n", encoding="utf-8")
     except OSError as problem:
-        raise UserError(f"{folder}: cannot be written ({problem.strerror})") from None
+        raise StorageError.of(problem, folder) from None
 
 
 def run_id(folder: Path) -> str:
@@ -131,7 +135,9 @@ def _lock(descriptor: int, folder: Path) -> None:
 
 def append_opening(folder: Path, opening: Opening) -> None:
     """Written before the answer leaves, so that it outlives this process."""
+    identities = {str(int(party)): one for party, one in sorted(opening.identities.items())}
     record = {
+        "version": _VERSION,
         "run": opening.run,
         "round": int(opening.round),
         "purpose": opening.purpose,
@@ -139,6 +145,8 @@ def append_opening(folder: Path, opening: Opening) -> None:
         "states": {str(int(party)): state.hex() for party, state in sorted(opening.states.items())},
         "model": opening.model.hex(),
         **({"lineage": opening.lineage} if opening.lineage else {}),
+        "by": _BY_IDENTITY if identities else _BY_NUMBER,
+        **({"identities": identities} if identities else {}),
     }
     line = json.dumps(record).encode() + b"\n"
     try:
@@ -152,7 +160,7 @@ def append_opening(folder: Path, opening: Opening) -> None:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(file.fileno())  # else a power failure could let a sum be opened again over other clients
     except OSError as problem:
-        raise UserError(f"{folder / _OPENINGS}: cannot be written ({problem.strerror})") from None
+        raise StorageError.of(problem, folder / _OPENINGS) from None
 
 
 def _after_half_a_line(file: BinaryIO) -> bytes:
@@ -197,6 +205,20 @@ def _opening(line: bytes) -> Opening | None:
         name = RoundId(int(record["round"])), str(record["purpose"])
         model = bytes.fromhex(record.get("model", ""))
         run, lineage = str(record.get("run", "")), str(record.get("lineage", ""))  # earlier versions lack them
-        return Opening(*name, survivors, states, model, run, lineage)
+        identities = _identities(record, survivors)
+        return Opening(*name, survivors, states, model, run, lineage, identities=identities)
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def _identities(record: dict[str, Any], survivors: frozenset[PartyId]) -> dict[PartyId, str]:
+    """Fingerprints of all survivors; none in lines that know them by number. `ValueError` for any other line."""
+    version, by = record.get("version", 1), record.get("by", _BY_NUMBER)
+    if version not in (1, _VERSION) or by not in (_BY_IDENTITY, _BY_NUMBER):
+        raise ValueError("a line of another version")
+    if by == _BY_NUMBER:
+        return {}
+    identities = {PartyId(int(party)): str(one) for party, one in record["identities"].items()}
+    if identities.keys() != survivors:
+        raise ValueError("identities of others than the survivors")
+    return identities

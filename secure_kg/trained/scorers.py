@@ -19,6 +19,7 @@ from secure_kg.foundation.errors import UserError
 from secure_kg.fusion.scores import FusedScorer, ScorePair, Weights
 from secure_kg.models.base import EmbeddingModel
 from secure_kg.models.geometry import DOT
+from secure_kg.models.networks.base import Decoder, Nodes, NodeScorer
 from secure_kg.models.queries.model import QueryModel
 from secure_kg.models.queries.scoring import alike, pairs
 from secure_kg.queries.structures import STRUCTURES
@@ -113,6 +114,30 @@ class QueryScorer(Scorer):
         rows, entities = self.model.rows.detach().numpy(), self.model.size.entities
         operators = self.model.operators.detach().numpy()
         return {"entity": rows[:entities], "relation": rows[entities:], "operators": operators}
+
+
+class NetworkScorer(Scorer):
+    """A graph network: encoded rows of the client's own graph, and the decoder that compares them."""
+
+    likeness = COSINE
+
+    def __init__(self, name: str, nodes: Nodes, decoder: Decoder) -> None:
+        self.name, self.described = name, decoder.described
+        self._nodes, self._decoder = nodes, decoder
+
+    def scores(self, triples: Tensor, side: Side) -> Tensor:
+        return NodeScorer(self._nodes, self._decoder).scores(triples, side)
+
+    def of_triples(self, triples: Tensor, side: Side) -> Tensor:
+        return self._decoder.of_triples(self._nodes, triples)
+
+    def like(self, entity: int) -> Tensor:
+        return cosine_similarity(self._nodes.entity[entity], self._nodes.entity, dim=-1)
+
+    def tables(self) -> Tables:
+        """Encoded rows, and the decoder's parameters."""
+        decoder = {f"decoder.{name}": value.numpy() for name, value in self._decoder.state_dict().items()}
+        return {"entity": self._nodes.entity.numpy(), "relation": self._nodes.relation.numpy(), **decoder}
 
 
 def _queries(triples: Tensor, side: Side) -> Tensor:

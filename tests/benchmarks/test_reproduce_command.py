@@ -1,5 +1,6 @@
 """The command: what it plans, what it refuses, and real runs that are not run twice."""
 
+import dataclasses
 import gzip
 import json
 import signal
@@ -11,8 +12,10 @@ import pytest
 
 from benchmarks import reproduce
 from benchmarks.reproduction.cells import Cell, Job, job_for
-from benchmarks.reproduction.jobs import Outcome, run_all
+from benchmarks.reproduction.jobs import Outcome, is_finished, run_all
+from launch.options import parse
 from secure_kg.data.catalogue import bundled_files
+from secure_kg.foundation.errors import UserError
 
 TINY = [
     "--dataset",
@@ -54,6 +57,23 @@ def test_the_whole_of_fedrs_table_2() -> None:
         assert part in command
     assert "--allow-leaky-split" not in command
     assert jobs[0].resume[-2:] == ("--resume", str(jobs[0].folder))
+
+
+def test_noges_rows_of_fedrs_table_2_have_settings_of_their_own(tmp_path: Path) -> None:
+    jobs = plan("fedr-table2-noge")
+    assert len(jobs) == 3 * 4 * 3
+    command = " ".join(jobs[0].start)
+    told = "--model NoGE --dim 128 --local-epochs 3 --lr 0.01 --batch-size 1024 --dropout 0.5 --label-smoothing 0.1"
+    assert f"{told} --max-norm 0.5 --means-loaded for-evaluation --rounds 300 --eval-every 5 --patience 5" in command
+    assert "--margin" not in command
+    parsed = parse(command.partition("launch.fedr_secagg ")[2].split(), "job", "", "").config
+    assert parsed.network is not None
+    (tmp_path / "config.toml").write_text(parsed.to_toml())
+    job = dataclasses.replace(jobs[0], folder=tmp_path)
+    is_finished(job)
+    (tmp_path / "config.toml").write_text(parsed.to_toml().replace("dropout = 0.5", "dropout = 0.4"))
+    with pytest.raises(UserError, match=r"--dropout is 0\.4 there and 0\.5 here"):
+        is_finished(job)
 
 
 def test_the_damaged_split_is_used_only_if_named() -> None:
@@ -173,7 +193,7 @@ def test_help_names_the_tables(capsys: pytest.CaptureFixture[str]) -> None:
     assert reproduce.main(["--help"]) == 0
     text = capsys.readouterr().out
     assert "fede-table5" in text
-    assert "[fedr 128, fede 256, fedcqa 400]" in text
+    assert "[fedr 128, fede 256, fedr-noge 128, fedcqa 400]" in text
 
 
 def test_a_dry_run_starts_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

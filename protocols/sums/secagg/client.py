@@ -4,7 +4,8 @@ Parties, adversary, what is revealed, assumed and not covered: see the package, 
 
 One object is one sum. A handler takes a state and gives the next one; every state refuses every message it does not
 wait for; whatever contradicts the client's own record ends in `Aborted(reason)`, after which it answers nothing and
-holds no secret.
+holds no secret. If it is the word of certain peers that does, the error names them (`refusals`): that one sum is
+refused, and no other.
 
     start() -> AdvertiseKeys, or advertised(key) for a key that was sent before the sum began
     receive(KeyDirectory) -> ShareKeys
@@ -44,10 +45,12 @@ from protocols.sums.secagg.messages import (
     UnmaskShares,
 )
 from protocols.sums.secagg.openings import Opening, Openings
+from protocols.sums.secagg.refusals import require_fit
 from protocols.sums.secagg.states import (
     Aborted,
     Advertised,
     Answered,
+    Held,
     HeldShares,
     KeyAhead,
     Masked,
@@ -181,11 +184,15 @@ class SecAggClient:
         if len({*keys.values(), state.mask_key.public}) != len(keys) + 1:
             raise PeerMisbehaved("two clients have the same key in the key directory")
         self._require_enough(len(keys) + 1, "advertised keys")
-        if self._credentials is not None:
-            for peer, key in keys.items():
-                statement = self._terms.advert_statement(peer, key)
+        agreed = dict[PartyId, bytes]()
+
+        def agree(peer: PartyId) -> None:
+            if self._credentials is not None:
+                statement = self._terms.advert_statement(peer, keys[peer])
                 self._credentials.check(statement, directory.signatures.get(peer, b""))
-        agreed = {peer: state.mask_key.agree(key) for peer, key in keys.items()}
+            agreed[peer] = state.mask_key.agree(keys[peer])
+
+        require_fit(keys, agree)
         mask_keys = keys | {self.party: state.mask_key.public}
         seed = secrets.token_bytes(KEY_BYTES)
         holders = sorted(mask_keys)
@@ -207,11 +214,15 @@ class SecAggClient:
         if self.party in sealed or not sealed.keys() <= mask_keys.keys():
             raise PeerMisbehaved("shares of a client that has advertised no key")
         self._require_enough(len(sealed) + 1, "shared keys")
-        if self._credentials is not None:
-            for peer, committed in states.items():
-                statement = self._terms.state_statement(peer, mask_keys[peer], committed)
+        held: Held = {}
+
+        def hold(peer: PartyId) -> None:
+            if self._credentials is not None:
+                statement = self._terms.state_statement(peer, mask_keys[peer], states[peer])
                 self._credentials.check(statement, message.signatures.get(int(peer), b""))
-        held = {peer: self._open(peer, mask_keys, states[peer], entry) for peer, entry in sealed.items()}
+            held[peer] = self._open(peer, mask_keys, states[peer], sealed[peer])
+
+        require_fit(sealed, hold)
         self._states |= states
         masks = {
             peer: derive_key(state.agreed[peer], self._terms.pairwise_context(self.party, peer, mask_keys))
@@ -252,9 +263,12 @@ class SecAggClient:
         signers = {PartyId(party): signature for party, signature in message.signatures.items()}
         if not signers.keys() <= state.survivors:
             raise PeerMisbehaved("a signature on the survivors by a client that is none")
-        for peer, signature in signers.items():
-            if peer != self.party:
-                self._credentials.check(self._terms.survivors_statement(peer, state.survivors), signature)
+        credentials = self._credentials
+
+        def check(peer: PartyId) -> None:
+            credentials.check(self._terms.survivors_statement(peer, state.survivors), signers[peer])
+
+        require_fit(signers.keys() - {self.party}, check)
         agreeing = len(signers.keys() | {self.party})
         if agreeing < self._terms.parameters.threshold:
             raise PeerMisbehaved(

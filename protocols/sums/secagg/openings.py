@@ -36,6 +36,10 @@ A commitment is an HMAC under a key that never leaves its client: to everybody e
 client are the same, and nothing else. Commitments are part of the keys under which clients encrypt shares for each
 other (`terms`): a server that passes on a false one makes an end of the sum before any input is given.
 
+Who took part a record says by identity where clients have any: a number may have gone to another organisation since,
+and the difference of two sums would be what the old one and the new one have added. Where there are none, and in
+records of earlier versions, the same numbers are the same survivors.
+
 In a sparse graph a client sees its neighbours only, and a new sum gives it new ones: there it opens no state twice.
 
 The words of a refusal are read by auditors (`opened_before`): a client that refuses a sum because of an earlier opening
@@ -55,6 +59,7 @@ from protocols.foundation.identifiers import PartyId, RoundId
 
 _DOMAIN = b"secure-kg/state/1/"
 _ANNOUNCED: Final = b"secure-kg/opened over/1"
+_BY_IDENTITY: Final = b"identities"
 NOBODY: Final = digest(_ANNOUNCED)
 """An announcement that fits no sum."""
 _OVER_OTHERS: Final = "opened before over other clients"
@@ -83,10 +88,22 @@ class Opening:
     """What its inputs nearly depend on, by the client's own settings; empty if they are new in every run."""
     told: Mapping[PartyId, bytes] = field(default_factory=dict)
     """What clients of this sum have announced (`announcement`)."""
+    identities: Mapping[PartyId, str] = field(default_factory=dict)
+    """Fingerprints of the survivors' identities, of all or of none: without them survivors are numbers."""
 
     @property
     def name(self) -> tuple[int, str]:
         return int(self.round), self.purpose
+
+    def over_same(self, other: "Opening") -> bool:
+        """Whether the survivors of both are the same: the same organisations, where both know who they are."""
+        return self.within(other) and len(self.survivors) == len(other.survivors)
+
+    def within(self, other: "Opening") -> bool:
+        """Whether all survivors of this one are among those of the `other`."""
+        if self.identities and other.identities:
+            return frozenset(self.identities.values()) <= frozenset(other.identities.values())
+        return self.survivors <= other.survivors
 
 
 Note: TypeAlias = Callable[[Opening], None]
@@ -101,16 +118,21 @@ def commit(key: bytes, kind: str, depends_on: bytes) -> bytes:
 
 
 def announcement(
-    survivors: Collection[PartyId], states: Mapping[PartyId, bytes] | None = None, model: bytes = b""
+    survivors: Collection[PartyId],
+    states: Mapping[PartyId, bytes] | None = None,
+    model: bytes = b"",
+    identities: Mapping[PartyId, str] | None = None,
 ) -> bytes:
     """What a client that has helped to open a sum over `survivors` tells those of the next sum of the same inputs.
 
-    `states`: if these must be as before, too, and what was applied.
+    `states`: if these must be as before, too, and what was applied. `identities`: of the survivors, if they are known.
     """
+    named = digest(_BY_IDENTITY, *(one.encode() for one in sorted(identities.values()))) if identities else b""
+    who = named or encode_parties(survivors)
     if states is None:
-        return digest(_ANNOUNCED, encode_parties(survivors))
+        return digest(_ANNOUNCED, who)
     by_party = b"".join(digest(encode_parties([party]), state) for party, state in sorted(states.items()))
-    return digest(_ANNOUNCED, encode_parties(survivors), by_party, model)
+    return digest(_ANNOUNCED, who, by_party, model)
 
 
 def opened_before(reason: str) -> tuple[int, str] | None:
@@ -138,6 +160,8 @@ class Openings:
         moving: Collection[str] = (),
         lineage_of: LineageOf | None = None,
     ) -> None:
+        self.identities: Mapping[PartyId, str] = {}
+        """Fingerprints of all clients, by this client's own knowledge; none where it knows numbers alone."""
         self._run, self._at_the_end, self._moving = run, frozenset(at_the_end), frozenset(moving)
         self._lineage_of = lineage_of
         self._by_name: dict[tuple[int, str], Opening] = {}
@@ -157,36 +181,40 @@ class Openings:
         before = [*self._same_inputs(coming), *self._nearly_same_inputs(coming)]
         if not before:
             return b""
-        if len({one.survivors for one in before}) > 1:
+        first = before[0]
+        if not all(first.over_same(one) for one in before):
             return NOBODY  # whatever it is opened over, one of them was over others
         named = self._by_name.get(coming.name)
         if named is not None:
-            return announcement(named.survivors, named.states, named.model)
+            return announcement(named.survivors, named.states, named.model, named.identities)
         if purpose not in self._moving and self._same_inputs(coming):
-            return announcement(before[0].survivors, before[0].states)
-        return announcement(before[0].survivors)
+            return announcement(first.survivors, first.states, identities=first.identities)
+        return announcement(first.survivors, identities=first.identities)
 
     def may_come(self, opening: Opening) -> None:
         """`SumAbandoned` if no part of these `survivors`, of whom some may still drop out, can be opened; or if one of
         them has the state of a sum over others, whoever of these may still drop out."""
         opening = self._mine(opening)
         for before in (*self._same_inputs(opening), *self._nearly_same_inputs(opening)):
-            if not before.survivors <= opening.survivors:
+            if not before.within(opening):
                 raise SumAbandoned(self._over_others(opening, before))
         for state in opening.states.values():
-            if state in self._by_state and self._by_state[state].survivors != opening.survivors:
+            if state in self._by_state and not self._by_state[state].over_same(opening):
                 raise SumAbandoned(self._over_others(opening, self._by_state[state]))
 
     def require_announced(self, opening: Opening) -> None:
         """`SumAbandoned` if any client has announced that it has helped to open another sum of the same inputs."""
         if not opening.told:
             return
+        opening = self._mine(opening)
         survivors, states = opening.survivors, opening.states
-        here = {
-            announcement(survivors),
-            announcement(survivors, states),
-            announcement(survivors, states, opening.model),
-        }
+        here = set[bytes]()
+        for identities in ({}, opening.identities):  # a record of an earlier version has numbers alone
+            here |= {
+                announcement(survivors, identities=identities),
+                announcement(survivors, states, identities=identities),
+                announcement(survivors, states, opening.model, identities),
+            }
         if odd := [party for party, announced in sorted(opening.told.items()) if announced not in here]:
             raise SumAbandoned(
                 f"the sum of {opening.purpose} of round {opening.round} has inputs that client {odd[0]} has helped to "
@@ -198,7 +226,7 @@ class Openings:
         opening = self._mine(opening)
         same = self._same_inputs(opening)
         for before in (*same, *self._nearly_same_inputs(opening)):
-            if before.survivors != opening.survivors:
+            if not before.over_same(opening):
                 raise SumAbandoned(self._over_others(opening, before))
         named = self._by_name.get(opening.name)
         if named is not None and named.model != opening.model:
@@ -215,7 +243,9 @@ class Openings:
     def _mine(self, opening: Opening) -> Opening:
         """As this client knows it."""
         lineage = self._lineage_of(opening.round, opening.purpose) if self._lineage_of is not None else ""
-        return replace(opening, run=self._run, lineage=lineage)
+        known = self.identities if opening.survivors <= self.identities.keys() else {}
+        identities = {party: known[party] for party in sorted(opening.survivors)} if known else {}
+        return replace(opening, run=self._run, lineage=lineage, identities=identities)
 
     def _same_inputs(self, opening: Opening) -> list[Opening]:
         """What was opened of the same name, and of each of the same states."""

@@ -12,6 +12,7 @@ from typing import Protocol
 from protocols.session.credentials import Credentials
 from secure_kg.data.client_data import load_graph
 from secure_kg.data.graph import ClientGraph
+from secure_kg.federation.client.members import NUMBERS_ALONE, Members
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
@@ -33,6 +34,8 @@ class Equipment:
     """Where it keeps which sums it has helped to open, if that is to hold for more than one run."""
     follow: Callable[["Followed"], None] = lambda client: None
     """Called with the client when its work begins."""
+    members: Members = NUMBERS_ALONE
+    """Who all clients are, if it knows that of more than those in its credentials."""
 
 
 class Followed(Protocol):

@@ -106,8 +106,7 @@ class FederationServer:
             self._people.end(str(problem), Regroup)
             raise
         except (UserError, ProtocolError) as problem:
-            # Where the server keeps its files is its own affair.
-            self._people.end(str(problem).replace(str(self._folder.path), "the run's folder at the server"))
+            self._people.end_for(problem, self._folder.path)
             raise
 
     @property
