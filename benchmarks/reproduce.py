@@ -166,7 +166,7 @@ def _settable() -> dict[str, dict[str, Any]]:
 
 def _paper(table: str) -> str:
     """Whose settings a table has: its name without the number."""
-    return "-".join(word for word in table.split("-") if not word.startswith("table"))
+    return "-".join(word for word in table.split("-") if not word.startswith(("table", "figures")))
 
 
 def _check_data(request: Request) -> None:
