@@ -1,4 +1,7 @@
-"""Outlook of a campaign: how far each cell is, and how many hours are left, by what rounds have cost so far."""
+"""Outlook of a campaign: how far each cell is, and how many hours are left, by what rounds have cost so far.
+
+Hours are those of a machine that does nothing else: processor seconds of finished runs, divided by the cores.
+"""
 
 import functools
 import gzip
@@ -59,14 +62,14 @@ def outlook_of(entry: Entry, keyed: dict[str, Row], keys: dict[Cell, str], measu
     known = [found for found, _ in seconds if found is not None]
     rough = any(not alike for _, alike in seconds)
     if len(known) < len(seconds):
-        return Outlook(entry, cells, None, "no cell of this kind was measured")
-    by = "cells of the same kind" if not rough else "other cells, by triples and dimension, if no run stops early"
+        return Outlook(entry, cells, None, "nothing measured")
+    by = "cells like it" if not rough else "triples and dimension, at most"
     return Outlook(entry, cells, sum(known) / _HOUR, by if seconds else "")
 
 
 def _progress(job: Job, row: Row | None) -> Progress:
     if row is not None:
-        return Progress(job.cell, "finished", row.rounds or 0, row.seconds or 0.0)
+        return Progress(job.cell, "finished", row.rounds or 0, _alone(row))
     if not (job.folder / "config.toml").exists():
         return Progress(job.cell, "to start")
     try:
@@ -86,7 +89,7 @@ def _seconds_left(
     """
     largest = int(entry.request.told(one.cell).get("rounds", 1))
     if one.cell.strategy == "fused":
-        fused = [row.seconds for row in rows if row.strategy == "fused" and row.seconds]
+        fused = [seconds for row in rows if row.strategy == "fused" and (seconds := _alone(row))]
         return (sum(fused) / len(fused), False) if fused else (0.0, False)
     same = [other for other in cells if _alike(other.cell, one.cell) and other.per_round]
     if same:
@@ -103,6 +106,13 @@ def _seconds_left(
     return work * sum(rates) / len(rates) * max(largest - one.round, 0), False
 
 
+def _alone(row: Row) -> float:
+    """Seconds that the run would take about by itself on that machine: its clients keep all cores busy. By the clock
+    where nobody knows its processor seconds."""
+    cores = row.machine.get("cores")
+    return row.cpu_seconds / cores if row.cpu_seconds and isinstance(cores, int) and cores else row.seconds or 0.0
+
+
 def _alike(first: Cell, second: Cell) -> bool:
     """The same but for the seed."""
     kinds = [(cell.dataset, cell.clients, cell.model, cell.strategy) for cell in (first, second)]
@@ -111,11 +121,19 @@ def _alike(first: Cell, second: Cell) -> bool:
 
 def _rate(row: Row, data_root: Path) -> float | None:
     """Seconds of a round for each unit of work; rounds of a federation are as long as the sum of its clients' work."""
+    dataset = TABLES[row.table].datasets[row.dataset]
+    work, seconds = _work(data_root / dataset.where(row.clients), row.settings), _of_a_round(row)
+    return None if work is None or not seconds else seconds / work
+
+
+def _of_a_round(row: Row) -> float | None:
+    """Seconds of a round on a machine that does nothing else, without set-up and tests where its curve tells."""
     if not row.rounds or not row.seconds:
         return None
-    dataset = TABLES[row.table].datasets[row.dataset]
-    work = _work(data_root / dataset.where(row.clients), row.settings)
-    return None if work is None else row.seconds / row.rounds / work
+    each, timed = row.seconds / row.rounds, [point for point in row.curve if point.seconds is not None]
+    if len(timed) > 1 and timed[-1].round > timed[0].round:
+        each = ((timed[-1].seconds or 0.0) - (timed[0].seconds or 0.0)) / (timed[-1].round - timed[0].round)
+    return each * _alone(row) / row.seconds
 
 
 def _work(data: Path, settings: dict[str, Any]) -> float | None:
