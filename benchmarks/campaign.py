@@ -34,7 +34,7 @@ _EPILOG: Final = """\
 examples:
   python -m benchmarks.campaign --list --data-root DIR
   python -m benchmarks.campaign --hours 8 --data-root DIR        to be called again until nothing is left
-  nice -n 19 python -m benchmarks.campaign --only fedr-ddb14 --data-root DIR
+  nice -n 19 python -m benchmarks.campaign --only fedr-ddb14-transe --data-root DIR
   python -m benchmarks.campaign --render
 
 DIR is that of `python -m benchmarks.reproduce --help`.

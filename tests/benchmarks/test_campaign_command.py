@@ -16,6 +16,7 @@ from benchmarks.campaigns.outlook import outlook_of
 from benchmarks.campaigns.queue import read_queue
 from benchmarks.campaigns.rendering import keys_of
 from benchmarks.campaigns.row_file import read_rows
+from benchmarks.campaigns.rows import Point, Row
 from benchmarks.reproduction.provenance import RESULTS_VERSION, digest_of
 from secure_kg.data.catalogue import bundled_files
 
@@ -144,6 +145,22 @@ def test_what_is_left_is_estimated_by_what_there_is(place: Place, capsys: pytest
     view = outlook_of(entry, {}, keys_of(entry, RESULTS_VERSION))
     assert [(one.state, one.round) for one in view.cells] == [("under way", 1)]
     assert view.hours_left == pytest.approx(1.0)  # one more round, of an hour
+
+
+def test_what_was_never_run_is_estimated_by_triples_and_dimension(place: Place) -> None:
+    (entry,) = read_queue(place.queue, place.data, place.runs)
+    (other,) = read_queue(place.queue, place.data, place.runs, {"settings": {"dim": 4, "rounds": 100}})
+    (cell,) = other.request.cells()
+    curve = [Point(round=10, seconds=120.0), Point(round=20, seconds=160.0)]  # 4 s a round, after a long set-up
+    row = Row(
+        **{"key": "0", "version": RESULTS_VERSION, "entry": "other", "table": "fedr-table2", **other.identity(cell)},
+        data="0", commits=[], date="", machine={"cores": 2}, seconds=200.0, cpu_seconds=200.0, sessions=1,
+        peak_memory_mb=1.0, rounds=20, curve=curve,
+    )  # fmt: skip
+    view = outlook_of(entry, {}, keys_of(entry, RESULTS_VERSION), [row])
+    # Twice the dimension, two rounds, and by itself the machine would have needed half of the seconds.
+    assert view.hours_left == pytest.approx(2 * (8.0 / 2) / 3600)
+    assert "at most" in view.by
 
 
 @pytest.mark.parametrize(
