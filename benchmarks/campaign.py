@@ -38,7 +38,8 @@ examples:
   python -m benchmarks.campaign --render
 
 DIR is that of `python -m benchmarks.reproduce --help`.
-Exit code 0: done, or out of time. 1: a run failed; the others have their rows. 2: a mistake, told in one line."""
+Exit code 0: done, or out of time. 1: a run failed or lacks its data; the others have their rows. 2: a mistake, told
+in one line."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

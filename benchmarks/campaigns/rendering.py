@@ -107,6 +107,10 @@ def _machine(row: Row) -> str:
 
 def orphans(entries: Sequence[Entry], rows: Sequence[Row]) -> Iterator[str]:
     """Rows that no entry of the queue asks for any more: they stay in the file and are in no table."""
+    asked = {
+        version: {key for entry in entries for key in keys_of(entry, version).values()}
+        for version in {row.version for row in rows}
+    }
     for row in rows:
-        if not any(row.key in keys_of(entry, row.version).values() for entry in entries):
+        if row.key not in asked[row.version]:
             yield f"{row.cell} (entry {row.entry}, version {row.version}) belongs to no entry of the queue"

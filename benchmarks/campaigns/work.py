@@ -12,7 +12,6 @@ from benchmarks.campaigns.rows import row_of
 from benchmarks.reproduction.cells import Cell, Job
 from benchmarks.reproduction.jobs import Outcome, is_finished, run_all
 from benchmarks.reproduction.provenance import RESULTS_VERSION
-from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.words import seconds_text
 
 Tell: TypeAlias = Callable[[str], None]
@@ -23,7 +22,7 @@ def run_entries(
 ) -> bool:
     """Entry by entry until a time of the monotonic clock, under the locks of the file and the folder.
 
-    False if a run failed, or could not be begun because what it needs is gone. `tell`: None for silence.
+    False if a run failed, or could not be begun because what it needs is not there. `tell`: None for silence.
     """
     said: Tell = tell or (lambda _: None)
     sound = True
@@ -48,7 +47,9 @@ class _Work:
         self._keys = keys_of(entry, RESULTS_VERSION)
 
     def run(self, at_once: int, until: float | None) -> bool:
-        _check_data(self._entry)
+        if (absent := _absent_data(self._entry)) is not None:
+            self._tell(f"{self._entry.name}: left out: no {absent} in the folder of --data-root")
+            return False
         jobs = self._entry.jobs
         for job in jobs:  # a run may have ended right before its row was written
             if not self._has_row(job.cell) and is_finished(job):
@@ -92,9 +93,8 @@ class _Work:
         self._tell(f"{job.cell}: row written" + ("" if mrr is None else f", MRR {mrr:.4f}"))
 
 
-def _check_data(entry: Entry) -> None:
+def _absent_data(entry: Entry) -> Path | None:
+    """What the entry needs and nobody has put there: other entries may go on without it."""
     request = entry.request
-    for cell in request.cells():
-        path = request.data_root / request.dataset(cell).where(cell.clients)
-        if not path.exists():
-            raise UserError(f"--data-root {request.data_root}: no {path.relative_to(request.data_root)} there")
+    needed = {Path(request.dataset(cell).where(cell.clients)) for cell in request.cells()}
+    return next((path for path in sorted(needed) if not (request.data_root / path).exists()), None)

@@ -133,6 +133,14 @@ def _wait_for_round(run: Path, least: int) -> int:
     raise AssertionError("the run does not get anywhere")
 
 
+def test_an_entry_without_its_data_is_left_out(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    for path in (place.data / "ddb14").iterdir():
+        path.unlink()
+    (place.data / "ddb14").rmdir()
+    assert campaign.main(place.options) == 1
+    assert "tiny: left out: no ddb14 in the folder of --data-root" in capsys.readouterr().out
+
+
 def test_what_is_left_is_estimated_by_what_there_is(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     assert campaign.main([*place.options, "--list"]) == 0
     assert "unknown" in capsys.readouterr().out
@@ -167,7 +175,6 @@ def test_what_was_never_run_is_estimated_by_triples_and_dimension(place: Place) 
     "options",
     [
         [],
-        ["--data-root", "nowhere", "--only", "fedr-ddb14-transe"],
         ["--data-root", ".", "--hours", "-1"],
         ["--data-root", ".", "--jobs", "0"],
         ["--data-root", ".", "--only", "else"],
