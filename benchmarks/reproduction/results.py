@@ -15,7 +15,7 @@ from secure_kg.runs.records.fusion import FusionOptions, FusionRecord
 from secure_kg.runs.records.record import Figures, Record
 from secure_kg.runs.run_folder import read_json, read_record, write_json
 
-_METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
+_METRICS = ("mrr", "hits@1", "hits@3", "hits@5", "hits@10")
 Unset = msgspec.UnsetType
 
 

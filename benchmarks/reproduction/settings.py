@@ -76,6 +76,13 @@ class Settings(TableSettings):
 
 
 @dataclass(frozen=True, slots=True)
+class StudySettings(Settings):
+    """Of runs that study how many clients take part in a round."""
+
+    client_fraction: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
 class QuerySettings(TableSettings):
     """Of runs that train on logical queries. Defaults are those of FedCQA's public code, as far as it has them."""
 

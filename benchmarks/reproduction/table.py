@@ -22,6 +22,8 @@ class Dataset:
 
     path: str
     """`{clients}` stands for their number: a published split is a file of its own for each."""
+    by: str = "triples"
+    """How the seed divides a data set that is given whole."""
     leaky: bool = False
     """Whether held-out triples were trained on: a run refuses such a split unless it is told that this is meant."""
 

@@ -123,6 +123,24 @@ def test_fedes_tables() -> None:
     *_, tenth = [job for job in plan("fede-table5") if job.cell.clients == 10 and job.cell.strategy == "fede"]
     assert "--client-fraction 0.5 --max-dropout 0.2" in " ".join(tenth.start)
     assert [job.cell.strategy for job in plan("fede-table5", "--clients", "3")] == ["local", "fede", "fused"]
+    (nell,) = plan("fede-table4", "--models", "rotate", "--strategies", "local")
+    assert "nell-995 --by relations --strategy local" in " ".join(nell.start)
+
+
+@pytest.mark.parametrize(
+    ("fraction", "declared"),
+    [
+        ("0.1", "--client-fraction 0.1 --max-dropout 0.2 --max-corrupt 0.0"),
+        ("0.3", "--client-fraction 0.3 --max-dropout 0.2 --max-corrupt 0.1"),
+        ("0.5", "--client-fraction 0.5 --max-dropout 0.2 --seed"),
+        ("1", "--client-fraction 1.0 --seed"),
+    ],
+)
+def test_sums_of_few_clients_declare_no_more_corruption_than_leaves_two_honest_ones(
+    fraction: str, declared: str
+) -> None:
+    (job,) = plan("fede-figures", "--client-fraction", fraction)
+    assert declared in " ".join(job.start)
 
 
 def test_fedcqas_tables() -> None:
