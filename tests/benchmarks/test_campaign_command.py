@@ -119,6 +119,42 @@ def test_after_a_kill_a_run_goes_on_from_its_checkpoint(place: Place) -> None:
     assert "resum" in log or "goes on" in log or "continu" in log
 
 
+FUSION = """
+[[entry]]
+name = "fusion"
+asks = "What does fusion add in two clients?"
+table = "fede-table5"
+datasets = ["nell-995"]
+clients = [2]
+models = ["TransE"]
+seeds = [0]
+settings = {dim = 8, rounds = 2, eval_every = 1}
+"""
+
+
+@pytest.mark.mpi
+def test_a_fusion_needs_its_two_runs_and_says_so_where_they_are_gone(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place.data / "ddb14").rename(place.data / "nell-995")
+    place.queue.write_text(FUSION)
+    assert campaign.main(place.options) == 0
+    local, fede, fused = read_rows(place.rows)[0]
+    assert [row.strategy for row in (local, fede, fused)] == ["local", "fede", "fused"]
+    assert fused.fusion is not None
+    assert set(fused.fusion["clients"]) == {"1", "2"}
+    assert fused.fusion["settings"]["beta"] == 10
+    assert [part.client for part in fused.parts] == [1, 2]
+    assert fused.all.test_triples == local.all.test_triples
+    assert "hits@5" in fused.all.tail
+
+    place.rows.write_text("".join(place.rows.read_text().splitlines(keepends=True)[:2]))
+    place.runs.rename(place.runs.with_name("elsewhere"))
+    assert campaign.main(place.options) == 1
+    assert "its inputs have rows, but their run folders are not here" in capsys.readouterr().out
+    assert len(read_rows(place.rows)[0]) == 2
+
+
 def _wait_for_round(run: Path, least: int) -> int:
     """Until the checkpoint of this round is complete."""
     until = time.monotonic() + 120
