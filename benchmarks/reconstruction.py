@@ -145,7 +145,7 @@ def _lines(job: Job, aggregation: str) -> Iterator[dict[str, Any]]:
     for target in range(2, job.cell.clients + 1):
         for leak in _LEAKS:
             attack = found.get((f"reconstruct-{job.cell.strategy}-{leak}", f"client {target}"))
-            line = {"dataset": job.cell.dataset, "strategy": job.cell.strategy, "aggregation": aggregation}
+            line: dict[str, Any] = {"dataset": job.cell.dataset, "strategy": job.cell.strategy, "aggregation": aggregation}
             line |= {"target": target, "leak": int(leak), "seconds": spent(job).seconds}
             line |= {"paper": _paper(job.cell, target, leak) if aggregation == "plain" else None}
             if attack is None:  # where the server sees no row of the target there is nothing to attack
