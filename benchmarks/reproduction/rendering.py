@@ -13,6 +13,8 @@ _NONE = "–"
 _NAMES = {
     **{"mrr": "MRR", "hits@1": "Hits@1", "hits@3": "Hits@3", "hits@5": "Hits@5", "hits@10": "Hits@10"},
     **{"cross mrr": "cross MRR", "cross hits@3": "cross Hits@3"},
+    **{"both mrr": "both MRR", "both hits@1": "both Hits@1"},
+    **{"both hits@3": "both Hits@3", "both hits@10": "both Hits@10"},
 }
 
 

@@ -1,8 +1,9 @@
 """A model of costs: what a party does how often, times constants that are fitted to measured points.
 
     client of a sum   1, one for each neighbour (keys, shares), one for each entry, one for each entry of a keystream
-    server of a sum   1, one for each client and for each pair (messages, shares), one for each entry that it adds,
-                      one for each entry of a keystream that it removes: a client's own, and those of each dropout
+    server of a sum   1, one for each client and for each pair (messages, shares), one for each key that it agrees on
+                      in a dropout's place, one for each entry that it adds, one for each entry of a keystream that it
+                      removes: a client's own, and those of each dropout
     union             the same over its table, and one for each name
     secret round      a sum of rows and a count of holders: entries of both
 
@@ -32,7 +33,8 @@ def work(quantity: Quantity, size: Size, neighbours: int) -> list[float]:
     if quantity == "client_seconds":
         return [1.0, neighbours, entries, streams, *_more(size)]
     if quantity == "server_seconds":
-        return [1.0, clients, clients * neighbours, entries * clients, removed, *_more(size)]
+        pairs, agreed = clients * neighbours, size.dropped * neighbours
+        return [1.0, clients, pairs, agreed, entries * clients, removed, *_more(size)]
     return [1.0, entries, clients * neighbours, clients]
 
 
@@ -91,7 +93,7 @@ def _of(kind: Kind, quantity: Quantity, points: Sequence[Point]) -> list[Point]:
 def _fit(kind: Kind, quantity: Quantity, points: Sequence[Point], held_out: Sequence[Point]) -> Fit:
     measured = np.array([getattr(point, quantity) for point in points])
     done = np.array([work(quantity, point.size, point.neighbours) for point in points])
-    scale = done.max(axis=0)  # so that constants of seconds per entry and per client are of one size
+    scale = np.maximum(done.max(axis=0), 1.0)  # so that constants of seconds per entry and per client are of one size
     constants, _ = nnls(done / scale / measured[:, None], np.ones(len(points)))
     made = Fit(kind, quantity, tuple((constants / scale).tolist()), ())
     errors = [made.predict(one.size, one.neighbours) / getattr(one, quantity) - 1 for one in held_out]

@@ -110,6 +110,12 @@ def _others(clients: int) -> frozenset[PartyId]:
     return frozenset(PartyId(number) for number in range(2, clients + 1))
 
 
+def server_seconds(fits: Sequence[Fit], clients: int, neighbours: int, dropped: int) -> float:
+    """Of a sum of rows from which so many are missing."""
+    (fit,) = (one for one in fits if (one.kind, one.quantity) == ("sum", "server_seconds"))
+    return fit.predict(Size("sum", clients, ROWS, DIM, dropped=dropped), neighbours)
+
+
 def server_megabytes(fits: Sequence[Fit], clients: int, neighbours: int) -> float:
     """Of all parties of a simulated sum: one vector of a client, the server's, and everybody's keys and shares."""
     (fit,) = (one for one in fits if (one.kind, one.quantity) == ("sum", "process_megabytes"))

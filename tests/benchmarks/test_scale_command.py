@@ -52,7 +52,7 @@ def test_bytes_on_paper_are_those_of_the_closed_form() -> None:
 def test_the_model_finds_constants_that_there_are_and_is_checked_on_others() -> None:
     def made(size: Size) -> Point:
         client = float(np.dot([1e-3, 2e-5, 3e-9, 4e-10], work("client_seconds", size, size.clients - 1)))
-        server = float(np.dot([1e-3, 1e-5, 1e-6, 1e-9, 4e-10], work("server_seconds", size, size.clients - 1)))
+        server = float(np.dot([1e-3, 1e-5, 1e-6, 9e-5, 1e-9, 4e-10], work("server_seconds", size, size.clients - 1)))
         return Point(size, size.clients - 1, client, server, 1, 5.0 + size.entries * 1e-5)
 
     sums = [made(size) for size in FITTED if size.kind == "sum"]

@@ -120,7 +120,7 @@ def soft_loss(decoder: ConvKB, nodes: Nodes, true: Tensor, tails: Tensor, heads:
     columns = 1, 1 + tails.shape[1], heads.shape[1]
     ids = torch.cat((true[:, :1], true[:, 2:], tails, heads), dim=1)
     rows = nodes.entity.index_select(0, ids.view(-1)).view(len(true), sum(columns), -1)
-    head, tail_rows, head_rows = rows.split(columns, dim=1)
+    head, tail_rows, head_rows = torch.split(rows, list(columns), dim=1)
     along = nodes.relation.index_select(0, true[:, 1])[:, None]
     by_tail = decoder.against((head, along), tail_rows, "tail")[:, 0]
     by_head = decoder.against((along, tail_rows[:, :1]), head_rows, "head")[:, 0]

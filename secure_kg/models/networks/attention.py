@@ -72,7 +72,8 @@ def softmax_by_node(edges: Edges, scores: Tensor) -> Tensor:
 def weighted_sums(edges: Edges, sources: Tensor, weights: Tensor, rows: Tensor) -> Tensor:
     """[nodes, width]: at every node the sum of rows[sources] [edges, width] times weights [edges] over its edges."""
     if on_cpu(weights, rows):
-        result: Tensor = _WeightedSums.apply(edges.starts, sources, weights, rows)
+        compiled: Any = _WeightedSums
+        result: Tensor = compiled.apply(edges.starts, sources, weights, rows)
         return result
     return torch_weighted_sums(edges, sources, weights, rows)
 
@@ -90,15 +91,15 @@ class _WeightedSums(torch.autograd.Function):
     def forward(ctx: Any, starts: Tensor, sources: Tensor, weights: Tensor, rows: Tensor) -> Tensor:
         ctx.save_for_backward(starts, sources, weights, rows)
         out = rows.new_zeros(len(starts) - 1, rows.shape[1])
-        edge_sums(*(_array(one) for one in (starts, sources, weights, rows, out)))
+        edge_sums(_array(starts), _array(sources), _array(weights), _array(rows), out.numpy())
         return out
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[None, None, Tensor, Tensor]:
         starts, sources, weights, rows = ctx.saved_tensors
         weights_grad, rows_grad = torch.zeros_like(weights), torch.zeros(rows.shape)
-        arrays = (_array(one) for one in (starts, sources, weights, rows, gradients[0]))
-        edge_sums_gradient(*arrays, (weights_grad.numpy(), rows_grad.numpy()))
+        graph, grads = (_array(starts), _array(sources)), (weights_grad.numpy(), rows_grad.numpy())
+        edge_sums_gradient(*graph, _array(weights), _array(rows), _array(gradients[0]), grads)
         return None, None, weights_grad, rows_grad
 
 

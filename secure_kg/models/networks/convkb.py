@@ -74,7 +74,8 @@ class ConvKB(Decoder):
 def scores_of(fixed: Tensor, mix: Tensor, candidates: Tensor, output: Tensor) -> Tensor:
     """Σ_mk output_mk · max(0, fixed + mix_m · candidate_k) [groups, b, n], of fixed [groups, b, filters, width]."""
     if on_cpu(fixed, candidates):
-        result: Tensor = _Scores.apply(fixed, mix, candidates, output)
+        compiled: Any = _Scores
+        result: Tensor = compiled.apply(fixed, mix, candidates, output)
         return result
     return torch_scores(fixed, mix, candidates, output)
 
@@ -83,7 +84,7 @@ def torch_scores(fixed: Tensor, mix: Tensor, candidates: Tensor, output: Tensor)
     """The same on any device and in any precision."""
     numbers = fixed.numel()  # of one candidate for each
     blocks = []
-    for block in candidates.split(max(1, _NUMBERS // max(1, numbers)), dim=1):
+    for block in torch.split(candidates, max(1, _NUMBERS // max(1, numbers)), dim=1):
         met = (fixed[:, :, None] + mix[:, None] * block[:, None, :, None]).relu()
         blocks.append((met * output).sum((-2, -1)))
     return torch.cat(blocks, dim=2)
@@ -96,15 +97,15 @@ class _Scores(torch.autograd.Function):
     def forward(ctx: Any, fixed: Tensor, mix: Tensor, candidates: Tensor, output: Tensor) -> Tensor:
         ctx.save_for_backward(fixed, mix, candidates, output)
         out = fixed.new_empty(*fixed.shape[:2], candidates.shape[1])
-        conv_scores(*(_array(one) for one in (fixed, mix, candidates, output)), out.numpy())
+        conv_scores(_array(fixed), _array(mix), _array(candidates), _array(output), out.numpy())
         return out
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         fixed, mix, candidates, output = ctx.saved_tensors
         active, met, candidates_grad = (torch.zeros(one.shape) for one in (fixed, output, candidates))
-        arrays = (_array(one) for one in (fixed, mix, candidates, output, gradients[0]))
-        conv_gradient(*arrays, (active.numpy(), met.numpy(), candidates_grad.numpy()))
+        sums = active.numpy(), met.numpy(), candidates_grad.numpy()
+        conv_gradient(_array(fixed), _array(mix), _array(candidates), _array(output), _array(gradients[0]), sums)
         # Where it is on, a value under the maximum is fixed + mix · candidate.
         output_grad = (active * fixed).sum((0, 1)) + mix[:, None] * met
         return active * output, (met * output).sum(1), candidates_grad, output_grad

@@ -79,8 +79,8 @@ def distances(nodes: Nodes, triples: Tensor) -> Tensor:
     """‖h + r − t‖₁ of triples [b, 3]."""
     head, relation, tail = (triples[:, column] for column in range(3))
     entity = nodes.entity.index_select(0, torch.cat((head, tail)))
-    h, t = entity.split(len(triples))
-    return (h + nodes.relation.index_select(0, relation) - t).abs().sum(1)
+    h, t = torch.tensor_split(entity, (len(triples),))
+    return (h + nodes.relation.index_select(0, relation) - t).abs().sum(dim=1)
 
 
 class Kbgat(GraphNetwork):
