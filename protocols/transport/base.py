@@ -7,12 +7,13 @@ Short frames that follow one another may leave together (`Transport.corked`). Th
 the wire: whoever sends and receives, counts or records sees single frames. No frame is kept while its sender waits:
 `receive` lets all of them leave first unless what it asks for is there already, and so do `pause`, `flush`, `close` and
 the end of the block in which they are kept, whatever ends it. Before work that takes long inside such a block there is
-`release`.
+`release`. Frames that cannot leave, as their peer takes nothing, stay before all later ones to it: what was recorded as
+sent must not be missing from what the peer gets after it.
 """
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Final, Self
@@ -72,14 +73,27 @@ class Transport(ABC):
     def release(self) -> None:
         """Let all frames leave that are kept; those first whose peer takes them at once."""
         for party in sorted(self._cork.peers, key=lambda peer: (self.busy(peer), peer)):
+            if party in self._cork.stuck and self.busy(party):
+                continue  # it was waited for once
             try:
                 self._let_leave(party)
             except PeerLost as problem:
                 self._unreached[party] = problem
 
     def _let_leave(self, to: PartyId) -> None:
-        if frames := self._cork.draw(to):
+        if not (frames := self._cork.draw(to)):
+            return
+        try:
             self._post_together(to, frames)
+        except PeerLost:
+            self._cork.put_back(to, frames)
+            raise
+
+    def _forget_kept(self, parties: Collection[PartyId]) -> None:
+        """New processes of these peers go on: what could not be sent to the older ones is not for them."""
+        self._cork.forget(parties)
+        for party in parties:
+            self._unreached.pop(party, None)
 
     def _require_reached(self, parties: Collection[PartyId]) -> None:
         if self._unreached:
@@ -182,10 +196,12 @@ class Transport(ABC):
     @abstractmethod
     def _post(self, to: PartyId, frame: Frame) -> None: ...
 
-    def _post_together(self, to: PartyId, frames: Sequence[Frame]) -> None:
-        """Several frames, in this order: as one message where messages have a price."""
-        for frame in frames:
-            self._post(to, frame)
+    def _post_together(self, to: PartyId, frames: list[Frame]) -> None:
+        """Several frames, in this order: as one message where messages have a price. Those that have left are taken
+        out of `frames`."""
+        while frames:
+            self._post(to, frames[0])
+            del frames[0]
 
     def _require_within_limit(self, sender: PartyId, size: int) -> None:
         """For an implementation that knows the size of a frame before it makes room for it."""

@@ -23,7 +23,7 @@ error may also show while messages of others are looked for: it is passed over, 
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from mpi4py import MPI
@@ -110,8 +110,9 @@ class MpiTransport(Transport):
     def _post(self, to: PartyId, frame: Frame) -> None:
         self._send(to, packets.join([frame]) if packets.is_packet(frame) else frame)
 
-    def _post_together(self, to: PartyId, frames: Sequence[Frame]) -> None:
+    def _post_together(self, to: PartyId, frames: list[Frame]) -> None:
         self._send(to, packets.join(frames)) if len(frames) > 1 else self._post(to, frames[0])
+        frames.clear()
 
     def _send(self, to: PartyId, frame: Frame) -> None:
         if to not in self.peers:

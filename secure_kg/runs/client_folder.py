@@ -141,6 +141,8 @@ class OpeningsFile:
     def __init__(self, folder: Path) -> None:
         self._path = folder / _OPENINGS
         self._file: FileIO | None = None
+        self._end = 0
+        """Bytes of the file as this session has left it."""
 
     def append(self, opening: Opening) -> None:
         """Written before the answer leaves, so that it outlives this process."""
@@ -148,14 +150,34 @@ class OpeningsFile:
         try:
             if self._file is None:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
+                new = not self._path.exists()
                 self._file = self._path.open("ab+", buffering=0)
+                if new:
+                    _keep_name(self._path)
                 line = _whole_lines(self._file) + line
+            else:
+                self._require_untouched(self._file)
             if self._file.write(line) != len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(self._file.fileno())  # else a power failure could let a sum be opened again over other clients
+            self._end = self._file.tell()
         except OSError as problem:
             self.close()  # half a line may stand at its end, and is looked for when it is opened again
             raise StorageError.of(problem, self._path) from None
+
+    def _require_untouched(self, file: FileIO) -> None:
+        """`UserError` if the name stands for another file by now, or for less or more than was written: what goes on
+        to be written here, nobody would read at the next beginning."""
+        held = os.fstat(file.fileno())
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            found = None
+        if found is None or not os.path.samestat(found, held) or found.st_size != self._end:
+            raise UserError(
+                f"{self._path}: removed, exchanged or changed by somebody else while this client takes part, so nobody "
+                "knows which sums were opened"
+            )
 
     def close(self) -> None:
         """Idempotent."""
@@ -192,6 +214,15 @@ def _line(opening: Opening) -> bytes:
         **({"identities": identities} if identities else {}),
     }
     return json.dumps(record).encode() + b"\n"
+
+
+def _keep_name(path: Path) -> None:
+    """A power failure must not take the name of a new file, whose content is kept."""
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _whole_lines(file: FileIO) -> bytes:
@@ -254,6 +285,6 @@ def _identities(record: dict[str, Any], survivors: frozenset[PartyId]) -> dict[P
     if by == _BY_NUMBER:
         return {}
     identities = {PartyId(int(party)): str(one) for party, one in record["identities"].items()}
-    if identities.keys() != survivors:
-        raise ValueError("identities of others than the survivors")
+    if identities.keys() != survivors or len(set(identities.values())) != len(survivors):
+        raise ValueError("identities of others than the survivors, or one twice")
     return identities

@@ -46,6 +46,7 @@ class HttpsServerTransport(Transport):
             found = self._registry.waiting() & self._clients.keys()
             for party in found:
                 self.adopt(self._registry.newest[party])
+        self._forget_kept(found)
         return found
 
     def cut_off(self, party: PartyId, why: str) -> None:

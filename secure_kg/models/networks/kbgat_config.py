@@ -10,6 +10,7 @@ FinalRows = Literal["whole", "last-batch"]
 """What becomes of the encoder's rows: those of the whole graph, or what the public code takes for them."""
 
 _MOST_HEADS = 16
+_MOST_FILTERS = 2**12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,8 @@ class KbgatConfig(NetworkConfig):
         NetworkConfig.__post_init__(self)
         if self.heads > _MOST_HEADS:
             raise UserError(f"--heads must be at most {_MOST_HEADS}")
+        if self.filters > _MOST_FILTERS:  # settings may be a file of somebody else's, and a decoder is made by them
+            raise UserError(f"--filters must be at most {_MOST_FILTERS}")
         for name in ("negatives", "decoder_negatives"):
             if getattr(self, name) % 2:
                 raise UserError(f"--{name.replace('_', '-')} must be even for KBGAT: half of them are heads")

@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +15,7 @@ from protocols.foundation.wire import Frame
 from protocols.transport.base import Transport
 from protocols.transport.in_process import InProcessNetwork, InProcessTransport
 from protocols.transport.packets import FRAME_BYTES, MOST_FRAMES
+from protocols.transport.traffic import Direction
 from tests.support.in_threads import soon
 
 ONE, TWO, THREE = PartyId(1), PartyId(2), PartyId(3)
@@ -29,18 +30,34 @@ class Counting(InProcessTransport):
         self.left: list[tuple[PartyId, int]] = []
         self.gone: set[PartyId] = set()
         self.full: set[PartyId] = set()
+        self.room = 1 << 16
+        """So many frames are taken."""
 
     def busy(self, to: PartyId) -> bool:
         return to in self.full
 
     def _post(self, to: PartyId, frame: Frame) -> None:
-        if to in self.gone:
+        if to in self.gone or not self.room:
             raise PeerLost(f"client {to} can no longer be reached", to)
+        self.room -= 1
         super()._post(to, frame)
 
-    def _post_together(self, to: PartyId, frames: Sequence[Frame]) -> None:
+    def _post_together(self, to: PartyId, frames: list[Frame]) -> None:
         self.left.append((to, len(frames)))
         super()._post_together(to, frames)
+
+
+class Noting:
+    """A tap that keeps what was sent."""
+
+    def __init__(self) -> None:
+        self.sent = list[bytes]()
+
+    def write(self, direction: Direction, peer: PartyId, round_id: RoundId, phase: str, frame: Frame) -> None:
+        self.sent += [bytes(frame)] if direction == "sent" else []
+
+    def close(self) -> None:
+        """Nothing to release."""
 
 
 def ends() -> tuple[Counting, list[InProcessTransport]]:
@@ -229,6 +246,40 @@ def test_a_peer_that_cannot_be_reached_is_told_when_it_is_awaited_or_sent_more()
         server.send(TWO, b"again")
     with pytest.raises(PeerLost, match="client 2"):
         server.send(TWO, b"more")
+
+
+def test_what_could_not_leave_comes_first_when_its_peer_takes_messages_again() -> None:
+    """It is on record as sent: a peer that got later frames without it would have a receipt against its server."""
+    server, (_, two, _) = ends()
+    tap = Noting()
+    server.attach(tap)
+    server.gone.add(TWO)
+    with server.corked():
+        server.send(TWO, b"first")
+        server.send(TWO, b"second")
+    with pytest.raises(PeerLost, match="client 2"):
+        server.receive([TWO], PAST)
+    server.full, attempts = {TWO}, len(server.left)
+    server.release()
+    assert len(server.left) == attempts  # one that takes nothing is not waited for again
+    server.gone, server.full = set(), set()
+    with contextlib.suppress(PeerLost):
+        server.send(TWO, b"third")
+    server.send(TWO, b"fourth")
+    assert heard(two) == tap.sent
+    assert [frame for frame in tap.sent if frame != b"third"] == [b"first", b"second", b"fourth"]
+
+
+def test_frames_that_have_left_do_not_leave_again() -> None:
+    server, (one, *_) = ends()
+    server.room = 1
+    with server.corked():
+        for frame in (b"first", b"second", b"third"):
+            server.send(ONE, frame)
+    assert heard(one) == [b"first"]
+    server.room = 9
+    server.release()
+    assert heard(one) == [b"second", b"third"]
 
 
 def test_those_that_take_messages_at_once_come_first() -> None:

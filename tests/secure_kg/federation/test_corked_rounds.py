@@ -1,6 +1,5 @@
 """What leaves together in a round, and that nothing is kept while a party works."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -48,7 +47,7 @@ def test_news_and_the_word_to_train_leave_together_and_before_anybody_trains(
         ends[PartyId(number)] = network.endpoint(PartyId(number))
         return ends[PartyId(number)]
 
-    def noted(transport: InProcessTransport, to: PartyId, frames: Sequence[Frame]) -> None:
+    def noted(transport: InProcessTransport, to: PartyId, frames: list[Frame]) -> None:
         if transport.party == SERVER:
             together.append((to, [wire.kind_of(frame) for frame in frames]))
         straight(transport, to, frames)

@@ -91,7 +91,7 @@ def test_a_record_of_the_version_before_is_read_as_before(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "changes",
     [{"version": 3}, {"version": "2"}, {"by": "name"}, {"identities": {"1": "aa"}}, {"identities": None},
-     {"identities": []}],
+     {"identities": []}, {"identities": {"1": "aa", "2": "bb", "3": "aa"}}],
 )  # fmt: skip
 def test_a_line_that_cannot_be_understood_is_refused_in_one_line(tmp_path: Path, changes: dict[str, object]) -> None:
     append_opening(tmp_path, opened())

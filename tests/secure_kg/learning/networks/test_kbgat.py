@@ -134,6 +134,7 @@ def test_divergence_is_told() -> None:
     [
         ({"heads": 0}, "--heads must be at least 1"),
         ({"heads": 17}, "--heads must be at most 16"),
+        ({"filters": 2**31}, "--filters must be at most 4096"),
         ({"decoder_epochs": 0}, "--decoder-epochs must be at least 1"),
         ({"negatives": 3}, "--negatives must be even"),
         ({"decoder_negatives": 5}, "--decoder-negatives must be even"),
