@@ -85,7 +85,7 @@ class Summing:
         if patience is not None:
             session = session.with_patience(patience)
         asked = session if among is None else session.among(among)
-        results, at = dict[str, twins.Result](), (sums[0].terms, HOLDERS)
+        results, at, keys_agreed = dict[str, twins.Result](), (sums[0].terms, HOLDERS), False
         try:
             for terms, counting, aggregation, _ in sums:
                 if counting is not None:
@@ -94,6 +94,7 @@ class Summing:
                     self._holders.prepare(session, counting)
                 at = terms, terms.purpose
                 self._sums[aggregation].prepare(asked, terms)
+            keys_agreed = True
             for terms, counting, aggregation, counted in sums:
                 if counting is not None:
                     at = terms, HOLDERS
@@ -104,7 +105,9 @@ class Summing:
                 _require_counted(counted, result)
                 results[terms.purpose] = result
         except SumAbandoned as problem:
-            rest = [one.terms.purpose for one in sums if one.terms.purpose not in (*results, at[0].purpose)]
+            # Without a count clients end the round by themselves; but some may wait for keys of its sum already.
+            over = at[0].purpose if keys_agreed else at[1]
+            rest = [one.terms.purpose for one in sums if one.terms.purpose not in (*results, over)]
             self._abandon(*at, problem, rest)
             return results
         self._ledger.abandoned_in_a_row = 0
