@@ -86,14 +86,17 @@ class Summing:
             session = session.with_patience(patience)
         asked = session if among is None else session.among(among)
         results, at = dict[str, twins.Result](), (sums[0].terms, HOLDERS)
+        counts = keys_agreed = False
         try:
             for terms, counting, aggregation, _ in sums:
                 if counting is not None:
                     at = terms, HOLDERS
                     self._standing.fall()
+                    counts = True
                     self._holders.prepare(session, counting)
                 at = terms, terms.purpose
                 self._sums[aggregation].prepare(asked, terms)
+            keys_agreed = True
             for terms, counting, aggregation, counted in sums:
                 if counting is not None:
                     at = terms, HOLDERS
@@ -104,7 +107,12 @@ class Summing:
                 _require_counted(counted, result)
                 results[terms.purpose] = result
         except SumAbandoned as problem:
-            rest = [one.terms.purpose for one in sums if one.terms.purpose not in (*results, at[0].purpose)]
+            # Later, clients end a round that lacks its count by themselves. While keys are agreed on, some of them wait
+            # for those of the rows, and others are at the count already.
+            over = at[0].purpose if keys_agreed else at[1]
+            rest = [one.terms.purpose for one in sums if one.terms.purpose not in (*results, over)]
+            if counts and not keys_agreed and over != HOLDERS:
+                rest.insert(0, HOLDERS)
             self._abandon(*at, problem, rest)
             return results
         self._ledger.abandoned_in_a_row = 0

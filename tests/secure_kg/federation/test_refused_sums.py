@@ -7,8 +7,10 @@ import pytest
 
 from protocols.foundation import wire
 from protocols.foundation.identifiers import PartyId, RoundId
+from protocols.holders.interface import PURPOSE as HOLDERS
+from protocols.session.control import RefuseShares
 from protocols.session.conversation import Conversation
-from protocols.sums.secagg.messages import ShareKeys
+from protocols.sums.secagg.messages import AdvertiseKeys, ShareKeys
 from protocols.sums.secagg.refusals import MOST_IN_A_ROW
 from secure_kg.federation.server.disputes import AWAY
 from secure_kg.federation.server.gathering import IN_DISPUTE
@@ -49,6 +51,33 @@ def test_a_member_that_seals_nonsense_for_all_costs_two_sums_and_is_left_out(
     assert at_the_end == [(CHEAT, IN_DISPUTE)]
     assert outcome.test is not None
     assert outcome.test_clients == 3
+
+
+@pytest.mark.parametrize("purpose", [HOLDERS, "rows"])
+@pytest.mark.parametrize("how", ["a key of small order", "a refusal"])
+def test_a_member_that_spoils_keys_of_the_first_sums_does_not_end_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, purpose: str
+) -> None:
+    """Of the count and of the rows that it is for: some of the others wait for the one by then, and some for the other.
+    All have to hear that neither comes."""
+    honest = Conversation.send
+
+    def send(self: Conversation, to: PartyId, message: wire.Message, round_id: RoundId) -> None:
+        if self.transport.party == CHEAT and round_id == 1 and getattr(message, "purpose", "") == purpose:
+            match message:
+                case AdvertiseKeys() if how == "a key of small order":
+                    message = AdvertiseKeys(purpose, bytes(32), message.state, message.signature)
+                case ShareKeys() if how == "a refusal":
+                    message = RefuseShares(purpose, "nonsense", [1])
+        honest(self, to, message, round_id)
+
+    monkeypatch.setattr(Conversation, "send", send)
+    run = run_federation(small_config(rounds=4), nations(4), tmp_path / "run")
+    assert not run.client_errors
+    outcome = run.done()
+    lost = [(one.round, one.purpose) for one in outcome.abandoned_sums if one.purpose in (HOLDERS, "rows")]
+    assert lost == [(1, purpose)]
+    assert outcome.test is not None
 
 
 def test_one_that_cheats_a_single_other_is_left_out_in_its_turn(
