@@ -42,7 +42,7 @@ def of_disputes() -> tuple[Entry, ...]:
             spoiled_shares.nonsense_for_one,
             party="client",
             shows=("shares-refused",),
-            not_covered="A member can have one other left out for ten rounds",
+            not_covered="A member can have one other excluded for ten rounds",
         ),
         Entry(
             "flipped-by-the-server",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from launch.hosts import environment
+from protocols.registry import AGGREGATIONS
 from secure_kg.foundation.errors import UserError
 from secure_kg.runs.checkpoint import load_numbers
 from secure_kg.runs.records.summary import Summary
@@ -44,7 +45,7 @@ def run_twins(device: str, folder: Path) -> Twins:
 
 def _run(device: str, aggregation: str, out: Path) -> tuple[tuple[str, ...], float]:
     """Digests of the clients' models, and the test MRR."""
-    alignment = ("--alignment", "plain") if aggregation == "plain" else ()
+    alignment = ("--alignment", "plain") if not AGGREGATIONS[aggregation].hides_contributions else ()
     typed = [_MODULE, "--aggregation", aggregation, *alignment, "--device", device, "--out", str(out), *_SETTINGS]
     done = _call(environment.mpirun_command(CLIENTS + 1, typed))
     if done.returncode != 0:

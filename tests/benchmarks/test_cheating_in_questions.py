@@ -47,7 +47,7 @@ def test_without_their_records_clients_would_give_the_same_vector_over_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("open", "may_come"):
-        monkeypatch.setattr(Openings, name, lambda self, opening: None)
+        monkeypatch.setattr(Openings, name, lambda self, *given: None)
     monkeypatch.setattr(Covering, "guard", lambda self, terms, may_open: may_open)
     assert questions.without_victim(tmp_path, questions.LookupWithoutVictim()).got
 

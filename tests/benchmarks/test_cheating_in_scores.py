@@ -27,7 +27,7 @@ def test_without_their_record_of_openings_scorers_would_open_the_same_queries_ov
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("open", "may_come"):
-        monkeypatch.setattr(Openings, name, lambda self, opening: None)
+        monkeypatch.setattr(Openings, name, lambda self, *given: None)
     (tmp_path / "by the table").mkdir()
     assert not scores.without_scorer(tmp_path / "by the table").got
     monkeypatch.setattr(Covering, "guard", lambda self, terms, may_open: may_open)

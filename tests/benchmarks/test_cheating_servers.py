@@ -152,7 +152,7 @@ def test_without_their_record_of_openings_clients_would_open_a_round_again_from_
 ) -> None:
     """And an auditor sees that they have."""
     for name in ("open", "may_come"):
-        monkeypatch.setattr(Openings, name, lambda self, opening: None)
+        monkeypatch.setattr(Openings, name, lambda self, *given: None)
     played = sessions.another_past_for_all(tmp_path)
     assert played.got
     found = audit(open_run(played.stage.run), None, played.stage.directory)

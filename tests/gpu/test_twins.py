@@ -11,7 +11,7 @@ from benchmarks.gpu import twins
 from benchmarks.gpu.cases import Case, learners
 from benchmarks.gpu.twins import Compared, compare_again, compare_kernels, compare_learner
 from secure_kg.learning.device import CPU
-from secure_kg.learning.kge import KgeLearner
+from secure_kg.learning.kge_steps import TorchSteps
 from secure_kg.models.geometry import BY_NORM
 from secure_kg.models.networks.kinds import NETWORKS
 from secure_kg.models.queries.shapes import ENCODERS
@@ -72,15 +72,15 @@ def test_a_kernel_that_is_a_little_wrong_is_found(gpu: torch.device, monkeypatch
 
 def test_sums_in_another_order_each_time_are_found(gpu: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
     """What an addition without an order does to a last bit."""
-    right, calls = KgeLearner._step, itertools.count()
+    right, calls = TorchSteps.step, itertools.count()
 
-    def unordered(learner: KgeLearner, *given: Any) -> torch.Tensor:
-        loss = right(learner, *given)
+    def unordered(steps: TorchSteps, *given: Any) -> torch.Tensor:
+        loss = right(steps, *given)
         with torch.no_grad():
-            learner.model.relation[0, 0] += 1e-7 * next(calls)
+            steps._model.relation[0, 0] += 1e-7 * next(calls)
         return loss
 
-    monkeypatch.setattr(KgeLearner, "_step", unordered)
+    monkeypatch.setattr(TorchSteps, "step", unordered)
     assert len(fails(compare_again(LEARNERS[0], gpu))) == 2
 
 

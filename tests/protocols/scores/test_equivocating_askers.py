@@ -6,7 +6,7 @@ The sum of one scorer's true scores and of everybody else's answers to zeros wou
 import numpy as np
 import pytest
 
-from protocols.foundation.errors import Aborted, PeerMisbehaved
+from protocols.foundation.errors import Aborted, PeerMisbehaved, PeersRefused, SumAbandoned
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId
 from protocols.scores import asking
 from protocols.sums.secagg.session import SecAggSession
@@ -33,7 +33,7 @@ def equivocating(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def come_to_nothing(result: Batch) -> bool:
     """No scorer has a part in a total or an answer, and each of them says why."""
-    refused = all(result.raised(scorer) in (PeerMisbehaved, Aborted) for scorer in SCORERS)
+    refused = all(result.raised(scorer) in (PeerMisbehaved, PeersRefused, SumAbandoned, Aborted) for scorer in SCORERS)
     return refused and result.raised(VICTIM) is not None and not result.answers and not result.contributors
 
 

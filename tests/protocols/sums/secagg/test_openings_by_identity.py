@@ -50,7 +50,7 @@ def test_another_organisation_under_an_old_number_is_another_survivor() -> None:
     with pytest.raises(SumAbandoned, match="has nearly the inputs that were, as rows of 3, opened before over other"):
         before.open(OTHER_STATES)
     with pytest.raises(SumAbandoned, match="over other clients"):
-        before.may_come(OTHER_STATES)
+        before.may_come(OTHER_STATES, PartyId(1))
 
 
 def test_the_same_organisations_may_open_it_again() -> None:

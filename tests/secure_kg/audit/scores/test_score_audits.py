@@ -364,7 +364,7 @@ def test_the_same_queries_over_other_scorers_are_named_if_they_were_opened(
     from protocols.sums.secagg.openings import Openings
 
     for name in ("open", "may_come"):
-        monkeypatch.setattr(Openings, name, lambda self, opening: None)
+        monkeypatch.setattr(Openings, name, lambda self, *given: None)
     monkeypatch.setattr(Covering, "guard", lambda self, terms, may_open: may_open)
     played = scores.without_scorer(tmp_path)
     assert played.got
