@@ -12,7 +12,7 @@ from typing import Final
 
 import protocols.sums.secagg.session as secagg_session
 from benchmarks.insecure_variants import Substitutions
-from protocols.foundation.errors import PeerMisbehaved, ProtocolError
+from protocols.foundation.errors import PeerMisbehaved, PeersRefused, ProtocolError
 from protocols.foundation.identifiers import PartyId
 from protocols.primitives.group import GroupVector
 from protocols.primitives.keys import derive_key
@@ -79,7 +79,10 @@ class InsecureTellingAbort(SecAggClient):
 
     def _aborted(self, problem: ProtocolError) -> ProtocolError:
         text = str(problem)
-        return super()._aborted(PeerMisbehaved(text[: len(text) - len(self._told)] + self._told))
+        told = text[: len(text) - len(self._told)] + self._told
+        if isinstance(problem, PeersRefused):
+            return super()._aborted(PeersRefused(told, *problem.parties))
+        return super()._aborted(PeerMisbehaved(told))
 
 
 ABORTS: Final[dict[str, Substitutions]] = {

@@ -203,7 +203,8 @@ class Masking:
 
     def _ready_client(self) -> SecAggClient:
         """A client that waits for its input, with fresh keys in place of agreed ones."""
-        client = SecAggClient(self.party, self._terms, PairSecrets(AgreementKey(), {}), None)
+        channels = PairSecrets(AgreementKey(), {}, self._terms.session)
+        client = SecAggClient(self.party, self._terms, channels, None)
         masks = {peer: secrets.token_bytes(KEY_BYTES) for peer in self._peers}
         client.state = Ready(masks, secrets.token_bytes(KEY_BYTES), b"", {})
         return client

@@ -19,18 +19,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.reproduction import confidential, membership, private_table
-from benchmarks.reproduction.cells import Job, Request, job_for
+from benchmarks.reproduction.cells import Job, Request, chosen, job_for, tuned_settings
 from benchmarks.reproduction.jobs import Outcome, command_for, is_finished, run_all
 from benchmarks.reproduction.provenance import commit
 from benchmarks.reproduction.rendering import markdown, show
 from benchmarks.reproduction.report import build
 from benchmarks.reproduction.results import read_result
-from benchmarks.reproduction.settings import TableSettings
 from benchmarks.reproduction.table import ALL, Table
 from benchmarks.reproduction.tables import TABLES
 from launch.command_line import OneLineParser, require_writable, run_command
 from protocols.registry import AGGREGATIONS
-from secure_kg.federation.plan.settings import flag
+from secure_kg.federation.plan.typed_fields import flag
 from secure_kg.foundation.console import fail, say
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.words import seconds_text
@@ -138,17 +137,17 @@ def request_from(options: argparse.Namespace) -> Request:
     given = {name: text for name in _settable() if (text := getattr(options, name)) is not None}
     settings = table.settings.changed(given)
     settings.check()
-    strategies = _chosen("--strategies", options.strategies, table.strategies, table.strategies)
+    strategies = chosen("--strategies", options.strategies, table.strategies, table.strategies)
     # Paths are kept whole: a run remembers its data set's, and a run is found again from any working folder.
     return Request(
         table=table,
-        datasets=_chosen("--dataset", options.dataset, table.datasets, table.usual_datasets),
+        datasets=chosen("--dataset", options.dataset, table.datasets, table.usual_datasets),
         clients=tuple(dict.fromkeys(options.clients or table.clients)),
-        models=_chosen("--models", options.models, table.models, table.usual_models),
+        models=chosen("--models", options.models, table.models, table.usual_models),
         strategies=strategies,
         seeds=tuple(dict.fromkeys(options.seeds)),
         settings=settings,
-        tuned=_tuned(options.tuned, strategies, settings),
+        tuned=tuned_settings(options.tuned, strategies, settings),
         aggregation=options.aggregation or table.aggregation,
         data_root=Path(os.path.abspath(options.data_root)),
         runs=Path(os.path.abspath(options.runs)),
@@ -161,38 +160,14 @@ def _settable() -> dict[str, dict[str, Any]]:
     for name, table in TABLES.items():
         for entry in dataclasses.fields(table.settings):
             if entry.name not in _FIXED:
-                found.setdefault(entry.name, {})[name.partition("-")[0]] = getattr(table.settings, entry.name)
+                usual, value = found.setdefault(entry.name, {}), getattr(table.settings, entry.name)
+                usual[name if usual.get(_paper(name), value) != value else _paper(name)] = value
     return found
 
 
-def _tuned(
-    given: Sequence[Sequence[str]], strategies: Sequence[str], settings: TableSettings
-) -> dict[str, TableSettings]:
-    """Settings of single strategies: the word of each, and NAME=VALUE."""
-    found: dict[str, TableSettings] = {}
-    for strategy, *words in given:
-        trained = [name for name in strategies if name != "fused"]
-        if strategy not in trained:
-            raise UserError(f"--tuned {strategy}: there are {', '.join(trained)}")
-        pairs = [word.partition("=") for word in words]
-        if not pairs or not all(equals for _, equals, _ in pairs):
-            raise UserError(f"--tuned {strategy} must be followed by NAME=VALUE ...")
-        names = {name.lstrip("-").replace("-", "_"): value for name, _, value in pairs}
-        found[strategy] = found.get(strategy, settings).changed(names)
-        found[strategy].check()
-    return found
-
-
-def _chosen(
-    option: str, given: Sequence[str] | None, allowed: Sequence[str] | dict[str, Any], usual: tuple[str, ...]
-) -> tuple[str, ...]:
-    """What was asked for, in the table's order and spelling."""
-    known = {name.lower(): name for name in allowed}
-    for word in given or ():
-        if word.lower() not in known:
-            raise UserError(f"{option} {word}: this table has {', '.join(known)}")
-    wanted = {word.lower() for word in given or usual}
-    return tuple(name for name in allowed if name.lower() in wanted)
+def _paper(table: str) -> str:
+    """Whose settings a table has: its name without the number."""
+    return "-".join(word for word in table.split("-") if not word.startswith(("table", "figures")))
 
 
 def _check_data(request: Request) -> None:

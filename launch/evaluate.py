@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from launch.command_line import deliver, require_json, run_command
 from launch.reading_options import add_reading_options, reading_of
-from launch.using import using_parser
+from launch.using import add_device, using_parser
 from secure_kg.data.readers.interface import FileRules
 from secure_kg.evaluation.metric_names import METRICS
 from secure_kg.foundation.console import say, table
@@ -48,6 +48,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--test", "--file", type=Path, metavar="FILE", help="a file of triples [the client's own test part]"
     )
     add_reading_options(parser)
+    add_device(parser, "cpu")
     parser.add_argument("--json", metavar="FILE", help="write the figures to FILE; - for standard output")
     return parser
 
@@ -57,7 +58,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.test is not None and not options.test.is_file():
         raise UserError(f"--test {options.test}: no such file")
     run = load_run(options.run, options.client_data)
-    model = run.client(options.client)
+    model = run.client(options.client, options.device)
     from secure_kg.trained.evaluating import evaluate
 
     # Blank nodes of a client's own files have its number in their names.

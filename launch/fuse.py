@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from launch.command_line import OneLineParser, require_json, require_writable, run_command
+from launch.using import add_device
 from secure_kg.data.folders import make_empty_folder, require_new_or_empty
 from secure_kg.evaluation.metric_names import METRICS
 from secure_kg.federation.plan.settings import RunConfig
@@ -72,6 +73,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--beta", type=float, default=10.0, metavar="B", help="margin of the loss [10]")
     parser.add_argument("--epochs", type=int, default=10, metavar="N", help="passes over the pairs [10]")
     parser.add_argument("--negatives", type=int, default=64, metavar="N", help="negatives per triple [64]")
+    add_device(parser, "auto")
     parser.add_argument("--json", metavar="FILE", help="write the figures to FILE as well; - for standard output")
     return parser
 
@@ -129,6 +131,8 @@ def _check_fit_together(options: argparse.Namespace, federated: RunConfig, singl
     if federated.queries is not None:
         raise UserError(f"{options.federated}: a run of strategy {federated.strategy}; only models of triples fuse")
     for name, run in ((options.federated, federated), (options.single, single)):
+        if run.network is not None:
+            raise UserError(f"{name}: a run of the graph network {run.model}; only embeddings fuse")
         if run.model == "counts":
             raise UserError(f"{name}: a run of --dp counts has a table of counts, and no model that could be fused")
     if single.strategy != "local":
@@ -138,8 +142,8 @@ def _check_fit_together(options: argparse.Namespace, federated: RunConfig, singl
         theirs, own = getattr(federated, name), getattr(single, name)
         if theirs != own:
             raise UserError(f"the two runs differ in {name}: {theirs} and {own}")
-    if federated.training.model != single.training.model:
-        raise UserError(f"the two runs differ in model: {federated.training.model} and {single.training.model}")
+    if federated.model != single.model:
+        raise UserError(f"the two runs differ in model: {federated.model} and {single.model}")
 
 
 def _clients(options: argparse.Namespace, config: RunConfig) -> list[int]:
@@ -167,7 +171,7 @@ def _fuse(options: argparse.Namespace, number: int, federated: RunConfig, single
     from secure_kg.fusion.fusing import fuse, saved_model
     from secure_kg.learning.device import pick_device
 
-    graph, device = load_graph(federated, federated.clients or number, number), pick_device(0, "auto")
+    graph, device = load_graph(federated, federated.clients or number, number), pick_device(0, options.device)
     own, shared = (
         saved_model(load_arrays(_model_path(run, number))[0], config.training, graph, device)
         for run, config in ((options.single, single), (options.federated, federated))

@@ -76,6 +76,9 @@ def make_parser() -> argparse.ArgumentParser:
                         help="ask before the first round; the answer is noted for these settings")  # fmt: skip
     parser.add_argument("--again", action="store_true",
                         help="take part in another run with the same settings as the last one here")  # fmt: skip
+    parser.add_argument("--other-members", action="store_true",
+                        help="take part though another organisation has the place of one with which this site has "
+                             "trained under this seed: the sums of both runs show the difference")  # fmt: skip
     add_status_options(parser)
     add_answer_options(parser)
     return parser
@@ -151,6 +154,7 @@ def _site(
     options: argparse.Namespace, roster: Roster, number: PartyId, config: RunConfig, report: "Report"
 ) -> "MemberSite":
     from secure_kg.federation.client.member_site import MemberSite
+    from secure_kg.federation.client.members import Members
 
     known = known_run(options.site, roster.digest)
     return MemberSite(
@@ -162,6 +166,7 @@ def _site(
         resume=True,
         keys=options.site / KEYS,
         report=report,
+        members=Members.of({one.number: one.identity for one in roster.members}, others_allowed=options.other_members),
         begun=[known.path] if known is not None and not known.over and not options.again else [],
         complete=known.path if known is not None and known.over else None,
         named=lambda folder: note_run(options.site, roster.digest, KnownRun(folder)),

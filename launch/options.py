@@ -11,19 +11,30 @@ from launch.commands import script_names
 from launch.hosts.interface import Host
 from launch.hosts.job import DEFAULT_RANKS, Plan
 from launch.hosts.registry import DEFAULT_HOST, HOSTS, chosen_host
+from launch.network_options import NETWORK_OPTIONS, network_fields, usual_settings
+from launch.network_options import TITLE as NETWORK_TITLE
 from launch.privacy_options import PRIVACY_OPTIONS
 from launch.privacy_options import TITLE as PRIVACY_TITLE
 from launch.query_options import QUERY_OPTIONS, TITLE
 from protocols.registry import AGGREGATIONS, ALIGNMENTS
 from secure_kg.data.partition import RULES
-from secure_kg.federation.plan.by_name import PRIVACY_FIELDS, check_privacy, config_of, model_name, resolved
+from secure_kg.federation.plan.by_name import (
+    PRIVACY_FIELDS,
+    check_options,
+    check_privacy,
+    config_of,
+    model_name,
+    resolved,
+)
 from secure_kg.federation.plan.presets import PRESETS, QUERY_PRESETS
-from secure_kg.federation.plan.settings import RunConfig, flag, scalar_type
+from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.plan.strategies import STRATEGIES, Strategy
+from secure_kg.federation.plan.typed_fields import flag, scalar_type
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.invocation import command
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.query_config import QueryConfig
+from secure_kg.models.networks.kinds import NETWORKS
 from secure_kg.models.queries.shapes import ENCODERS
 from secure_kg.models.shapes import MODELS
 from secure_kg.privacy.run_config import PrivacyConfig
@@ -73,7 +84,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "keys": "folder with the client's own private key and the key directory (python -m launch.keygen makes both)",
     },
     "local training": {
-        "model": "embedding model",
+        "model": f"embedding model, or a graph network with defaults of its own: {usual_settings()}",
         "dim": "embedding dimension (complex dimension for RotatE and ComplEx)",
         "negatives": "negative entities for each triple",
         "share_negatives": "so many triples of a batch share their negatives; fewer: more different ones in a step, "
@@ -88,6 +99,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "norm": "norm of TransE and TransM",
         "eval_megabytes": "memory for scores when ranking; distance models on the CPU need none",
     },
+    NETWORK_TITLE: NETWORK_OPTIONS,
     PRIVACY_TITLE: PRIVACY_OPTIONS,
     "run": {
         "seed": "seed of split, sampling and training; the same seed gives the same result",
@@ -103,7 +115,7 @@ _TRAINING: Final = "local training"
 QUERY_GROUPS: Final = {
     TITLE if title == _TRAINING else title: QUERY_OPTIONS if title == _TRAINING else names
     for title, names in GROUPS.items()
-    if title != PRIVACY_TITLE
+    if title not in (NETWORK_TITLE, PRIVACY_TITLE)
 }
 """Of launchers whose strategies train on queries."""
 
@@ -173,6 +185,7 @@ def make_parser(
     )
     owners = RunConfig, (QueryConfig if of_queries else TrainingConfig), PrivacyConfig
     fields = {entry.name: entry for owner in owners for entry in dataclasses.fields(owner)}
+    fields |= {} if of_queries else network_fields()
     for title, names in (QUERY_GROUPS if of_queries else GROUPS).items():
         if pools and title == PRIVACY_TITLE:
             continue
@@ -244,7 +257,8 @@ def _add_option(
     choices = tuple(named.get(name, ())) or tuple(
         option for option in get_args(entry.type) if not isinstance(option, type)
     )
-    metavar = "|".join(map(str, MODELS if name == "model" else choices)).lower() or convert.__name__.upper()
+    named_in_help = (*MODELS, *NETWORKS) if name == "model" else choices
+    metavar = "|".join(map(str, named_in_help)).lower() or convert.__name__.upper()
     shown = str(default).lower() if name == "model" else default
     said = default is not None and default != "" and name != "dp"  # which is off unless it is given
     suffix = "" if not said else f" [{shown:g}]" if isinstance(default, float) else f" [{shown}]"
@@ -280,9 +294,11 @@ def _resumed(folder: Path, given: dict[str, Any]) -> RunConfig:
     """The settings of the run in `folder`. Only those may change that leave every finished round as it was."""
     saved = read_config(folder)
     flat = dataclasses.asdict(saved)
-    training, queries, privacy = flat.pop("training"), flat.pop("queries"), flat.pop("privacy")
-    flat |= training if queries is None else queries
+    training, queries, network, privacy = (flat.pop(name) for name in ("training", "queries", "network", "privacy"))
+    flat |= (network or training) if queries is None else queries
     flat |= privacy or {}
+    if queries is None:
+        check_options({"model": saved.model, **given})
     if privacy is None and (asked := sorted(PRIVACY_FIELDS & given.keys())):
         raise UserError(f"{flag(asked[0])}: the run in {folder} was started without --dp")
     local = {"checkpoint_every", "transcript", "device", "deadline", "grace", "client_data", "columns", "keys"}

@@ -5,7 +5,7 @@ from launch.telling import told_by, told_to
 from protocols.foundation.errors import ProtocolError
 from secure_kg.data.client_data import load_graphs
 from secure_kg.data.pooling import pool
-from secure_kg.federation.plan.strategies import STRATEGIES
+from secure_kg.federation.plan.strategies import learner_of
 from secure_kg.federation.pooled import run_pooled
 from secure_kg.federation.server.serve import run_in_folder
 from secure_kg.foundation.errors import InternalError, UserError
@@ -24,7 +24,7 @@ def run_job(plan: Plan, clients: int | None) -> int:
     everything = pool(graphs)
     if everything.trained_elsewhere and len(graphs) > 1:
         say(f"{everything.trained_elsewhere} of the clients' test triples stand in the pooled train part")
-    trainer = STRATEGIES[config.strategy].learner.make_pooled(config, everything, device)
+    trainer = learner_of(config).make_pooled(config, everything, device)
 
     def work(folder: RunFolder) -> ServerOutcome:
         try:

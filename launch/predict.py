@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from launch.command_line import require_json, run_command
-from launch.using import client_model, using_parser, whole_number
+from launch.using import add_device, client_model, using_parser, whole_number
 from secure_kg.foundation.console import fail, say, table
 from secure_kg.foundation.errors import UserError
 from secure_kg.runs.run_folder import write_json
@@ -84,6 +84,7 @@ def make_parser() -> argparse.ArgumentParser:
         default="leave-out",
         help="answers that the client's own triples have: left out, shown with their part, or shown alike [leave-out]",
     )
+    add_device(parser, "cpu")
     parser.add_argument("--json", metavar="FILE", help="write everything to FILE; - for standard output")
     return parser
 

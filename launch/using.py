@@ -2,9 +2,10 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from launch.command_line import OneLineParser
+from secure_kg.federation.plan.settings import Device
 from secure_kg.foundation.invocation import command
 
 if TYPE_CHECKING:
@@ -26,6 +27,11 @@ def using_parser(module: str, description: str, examples: str) -> argparse.Argum
     return parser
 
 
+def add_device(parser: argparse.ArgumentParser, usual: Device) -> None:
+    """The option that says where to compute."""
+    parser.add_argument("--device", choices=get_args(Device), default=usual, help=f"where to compute [{usual}]")
+
+
 def whole_number(text: str) -> int:
     """From 1 on."""
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) < 1 << 31:
@@ -38,4 +44,4 @@ def client_model(options: argparse.Namespace) -> "ClientModel":
     from secure_kg.trained.run import load_run
 
     run = load_run(options.run, options.client_data)
-    return run.client(options.client)
+    return run.client(options.client, getattr(options, "device", "cpu"))

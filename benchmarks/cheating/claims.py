@@ -19,6 +19,11 @@ EXACT: Final = (Claim("S3", "A sum is that of the survivors' fixed-point vectors
 MODELS: Final = (Claim("S4", "different tables, totals, lists of the union or greetings"),)
 APPLIED: Final = (Claim("S4", "All clients of a sum have applied the same."),)
 AGAIN: Final = (Claim("S5", "The same secret is not summed over different clients."),)
+ORGANISATIONS: Final = (Claim("S5", "where clients have identities, the same survivors are the same organisations"),)
+DISPUTES: Final = (
+    Claim("S10", "A member whose shares do not open, or that says so falsely, costs the others a few sums"),
+)
+BORNE: Final = (Claim("S10", "A client ends its part after five such sums in a row"),)
 ONCE: Final = (Claim("S6", "One evaluation per trained round"),)
 LOSS: Final = (Claim("S6", "A loss is told only of a training whose rows were added up"),)
 KEYS: Final = (Claim("S7", "a server that replaces, withholds or replays keys"),)

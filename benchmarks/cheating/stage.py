@@ -20,7 +20,14 @@ from protocols.foundation.errors import Aborted, LeftOut, PeerLost, ProtocolErro
 from protocols.foundation.identifiers import SERVER, PartyId
 from protocols.foundation.wire import Frame
 from protocols.session.credentials import Credentials
-from protocols.session.identities import PublicIdentity, credentials, directory_text, new_identity, parse_directory
+from protocols.session.identities import (
+    Identity,
+    PublicIdentity,
+    credentials,
+    directory_text,
+    new_identity,
+    parse_directory,
+)
 from protocols.transport.base import Transport
 from protocols.transport.in_process import InProcessNetwork, InProcessTransport
 from protocols.transport.in_threads import run_in_process
@@ -169,10 +176,13 @@ class Stage:
         self.sessions: list[Session] = []
         self.directory: Mapping[PartyId, bytes] | None = None
         self._credentials: dict[int, Credentials] = {}
+        self._pairs: dict[int, Identity] = {}
+        self._replaced = 0
         self._vanishes, self._trainer = vanishes, trainer
         self.keys: Path = earlier.keys if earlier is not None else path / "keys"
         if earlier is not None:
             self.directory, self._credentials = earlier.directory, earlier._credentials
+            self._pairs = earlier._pairs
         elif config.adversary == "active":
             self._make_identities(count)
 
@@ -184,6 +194,11 @@ class Stage:
     def refused(self) -> dict[int, str]:
         """Of all sessions."""
         return {number: reason for session in self.sessions for number, reason in session.refused.items()}
+
+    def replace(self, number: int) -> None:
+        """Another organisation has this number from now on, with an identity of its own and no record."""
+        self._replaced, self._pairs = number, {**self._pairs, number: new_identity()}
+        self._know_identities()
 
     def perform(self, cheat: Cheat, config: RunConfig | None = None) -> Session:
         """One session of the run under `cheat`, from greeting to end; the first makes the run's folder."""
@@ -224,6 +239,8 @@ class Stage:
             own, credentials = job.folder.client(number), self._credentials.get(number)
             # Against an active server the record of openings lies beside the identity.
             record = self.keys / f"client-{number}.record" if credentials is not None else None
+            if number == self._replaced:
+                record = self.path / "newcomer.record"
             client.run(trainer, own, credentials, record)
         except (_Gone, LeftOut, Aborted):
             pass
@@ -243,10 +260,15 @@ class Stage:
             session.crashed[number] = f"{type(problem).__name__}: {problem}"
 
     def _make_identities(self, count: int) -> None:
-        pairs = {number: new_identity() for number in range(1, count + 1)}
-        text = directory_text([PublicIdentity(PartyId(number), pair.public) for number, pair in pairs.items()])
+        self._pairs = {number: new_identity() for number in range(1, count + 1)}
+        self._know_identities()
+
+    def _know_identities(self) -> None:
+        text = directory_text([PublicIdentity(PartyId(number), pair.public) for number, pair in self._pairs.items()])
         self.directory = {one.number: bytes.fromhex(one.public) for one in parse_directory(text)}
-        self._credentials = {number: credentials(pair.private_pem, text, number) for number, pair in pairs.items()}
+        self._credentials = {
+            number: credentials(pair.private_pem, text, number) for number, pair in self._pairs.items()
+        }
 
 
 def thread_name(number: int) -> str:

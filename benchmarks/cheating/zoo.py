@@ -13,6 +13,7 @@ from typing import Final
 
 from benchmarks.cheating import (
     around_sums,
+    between_members,
     between_sums,
     honest,
     in_questions,
@@ -60,6 +61,8 @@ _ENTRIES: Final = (
     *between_sums.of_losses(),
     *between_sums.of_results(),
     *between_sums.of_beginnings(),
+    *between_members.of_disputes(),
+    *between_members.of_newcomers(),
     *in_scores.of_scores(),
     *in_questions.of_questions(),
 )

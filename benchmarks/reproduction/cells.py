@@ -10,11 +10,15 @@ from typing import Any, Final
 from benchmarks.reproduction.settings import TableSettings
 from benchmarks.reproduction.table import TITLES, Dataset, Table
 from launch.hosts.environment import mpirun_command
-from secure_kg.federation.plan.settings import flag
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.plan.typed_fields import flag
+from secure_kg.foundation.errors import UserError
 
 _FUSED_FROM: Final = ("fede", "local")
 _ALONE: Final = ("local", "fedr")  # clients with no entities in common
 _SMALL_SUM_DROPOUT: Final = 0.2  # the usual declaration leaves sums of five among ten clients no honest pair
+_USUAL_CORRUPT: Final = RunConfig().max_corrupt
+_HONEST: Final = 2  # a sum over fewer hides nothing
 _HOLDERS: Final = 2  # of a row that is added up: the papers add up every row, and of one holder no sum hides anything
 
 # Many clients on few cores are slow, and none of them is dead: nobody is to be left out of a figure for that.
@@ -146,7 +150,7 @@ def _settings(request: Request, cell: Cell) -> dict[str, Any]:
     dataset = request.dataset(cell)
     settings: dict[str, Any] = {"dataset": str(request.data_root / dataset.where(cell.clients))}
     if not dataset.published:
-        settings["by"] = "triples"
+        settings["by"] = dataset.by
     if dataset.leaky:
         settings["allow_leaky_split"] = True
     if cell.strategy != "entire":  # where all triples lie together nothing is shared, aligned or summed in secret
@@ -155,7 +159,21 @@ def _settings(request: Request, cell: Cell) -> dict[str, Any]:
         fraction = request.table.client_fraction(cell.strategy, cell.clients)
         if fraction < 1:
             settings |= {"client_fraction": fraction, "max_dropout": _SMALL_SUM_DROPOUT}
-    return settings | request.told(cell) | {"seed": cell.seed}
+    settings |= request.told(cell)
+    if settings.get("client_fraction", 1.0) < 1:
+        settings |= _small_sums(settings["client_fraction"], cell.clients)
+    return settings | {"seed": cell.seed}
+
+
+def _small_sums(fraction: float, clients: int) -> dict[str, float]:
+    """Declarations under which a sum of so few clients still hides two honest ones."""
+    drawn = max(_HONEST, round(fraction * clients))
+    declared = {"max_dropout": _SMALL_SUM_DROPOUT}
+    return (
+        declared
+        if drawn - _HONEST >= _USUAL_CORRUPT * clients
+        else declared | {"max_corrupt": (drawn - _HONEST) / clients}
+    )
 
 
 def _query_settings(request: Request, cell: Cell) -> dict[str, Any]:
@@ -163,7 +181,7 @@ def _query_settings(request: Request, cell: Cell) -> dict[str, Any]:
     dataset, told = request.dataset(cell), request.told(cell)
     settings: dict[str, Any] = {"dataset": str(request.data_root / dataset.where(cell.clients))}
     if not dataset.published:
-        settings["by"] = "relations"
+        settings["by"] = dataset.by
     settings["strategy"] = "fedcqa" if cell.strategy == "fedcqa" else f"fedcqa-{cell.strategy}"
     if cell.strategy == "central":
         told.pop("client_fraction")
@@ -193,3 +211,33 @@ def _query_command(cell: Cell, arguments: Sequence[str]) -> tuple[str, ...]:
     if cell.strategy == "central":
         return (sys.executable, "-m", "launch.fedcqa", "-n", str(ranks), *arguments)
     return tuple(mpirun_command(ranks, ["launch.fedcqa", *arguments]))
+
+
+def tuned_settings(
+    given: Sequence[Sequence[str]], strategies: Sequence[str], settings: TableSettings
+) -> dict[str, TableSettings]:
+    """Settings of single strategies: the word of each, and NAME=VALUE."""
+    found: dict[str, TableSettings] = {}
+    for strategy, *words in given:
+        trained = [name for name in strategies if name != "fused"]
+        if strategy not in trained:
+            raise UserError(f"--tuned {strategy}: there are {', '.join(trained)}")
+        pairs = [word.partition("=") for word in words]
+        if not pairs or not all(equals for _, equals, _ in pairs):
+            raise UserError(f"--tuned {strategy} must be followed by NAME=VALUE ...")
+        names = {name.lstrip("-").replace("-", "_"): value for name, _, value in pairs}
+        found[strategy] = found.get(strategy, settings).changed(names)
+        found[strategy].check()
+    return found
+
+
+def chosen(
+    option: str, given: Sequence[str] | None, allowed: Sequence[str] | dict[str, Any], usual: tuple[str, ...]
+) -> tuple[str, ...]:
+    """What was asked for, in the table's order and spelling."""
+    known = {name.lower(): name for name in allowed}
+    for word in given or ():
+        if word.lower() not in known:
+            raise UserError(f"{option} {word}: this table has {', '.join(known)}")
+    wanted = {word.lower() for word in given or usual}
+    return tuple(name for name in allowed if name.lower() in wanted)

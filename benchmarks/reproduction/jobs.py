@@ -5,6 +5,7 @@ what it cost is kept beside the folder over all its sessions, so that a table ma
 """
 
 import contextlib
+import math
 import os
 import shlex
 import shutil
@@ -21,13 +22,14 @@ import msgspec
 from benchmarks.reproduction.cells import Cell, Job
 from benchmarks.reproduction.provenance import commit
 from launch.hosts.supervisor import die_with_parent
-from secure_kg.federation.plan.settings import flag
+from secure_kg.federation.plan.typed_fields import flag
 from secure_kg.foundation.errors import UserError
 from secure_kg.runs.records.record import Record
 from secure_kg.runs.run_folder import read_record, write_json
 
 _LOOK_EVERY: Final = 0.1
 _SECONDS_TO_END: Final = 10.0
+_NOTE_EVERY: Final = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ class Session(Record, kw_only=True, frozen=True):
 
     command: str = ""
     seconds: float = 0.0
+    cpu_seconds: float | None = None
+    """Of all its processes; None where the session was ended so hard that nobody could ask."""
     peak_memory_mb: float = 0.0
     exit_code: int | None = None
     commit: str | None = None
@@ -71,6 +75,8 @@ class Spent(Record, kw_only=True, frozen=True):
 
     command: str | None = None
     seconds: float | None = None
+    cpu_seconds: float | None = None
+    """Of the sessions that tell theirs."""
     peak_memory_mb: float | None = None
     sessions: list[Session] = msgspec.field(default_factory=list)
 
@@ -107,6 +113,8 @@ def run_all(
                 on_start(ready, _has_begun(ready))
                 running.append(_Running(ready))
             time.sleep(_LOOK_EVERY)
+            for run in running:
+                run.note()
             for run in [run for run in running if run.ended()]:
                 running.remove(run)
                 outcomes[run.job.cell] = run.close(interrupted=False)
@@ -129,6 +137,8 @@ class _Running:
         self.job, self.command, self.began = job, command_for(job), time.monotonic()
         self._code: int | None = None
         self._peak_mb = 0.0
+        self._cpu_seconds: float | None = None
+        self._before, self._noted = spent(job), -math.inf
         self._commit = commit()  # as it was at the start: a run may take days
         if job.needs and job.folder.exists():
             shutil.rmtree(job.folder)  # fusion takes minutes and has no middle to go on from: it starts anew
@@ -155,6 +165,7 @@ class _Running:
             if done:
                 self._code = self._process.returncode = os.waitstatus_to_exitcode(status)
                 self._peak_mb = usage.ru_maxrss / 1024
+                self._cpu_seconds = usage.ru_utime + usage.ru_stime
         return self._code is not None
 
     def interrupt(self) -> None:
@@ -170,30 +181,41 @@ class _Running:
                     os.killpg(self._process.pid, signal.SIGKILL)
             time.sleep(_LOOK_EVERY)
 
+    def note(self) -> None:
+        """Write down at once and now and then what the session has cost: this process may be killed at any moment."""
+        if time.monotonic() - self._noted >= _NOTE_EVERY:
+            self._noted = time.monotonic()
+            self._write_down(self._noted - self.began)
+
     def close(self, *, interrupted: bool) -> Outcome:
         """Write down what the session cost, and tell how it ended."""
         self._log.close()
         seconds = time.monotonic() - self.began
-        session = Session(
-            command=shlex.join(self.command),
-            seconds=seconds,
-            peak_memory_mb=self._peak_mb,
-            exit_code=self._code,
-            commit=self._commit,
-        )
-        before = spent(self.job)
-        so_far = Spent(
-            command=before.command if before.command is not None else shlex.join(self.job.start),
-            seconds=(before.seconds or 0.0) + seconds,
-            peak_memory_mb=max(before.peak_memory_mb or 0.0, self._peak_mb),
-            sessions=[*before.sessions, session],
-        )
-        write_json(self.job.record, so_far.to_json())
+        self._write_down(seconds)
         if self._code == 0 and self.job.result.exists():
             return Outcome("finished", None, seconds)
         if interrupted:
             return Outcome("interrupted", None, seconds)
         return Outcome("failed", self._last_error(), seconds)
+
+    def _write_down(self, seconds: float) -> None:
+        session = Session(
+            command=shlex.join(self.command),
+            seconds=seconds,
+            cpu_seconds=self._cpu_seconds,
+            peak_memory_mb=self._peak_mb,
+            exit_code=self._code,
+            commit=self._commit,
+        )
+        before, cpu = self._before, self._cpu_seconds
+        so_far = Spent(
+            command=before.command if before.command is not None else shlex.join(self.job.start),
+            seconds=(before.seconds or 0.0) + seconds,
+            cpu_seconds=before.cpu_seconds if cpu is None else (before.cpu_seconds or 0.0) + cpu,
+            peak_memory_mb=max(before.peak_memory_mb or 0.0, self._peak_mb),
+            sessions=[*before.sessions, session],
+        )
+        write_json(self.job.record, so_far.to_json())
 
     def _last_error(self) -> str:
         with self.job.log.open("rb") as log:
@@ -227,7 +249,7 @@ def _check_settings(job: Job) -> None:
         saved = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError):
         raise UserError(f"{path}: cannot be read as TOML") from None
-    saved |= saved.pop("training", {})
+    saved |= saved.pop("training", {}) | saved.pop("network", {})
     for name, value in job.settings.items():
         if name in saved and saved[name] != value:
             what = f"{flag(name)} is {saved[name]} there and {value} here"

@@ -12,8 +12,8 @@ CROSS: Final = "cross "
 _STRATEGIES: Final = ("local", "central", "fede", "fedr", "fedcqa")
 _DATASETS: Final = {
     "fb15k-237": Dataset("fb15k-237-fedlu/r{clients}.npz"),
-    "nell-995": Dataset("nell-995-q2b"),
-    "fb15k": Dataset("fb15k"),
+    "nell-995": Dataset("nell-995-q2b", by="relations"),
+    "fb15k": Dataset("fb15k", by="relations"),
 }
 _NOTES: Final = (
     "fb15k-237: FedLU's splits, relations divided at random as in FedCQA, but drawn anew; a few held-out triples have "

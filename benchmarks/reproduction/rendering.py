@@ -13,6 +13,8 @@ _NONE = "–"
 _NAMES = {
     **{"mrr": "MRR", "hits@1": "Hits@1", "hits@3": "Hits@3", "hits@5": "Hits@5", "hits@10": "Hits@10"},
     **{"cross mrr": "cross MRR", "cross hits@3": "cross Hits@3"},
+    **{"both mrr": "both MRR", "both hits@1": "both Hits@1"},
+    **{"both hits@3": "both Hits@3", "both hits@10": "both Hits@10"},
 }
 
 
@@ -30,9 +32,9 @@ def show(report: Record) -> None:
     )
 
 
-def markdown(report: Record) -> str:
+def markdown(report: Record, *, heading: str | None = None, notes: bool = True) -> str:
     """A section of its own, with all that is needed to judge the figures and to make them again."""
-    lines = [f"## {report['title']}", "", "```", report["command"], "```", ""]
+    lines = [heading or f"## {report['title']}", "", "```", report["command"], "```", ""]
     runs = [run for run in report["runs"] if run["seconds_spent"] is not None]
     each = [run["seconds_spent"] for run in runs]
     time = f"{len(each)} runs took {seconds_text(report['seconds_spent'])}"
@@ -43,16 +45,17 @@ def markdown(report: Record) -> str:
     settings = ", ".join(f"{name.replace('_', ' ')} {_plain(value)}" for name, value in report["settings"].items())
     lines += [f"Settings: {settings}; seeds {', '.join(map(str, report['seeds']))}.", ""]
     lines += [*_deviations(report), *_tuned(report), ""]
-    lines += [*_markdown_table(*_figures(report, everything=True)), ""]
+    lines += [*markdown_table(*_figures(report, everything=True)), ""]
     lines += ["± is the half width of the 95 % interval of the mean over seeds (Student's t).", ""]
     columns, rows = _differences(report)
     if rows:
-        lines += [*_markdown_table(columns, rows), ""]
+        lines += [*markdown_table(columns, rows), ""]
         lines += ['Differences are between runs with the same seed; "clearly": the interval does not hold 0.', ""]
     lines += [f"- {line}" for line in (*_claims(report), *_warnings(report))]
-    lines += ["", "What cannot be as in the paper, or is not said there:", ""]
-    lines += [f"- {note}" for note in report["notes"]]
-    lines += ["", "<details><summary>Single runs</summary>", "", *_markdown_table(*_runs(report)), "", "</details>"]
+    if notes:
+        lines += ["", "What cannot be as in the paper, or is not said there:", ""]
+        lines += [f"- {note}" for note in report["notes"]]
+    lines += ["", "<details><summary>Single runs</summary>", "", *markdown_table(*_runs(report)), "", "</details>"]
     return "\n".join(lines) + "\n"
 
 
@@ -192,7 +195,7 @@ def _plain(value: object) -> str:
     return _NONE if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _markdown_table(columns: Sequence[str], rows: Rows) -> Iterator[str]:
+def markdown_table(columns: Sequence[str], rows: Rows) -> Iterator[str]:
     line: Callable[[Sequence[str]], str] = lambda cells: "| " + " | ".join(cells) + " |"  # noqa: E731
     yield line(columns)
     yield line(["---"] * len(columns))

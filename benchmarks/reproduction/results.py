@@ -9,13 +9,13 @@ from benchmarks.judging.judged_by import JudgedBy
 from benchmarks.reproduction.cells import Cell, Job
 from benchmarks.reproduction.jobs import Outcome, Spent, spent
 from benchmarks.reproduction.query_tables import CROSS
-from benchmarks.reproduction.table import ALL
+from benchmarks.reproduction.table import ALL, BOTH_SIDES
 from secure_kg.runs.records.events import Dropout
 from secure_kg.runs.records.fusion import FusionOptions, FusionRecord
 from secure_kg.runs.records.record import Figures, Record
 from secure_kg.runs.run_folder import read_json, read_record, write_json
 
-_METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
+_METRICS = ("mrr", "hits@1", "hits@3", "hits@5", "hits@10")
 Unset = msgspec.UnsetType
 
 
@@ -71,7 +71,7 @@ class Result:
     folder: str
     outcome: Outcome
     metrics: dict[str, dict[str, float]] = field(default_factory=dict)
-    """By part (`all`, `client 1`, ...), tail side."""
+    """By part (`all`, `client 1`, ...), tail side; over both sides under names that say so."""
     about: About = field(default_factory=About)
     clients: list[ClientPart] = field(default_factory=list)
     spent: Spent = field(default_factory=Spent)
@@ -129,7 +129,13 @@ def _fusion(job: Job) -> tuple[list[ClientPart], dict[str, float], About]:
 
 
 def _metrics(figures: Figures) -> dict[str, float]:
-    return {name: value for name in _METRICS if isinstance(value := figures.get(name), float | int)}
+    sides = {"": figures, BOTH_SIDES: figures.get("both_sides") or {}}
+    return {
+        f"{side}{name}": value
+        for side, found in sides.items()
+        for name in _METRICS
+        if isinstance(value := found.get(name), float | int)
+    }
 
 
 def _crossing(job: Job) -> dict[str, float]:

@@ -5,7 +5,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from secure_kg.federation.plan.settings import RunConfig, flag
+from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.plan.typed_fields import flag
 from secure_kg.foundation.errors import UserError
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.query_config import QueryConfig
@@ -72,6 +73,13 @@ class Settings(TableSettings):
         own = {entry.name for entry in dataclasses.fields(TrainingConfig)}
         config = TrainingConfig(**{name: value for name, value in values.items() if name in own})
         RunConfig(**{name: value for name, value in values.items() if name not in own}, training=config)
+
+
+@dataclass(frozen=True, slots=True)
+class StudySettings(Settings):
+    """Of runs that study how many clients take part in a round."""
+
+    client_fraction: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ TITLES: Final = {
 }
 ALL: Final = "all"
 """The part of a result that is about all clients together; `client K` is the other kind."""
+BOTH_SIDES: Final = "both "
+"""Before the name of a metric over tails and heads together; without it, metrics are of tails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,8 @@ class Dataset:
 
     path: str
     """`{clients}` stands for their number: a published split is a file of its own for each."""
+    by: str = "triples"
+    """How the seed divides a data set that is given whole."""
     leaky: bool = False
     """Whether held-out triples were trained on: a run refuses such a split unless it is told that this is meant."""
 

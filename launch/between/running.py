@@ -10,7 +10,7 @@ from launch.status.board import StatusBoard
 from launch.status.server import StatusServer
 from protocols.foundation.errors import ProtocolError
 from secure_kg.foundation.console import fail, say
-from secure_kg.foundation.errors import InternalError, UserError
+from secure_kg.foundation.errors import InternalError, StorageError, UserError
 
 _SECONDS_AT_THE_END: Final = 120.0
 
@@ -56,6 +56,8 @@ def run_until_stopped(command: Callable[[], int], again: str) -> int:
     before = {number: signal.signal(number, stop) for number in heeded}  # nohup means that a signal is to be ignored
     try:
         return command()
+    except StorageError as problem:
+        raise UserError(f"{problem}; make room, and {again}") from None
     except (ProtocolError, InternalError) as problem:
         raise UserError(str(problem)) from None
     except Stopped as stopped:

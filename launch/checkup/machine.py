@@ -125,13 +125,12 @@ def _shared_memory() -> Finding:
 
 def _gpu() -> Finding:
     try:
-        import torch
+        from secure_kg.learning.device import gpus
     except ImportError:
         return Finding("GPU", "note", "torch is not installed, so nobody can tell", "see the line of torch below")
-    if not torch.cuda.is_available():
+    if not (found := gpus()):
         return Finding("GPU", "ok", "none that torch can use: clients train on the CPU, one core each")
-    names = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
-    return Finding("GPU", "ok", f"{len(names)}: {', '.join(names)}; clients share them")
+    return Finding("GPU", "ok", f"{len(found)}: {', '.join(one.name for one in found)}; clients share them")
 
 
 def _clock() -> Finding:

@@ -1,5 +1,7 @@
 """Errors of a conversation. No bare `KeyError` or `struct.error` leaves this package."""
 
+from collections.abc import Sequence
+
 
 class ProtocolError(Exception):
     """Base of everything a protocol raises."""
@@ -62,7 +64,22 @@ class SumAbandoned(ProtocolError):
 
 
 class SumRefused(SumAbandoned):
-    """A client has said that it does not help to open this sum. The session goes on; asking again changes nothing."""
+    """A client has said that it does not help to open this sum. The session goes on; asking again changes nothing.
+
+    `by`: the client; 0: this one. `of`: the clients whose words for this sum it does not take, if that is why.
+    """
+
+    def __init__(self, problem: str, by: int = 0, of: Sequence[int] = ()) -> None:
+        super().__init__(problem)
+        self.by, self.of = by, tuple(of)
+
+
+class PeersRefused(SumRefused, PeerMisbehaved):
+    """What `parties` have sent for a sum contradicts this client's record. It refuses that sum, and goes on."""
+
+    def __init__(self, problem: str, *parties: int) -> None:
+        super().__init__(problem, of=parties)
+        self.parties = parties
 
 
 class LeftOut(ProtocolError):

@@ -6,8 +6,7 @@ the wall, which goes on while others work.
 """
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 
@@ -22,12 +21,22 @@ class Spent:
         self.seconds += other.seconds
         self.cpu_seconds += other.cpu_seconds
 
-    @contextmanager
-    def measure(self) -> Iterator[None]:
+    def measure(self) -> AbstractContextManager[None]:
         """Add what the block takes, also if it raises."""
-        started, cpu_started = time.perf_counter(), time.thread_time()
-        try:
-            yield
-        finally:
-            self.seconds += time.perf_counter() - started
-            self.cpu_seconds += time.thread_time() - cpu_started
+        return _Block(self)
+
+
+class _Block:
+    """A block under way. Every message is measured several times: a generator would cost twice as much."""
+
+    __slots__ = ("_cpu_started", "_spent", "_started")
+
+    def __init__(self, spent: Spent) -> None:
+        self._spent = spent
+
+    def __enter__(self) -> None:
+        self._started, self._cpu_started = time.perf_counter(), time.thread_time()
+
+    def __exit__(self, *_: object) -> None:
+        self._spent.seconds += time.perf_counter() - self._started
+        self._spent.cpu_seconds += time.thread_time() - self._cpu_started

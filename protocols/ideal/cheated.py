@@ -9,23 +9,27 @@ is given. What the simulator does, besides what `masked_sum` does:
    each self mask is a uniform vector to the server (the commitment to a seed is that of a random oracle; AES-256-CTR is
    a pseudorandom generator). They are drawn as uploads with a uniform total.
 
-Simulated are lies about mask keys and about survivors. Assumes, besides what `masked_sum` assumes, that nobody forges
+Simulated are lies about mask keys, shares and survivors. Assumes, besides what `masked_sum` assumes, that nobody forges
 Ed25519 signatures: the simulator signs with the clients' identities, and only what a client would sign.
 """
 
+from collections.abc import Collection
+
 from protocols.foundation import wire
-from protocols.foundation.errors import ProtocolError, SumAbandoned
+from protocols.foundation.errors import PeersRefused, ProtocolError, SumAbandoned
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.ideal.cheating import Cheat
 from protocols.ideal.masked_sum import SimulatedSum, SimulatedSums, uniform_vector
 from protocols.primitives.group import GroupVector
 from protocols.primitives.keys import AgreementKey
 from protocols.primitives.shamir import SHARE_BYTES
+from protocols.session.control import RefuseShares
 from protocols.session.conversation import MAX_REASON, Failed
 from protocols.session.credentials import Credentials
 from protocols.session.pair_secrets import PairSecrets
 from protocols.sums.secagg.client import SecAggClient
 from protocols.sums.secagg.messages import EncryptedShares, KeyDirectory, SurvivorSignature
+from protocols.sums.secagg.refusals import not_opened, require_fit
 from protocols.sums.secagg.server import SecAggServer, Step
 from protocols.sums.secagg.states import Advertised, HeldShares, Masked
 from protocols.sums.secagg.terms import BoundTerms
@@ -51,7 +55,8 @@ class CheatedSums(SimulatedSums):
             for party in sorted(server.awaited):
                 refusal = clients[party].refusal
                 if refusal is not None:
-                    frame = wire.encode(Failed(refusal), self.session, done)
+                    number = terms.round if isinstance(refusal, RefuseShares) else done
+                    frame = wire.encode(refusal, self.session, number)
                     self._recorder.write("received", party, terms.round, phase, frame)
                     continue
                 answer = clients[party].signed or simulated.answer(step, party)
@@ -64,34 +69,56 @@ class CheatedSums(SimulatedSums):
             for party, reply in sorted(replies.items()):
                 told = cheat.instead(party, reply)
                 self.sent(party, told, terms.round, phase)
-                clients[party].hear(told, simulated.mask_key(party))
+                if isinstance(told, EncryptedShares) and isinstance(reply, EncryptedShares):
+                    changed = [peer for peer, one in told.sealed.items() if one != reply.sealed[peer]]
+                    clients[party].hear_shares(told, changed)
+                else:
+                    clients[party].hear(told, simulated.mask_key(party))
 
 
 class _Inputless:
     """A client's own code without an input, without channels to others and with zeros for their shares."""
 
     def __init__(self, party: PartyId, terms: BoundTerms, credentials: Credentials) -> None:
-        self.refusal: str | None = None
+        self.refusal: Failed | RefuseShares | None = None
         self.signed: SurvivorSignature | None = None
         """Its answer to the list of survivors it was told, due in the next step."""
         key = AgreementKey()
         others = {peer: AgreementKey().public for peer in terms.participants if peer != party}
-        self._client = SecAggClient(party, terms, PairSecrets(key, {**others, party: key.public}), credentials)
+        self._purpose = terms.sum.purpose
+        channels = PairSecrets(key, {**others, party: key.public}, terms.session)
+        self._client = SecAggClient(party, terms, channels, credentials)
+
+    def hear_shares(self, message: EncryptedShares, changed: Collection[int]) -> None:
+        """`changed`: whose shares the server has changed on the way. A client could open all others."""
+
+        def check(peer: PartyId) -> None:
+            if peer in changed:
+                raise not_opened(peer)
+
+        try:
+            require_fit([PartyId(peer) for peer in message.sealed], check)
+        except PeersRefused as problem:
+            self._refuse(problem)
+            return
+        nothing = HeldShares(bytes(SHARE_BYTES), bytes(SHARE_BYTES))
+        self._client._states |= {PartyId(peer): state for peer, state in message.states.items()}
+        self._client.state = Masked(bytes(SHARE_BYTES), {PartyId(peer): nothing for peer in message.sealed})
+
+    def _refuse(self, problem: PeersRefused) -> None:
+        self.refusal = RefuseShares(self._purpose, str(problem)[:MAX_REASON], [int(party) for party in problem.of])
 
     def hear(self, message: wire.Message, mask_key: AgreementKey) -> None:
         self.signed = None
-        if isinstance(message, EncryptedShares):
-            # Relayed as they should be, so that a client could open all of them.
-            nothing = HeldShares(bytes(SHARE_BYTES), bytes(SHARE_BYTES))
-            self._client._states |= {PartyId(peer): state for peer, state in message.states.items()}
-            self._client.state = Masked(bytes(SHARE_BYTES), {PartyId(peer): nothing for peer in message.sealed})
-            return
         if isinstance(message, KeyDirectory):
             self._client.state = Advertised(mask_key)
         try:
             answer = self._client.receive(message)
+        except PeersRefused as problem:
+            self._refuse(problem)
+            return
         except ProtocolError as problem:
-            self.refusal = str(problem)[:MAX_REASON]
+            self.refusal = Failed(str(problem)[:MAX_REASON])
             return
         if isinstance(answer, SurvivorSignature):
             self.signed = answer

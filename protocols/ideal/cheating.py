@@ -1,8 +1,9 @@
 """Real sessions in which the server cheats: one sum as it should be, then one in which some clients are told lies.
 
 Clients have pinned identities and sign what matters (`protocols.sums.secagg`, active server). A lie is a change of
-messages on their way from the honest server's code to the clients. A client that notices says so (`Failed`), as in a
-training job, and is out; the server goes on with the others as far as it gets.
+messages on their way from the honest server's code to the clients. A client that notices says so, as in a training job
+(`RefuseShares` where it is another client's word that does not fit, else `Failed`), and is out of the sum; the server
+goes on with the others as far as it gets.
 """
 
 import contextlib
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from protocols.foundation import wire
-from protocols.foundation.errors import PeerFailed, ProtocolError
+from protocols.foundation.errors import PeerFailed, PeersRefused, ProtocolError
 from protocols.foundation.identifiers import SERVER, SETUP, PartyId, RoundId
 from protocols.ideal.real import Falls, Parties, ServerSide, at_once, soon
 from protocols.ideal.real_sessions import KnownSums, Session
@@ -22,7 +23,7 @@ from protocols.primitives.keys import AgreementKey
 from protocols.session.conversation import MAX_REASON, Conversation, Failed, M
 from protocols.session.credentials import Credentials
 from protocols.session.patience import Patience
-from protocols.sums.secagg.messages import KeyDirectory, Survivors
+from protocols.sums.secagg.messages import EncryptedShares, KeyDirectory, Survivors
 from protocols.sums.secagg.params import ThreatModel
 from protocols.sums.secagg.sums import SecAggSumClient, SecAggSumServer
 
@@ -46,6 +47,22 @@ class ForgedMaskKey(Cheat):
             return message
         forged = {**message.mask_keys, int(self.owner): AgreementKey().public}
         return msgspec.structs.replace(message, mask_keys=forged)
+
+
+@dataclass(frozen=True)
+class FlippedShares(Cheat):
+    """A bit of what `owner` has sealed for `victim` is changed."""
+
+    victim: PartyId
+    owner: PartyId
+
+    def instead(self, to: PartyId, message: wire.Message) -> wire.Message:
+        if to != self.victim or not isinstance(message, EncryptedShares):
+            return message
+        true = message.sealed[int(self.owner)]
+        return msgspec.structs.replace(
+            message, sealed={**message.sealed, int(self.owner): bytes([true[0] ^ 1]) + true[1:]}
+        )
 
 
 @dataclass(frozen=True)
@@ -130,6 +147,8 @@ class CheatedSumSession(Session):
             try:
                 client.prepare(at_once(conversation), terms)
                 client.contribute(at_once(conversation), terms, inputs[me])
+            except PeersRefused:
+                return  # it has said so
             except ProtocolError as problem:
                 conversation.send(SERVER, Failed(str(problem)[:MAX_REASON]), done)
                 return

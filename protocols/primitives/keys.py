@@ -12,15 +12,19 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.hazmat.primitives.hmac import HMAC
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
 
 from protocols.foundation.digests import length_prefixed
 from protocols.foundation.errors import PeerMisbehaved
 from protocols.foundation.identifiers import PartyId, RoundId, SessionId
+from protocols.primitives.aead import open_sealed, seal
 from protocols.primitives.prg import KEY_BYTES
 
 PUBLIC_KEY_BYTES: Final = 32
 SECRET_KEY_BYTES: Final = 32
+_NUMBERS: Final = struct.Struct("<4Q")
+_SHA256: Final = SHA256()
 
 
 class AgreementKey:
@@ -85,11 +89,50 @@ class KeyContext:
 
     def encode(self) -> bytes:
         """Length-prefixed fields, so that no two contexts give the same bytes."""
-        texts = [field.encode() for field in (self.protocol, self.purpose)]
-        numbers = struct.pack("<4Q", self.version, self.round, self.first, self.second)
-        return length_prefixed(*texts, self.session, numbers, self.binding)
+        numbers = _NUMBERS.pack(self.version, self.round, self.first, self.second)
+        return length_prefixed(self.protocol.encode(), self.purpose.encode(), self.session, numbers, self.binding)
 
 
 def derive_key(secret: bytes, context: KeyContext) -> bytes:
     """A 256-bit key for `context` from an agreed secret. The session is the salt as well as part of the info."""
-    return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=context.session, info=context.encode()).derive(secret)
+    return HKDF(algorithm=_SHA256, length=KEY_BYTES, salt=context.session, info=context.encode()).derive(secret)
+
+
+class ExtractedSecret:
+    """An agreed secret from which many keys of one session are derived: the first half of HKDF is done once.
+
+    `seal` and `open` encrypt under the key for a context, with the context as associated data.
+    """
+
+    __slots__ = ("_extracted", "_session")
+
+    def __init__(self, secret: bytes, session: SessionId) -> None:
+        extract = HMAC(session, _SHA256)  # RFC 5869, section 2.2
+        extract.update(secret)
+        self._extracted, self._session = extract.finalize(), session
+
+    def derive(self, context: KeyContext) -> bytes:
+        """The same as `derive_key`."""
+        return self._derive(context)[0]
+
+    def seal(self, context: KeyContext, plaintext: bytes) -> bytes:
+        key, info = self._derive(context)
+        return seal(key, plaintext, info)
+
+    def open(self, context: KeyContext, sealed: bytes) -> bytes:
+        """The plaintext; `PeerMisbehaved` if it was not sealed for this context."""
+        key, info = self._derive(context)
+        return open_sealed(key, sealed, info)
+
+    def _derive(self, context: KeyContext) -> tuple[bytes, bytes]:
+        """The key, and the encoded context."""
+        if context.session != self._session:
+            raise ValueError("a context of another session")
+        info = context.encode()
+        return HKDFExpand(algorithm=_SHA256, length=KEY_BYTES, info=info).derive(self._extracted), info
+
+    def __repr__(self) -> str:
+        return "ExtractedSecret()"
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        raise TypeError("a secret is not serialised")

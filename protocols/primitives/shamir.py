@@ -13,6 +13,7 @@ do not go together, and two calls at different thresholds protect only as well a
 """
 
 import operator
+import secrets
 import struct
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -34,6 +35,9 @@ _BLOCK: Final = 1 << 16
 # Up to so many products of a limb, Python's integers are quicker than arrays: a dozen clients, whole.
 _FEW: Final = 150
 _SHARE: Final = struct.Struct(f"<{_LIMBS}Q")
+_LOW_LIMB: Final = (1 << _LIMB_BITS) - 1
+_OUTSIDE: Final = "a share with a value outside the field"
+_NOT_OF_ONE: Final = "shares that do not belong to one secret"
 
 
 def split(secret: bytes, points: Sequence[int], threshold: int) -> dict[int, bytes]:
@@ -45,13 +49,12 @@ def split(secret: bytes, points: Sequence[int], threshold: int) -> dict[int, byt
         raise ValueError("points must be distinct numbers from 1 to 2^61-2")
     if not 1 <= threshold <= len(points):
         raise ValueError(f"no sharing among {len(points)} with threshold {threshold}")
-    coefficients = _FIELD.uniform((threshold - 1, _LIMBS))
     if threshold * len(points) <= _FEW:
-        polynomials = list(zip(*coefficients.tolist(), _limbs(secret).tolist(), strict=True))
-        return {point: _SHARE.pack(*(_value(polynomial, point) for polynomial in polynomials)) for point in points}
+        return _split_few(secret, points, threshold)
+    coefficients = _FIELD.uniform((threshold - 1, _LIMBS))
     places = np.array(points, dtype=np.uint64)[:, np.newaxis]
     values = np.zeros((len(points), _LIMBS), dtype=np.uint64)
-    for coefficient in (*coefficients, _limbs(secret)):
+    for coefficient in (*coefficients, np.array(_limbs(secret), dtype=np.uint64)):
         values = _FIELD.add(_FIELD.multiply(values, places), coefficient)
     encoded = values.astype("<u8").tobytes()
     return {point: encoded[at * SHARE_BYTES : (at + 1) * SHARE_BYTES] for at, point in enumerate(points)}
@@ -72,17 +75,19 @@ def recombine(shares: Mapping[int, bytes], threshold: int) -> bytes:
     if any(len(share) != SHARE_BYTES for share in shares.values()):
         raise PeerMisbehaved(f"a share that does not have {SHARE_BYTES} bytes")
     points = sorted(shares)
-    values = np.frombuffer(b"".join(shares[point] for point in points), dtype="<u8").reshape(-1, _LIMBS)
-    if values.max() >= MODULUS:
-        raise PeerMisbehaved("a share with a value outside the field")
     given, surplus = tuple(points[:threshold]), tuple(points[threshold:])
     if threshold * (1 + len(surplus)) <= _FEW:
-        expected = _combined_few(_few_weights(given, surplus), values[:threshold])
-    else:
-        expected = _combined(_weights(given, surplus), values[:threshold])
+        return _secret_of(_recombine_few([_SHARE.unpack(shares[point]) for point in points], given, surplus))
+    values = np.frombuffer(b"".join(shares[point] for point in points), dtype="<u8").reshape(-1, _LIMBS)
+    if values.max() >= MODULUS:
+        raise PeerMisbehaved(_OUTSIDE)
+    expected = _combined(_weights(given, surplus), values[:threshold])
     if not np.array_equal(expected[1:], values[threshold:]):
-        raise PeerMisbehaved("shares that do not belong to one secret")
-    limbs: list[int] = expected[0].tolist()
+        raise PeerMisbehaved(_NOT_OF_ONE)
+    return _secret_of(expected[0].tolist())
+
+
+def _secret_of(limbs: Sequence[int]) -> bytes:
     if any(limb >= limit for limb, limit in zip(limbs, _LIMB_LIMITS, strict=True)):
         raise PeerMisbehaved("shares that do not give a secret")
     return sum(limb << (_LIMB_BITS * place) for place, limb in enumerate(limbs)).to_bytes(SECRET_BYTES, "little")
@@ -92,11 +97,49 @@ def _is_point(point: object) -> bool:
     return isinstance(point, int) and 1 <= point < MODULUS
 
 
-def _limbs(secret: bytes) -> FieldArray:
+def _limbs(secret: bytes) -> list[int]:
     number = int.from_bytes(secret, "little")
-    return np.array(
-        [(number >> (_LIMB_BITS * place)) & ((1 << _LIMB_BITS) - 1) for place in range(_LIMBS)], dtype=np.uint64
-    )
+    return [(number >> (_LIMB_BITS * place)) & _LOW_LIMB for place in range(_LIMBS)]
+
+
+def _split_few(secret: bytes, points: Sequence[int], threshold: int) -> dict[int, bytes]:
+    """What `split` gives, without the cost of each operation on a small array."""
+    higher, shares = _uniform(_LIMBS * (threshold - 1)), dict[int, bytes]()
+    polynomials = [(*higher[place::_LIMBS], limb) for place, limb in enumerate(_limbs(secret))]
+    for point in points:
+        values = list[int]()
+        for polynomial in polynomials:
+            value = 0
+            for coefficient in polynomial:  # from the highest on
+                value = (value * point + coefficient) % MODULUS
+            values.append(value)
+        shares[point] = _SHARE.pack(*values)
+    return shares
+
+
+def _uniform(count: int) -> list[int]:
+    """As many exactly uniform elements of the field, as `PrimeField.uniform` draws them."""
+    elements = list[int]()
+    while missing := count - len(elements):
+        words = struct.unpack(f"<{missing}Q", secrets.token_bytes(8 * missing))
+        elements += [low for word in words if (low := word & MODULUS) != MODULUS]
+    return elements
+
+
+def _recombine_few(
+    values: Sequence[tuple[int, ...]], given: tuple[int, ...], surplus: tuple[int, ...]
+) -> Sequence[int]:
+    """The limbs of the secret, likewise. `values`: of the shares at the points `given`, then of the surplus ones."""
+    if max(map(max, values)) >= MODULUS:
+        raise PeerMisbehaved(_OUTSIDE)
+    columns = list(zip(*values[: len(given)], strict=True))
+    expected = [
+        tuple([sum(map(operator.mul, row, column)) % MODULUS for column in columns])
+        for row in _few_weights(given, surplus)
+    ]
+    if expected[1:] != list(values[len(given) :]):
+        raise PeerMisbehaved(_NOT_OF_ONE)
+    return expected[0]
 
 
 # A server recombines many secrets from the shares of few sets of parties. Points are public.
@@ -123,21 +166,6 @@ def _few_weights(points: tuple[int, ...], others: tuple[int, ...]) -> list[list[
     """The same as Python's integers."""
     weights: list[list[int]] = _weights(points, others).tolist()
     return weights
-
-
-def _value(polynomial: Sequence[int], point: int) -> int:
-    """Of coefficients from the highest on."""
-    value = 0
-    for coefficient in polynomial:
-        value = (value * point + coefficient) % MODULUS
-    return value
-
-
-def _combined_few(weights: list[list[int]], values: FieldArray) -> FieldArray:
-    """What `_combined` gives, without its cost for each operation on a small array."""
-    columns = values.T.tolist()
-    combined = [[sum(map(operator.mul, row, column)) % MODULUS for column in columns] for row in weights]
-    return np.array(combined, dtype=np.uint64)
 
 
 def _combined(weights: FieldArray, values: FieldArray) -> FieldArray:

@@ -20,9 +20,9 @@ from typing import Final, cast
 from protocols.foundation.digests import digest
 from protocols.foundation.errors import PeerMisbehaved, ProtocolError, UnexpectedMessage
 from protocols.foundation.identifiers import SETUP, PartyId, SessionId
-from protocols.primitives.aead import OVERHEAD_BYTES, open_sealed, seal
+from protocols.primitives.aead import OVERHEAD_BYTES
 from protocols.primitives.identity import Statement
-from protocols.primitives.keys import AgreementKey, KeyContext, derive_key
+from protocols.primitives.keys import AgreementKey, ExtractedSecret, KeyContext
 from protocols.session.credentials import Credentials
 from protocols.session.messages import AdvertiseChannel, ChannelDirectory
 from protocols.session.pair_secrets import PairSecrets
@@ -94,7 +94,7 @@ class ClientChannels:
         except PeerMisbehaved as problem:
             raise self._ended(problem) from None
         self._transcript = setup_transcript(self._session, keys, self._greeting)
-        self._channels, self._key = PairSecrets(self._key, keys), None
+        self._channels, self._key = PairSecrets(self._key, keys, self._session), None
 
     @property
     def transcript(self) -> bytes:
@@ -112,15 +112,15 @@ class ClientChannels:
 
     def seal_for(self, peer: PartyId, use: str, secret: bytes) -> bytes:
         """Encrypt `secret` for `peer` alone, once per `use` and session."""
-        key, context = self._channel_key(self.party, peer, use)
-        return seal(key, secret, context)
+        shared, context = self._channel(self.party, peer, use)
+        return shared.seal(context, secret)
 
     def open_from(self, peer: PartyId, use: str, sealed: bytes) -> bytes:
         """What `peer` has encrypted for this client and for `use`; `PeerMisbehaved` if it has not."""
-        key, context = self._channel_key(peer, self.party, use)
-        return open_sealed(key, sealed, context)
+        shared, context = self._channel(peer, self.party, use)
+        return shared.open(context, sealed)
 
-    def _channel_key(self, sender: PartyId, receiver: PartyId, use: str) -> tuple[bytes, bytes]:
+    def _channel(self, sender: PartyId, receiver: PartyId, use: str) -> tuple[ExtractedSecret, KeyContext]:
         peer = receiver if sender == self.party else sender
         if self._transcript is None or self._channels is None:
             raise UnexpectedMessage("the set-up is not complete")
@@ -129,7 +129,7 @@ class ClientChannels:
         context = KeyContext(
             PROTOCOL, VERSION, self._session, SETUP, sender, receiver, f"channel/{use}", binding=self._transcript
         )
-        return derive_key(self._channels.secret(peer), context), context.encode()
+        return self._channels.secret(peer), context
 
     def commit(self, use: str, secret: bytes) -> bytes:
         """A commitment to 256 random bits, bound to this session as this client saw its set-up."""

@@ -37,7 +37,6 @@ from protocols.foundation.errors import (
     ProtocolError,
     Regrouped,
     SumAbandoned,
-    SumRefused,
     UnexpectedMessage,
 )
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId, SessionId
@@ -50,7 +49,7 @@ from protocols.session.control import Back as Back
 from protocols.session.control import Failed as Failed
 from protocols.session.control import LeaveOut as LeaveOut
 from protocols.session.control import Regroup as Regroup
-from protocols.session.control import printable
+from protocols.session.control import printable, refusal
 from protocols.session.patience import Patience
 from protocols.transport.base import Transport, party_names
 
@@ -274,7 +273,7 @@ class Conversation:
                 self._abandoned.add((round_id, message.purpose))
                 if sender == SERVER:
                     raise SumAbandoned(printable(message.reason))
-                raise SumRefused(f"{party_names([sender])}: {printable(message.reason)}")
+                raise refusal(sender, party_names([sender]), message)
             awaited = envelope.round == round_id and isinstance(message, expected)
             of_awaited = awaited and getattr(message, "purpose", None) == purpose
             if not of_awaited and self._keep_ahead(sender, envelope, round_id):

@@ -2,23 +2,32 @@
 
 Subclasses move bytes (`_post`, `_take`); counting, labelling, tapping and timing happen here and nowhere else.
 A transport object belongs to one party and one thread.
+
+Short frames that follow one another may leave together (`Transport.corked`). That is a matter between the two ends of
+the wire: whoever sends and receives, counts or records sees single frames. No frame is kept while its sender waits:
+`receive` lets all of them leave first unless what it asks for is there already, and so do `pause`, `flush`, `close` and
+the end of the block in which they are kept, whatever ends it. Before work that takes long inside such a block there is
+`release`. Frames that cannot leave, as their peer takes nothing, stay before all later ones to it: what was recorded as
+sent must not be missing from what the peer gets after it.
 """
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Final, Self
 
 from protocols.foundation.deadline import Deadline
-from protocols.foundation.errors import DeadlineExpired, PeerMisbehaved
+from protocols.foundation.errors import DeadlineExpired, PeerLost, PeerMisbehaved
 from protocols.foundation.identifiers import SETUP, PartyId, RoundId
 from protocols.foundation.wire import MAX_FRAME_BYTES, Frame
+from protocols.transport.cork import Cork
 from protocols.transport.tap import Recorder
 from protocols.transport.traffic import Direction, Traffic, TrafficKey
 
 _PAUSE_SECONDS: Final = 0.05
+_NOW: Final = Deadline(0.0)
 
 
 class Transport(ABC):
@@ -31,18 +40,15 @@ class Transport(ABC):
         self._tap = tap
         self._round = SETUP
         self._phase = "setup"
+        self._cork = Cork()
+        self._unreached: dict[PartyId, PeerLost] = {}
+        """Why frames that were kept could not leave: told when their peer is sent something or awaited next."""
         self._limit = MAX_FRAME_BYTES
         """Bytes of the largest frame that the call of `receive` under way may bring."""
 
-    @contextmanager
-    def phase(self, round_id: RoundId, name: str) -> Iterator[None]:
+    def phase(self, round_id: RoundId, name: str) -> AbstractContextManager[None]:
         """Label everything sent and received inside the block; the outer label returns afterwards."""
-        outer = self._round, self._phase
-        self._round, self._phase = round_id, name
-        try:
-            yield
-        finally:
-            self._round, self._phase = outer
+        return _Phase(self, round_id, name)
 
     def attach(self, tap: Recorder) -> None:
         """Record from now on every frame sent and received here."""
@@ -51,8 +57,48 @@ class Transport(ABC):
     def send(self, to: PartyId, frame: Frame) -> None:
         """Hand `frame` over for delivery. The caller must not change it afterwards."""
         with self.traffic.sending.measure():
-            self._post(to, frame)
+            self._require_reached([to])
+            if to not in self.peers or not self._cork.keep(to, frame):
+                self._let_leave(to)
+                self._post(to, frame)
         self._record("sent", to, frame)
+
+    def corked(self) -> AbstractContextManager[None]:
+        """In the block short frames are kept until this party waits, so that those to one peer leave together.
+
+        For blocks that send several messages one right after the other, and do nothing else that takes long.
+        """
+        return _Corked(self)
+
+    def release(self) -> None:
+        """Let all frames leave that are kept; those first whose peer takes them at once."""
+        for party in sorted(self._cork.peers, key=lambda peer: (self.busy(peer), peer)):
+            if party in self._cork.stuck and self.busy(party):
+                continue  # it was waited for once
+            try:
+                self._let_leave(party)
+            except PeerLost as problem:
+                self._unreached[party] = problem
+
+    def _let_leave(self, to: PartyId) -> None:
+        if not (frames := self._cork.draw(to)):
+            return
+        try:
+            self._post_together(to, frames)
+        except PeerLost:
+            self._cork.put_back(to, frames)
+            raise
+
+    def _forget_kept(self, parties: Collection[PartyId]) -> None:
+        """New processes of these peers go on: what could not be sent to the older ones is not for them."""
+        self._cork.forget(parties)
+        for party in parties:
+            self._unreached.pop(party, None)
+
+    def _require_reached(self, parties: Collection[PartyId]) -> None:
+        if self._unreached:
+            for party in sorted(self._unreached.keys() & set(parties)):
+                raise self._unreached.pop(party)
 
     def receive(
         self, senders: Collection[PartyId], deadline: Deadline, limit: int = MAX_FRAME_BYTES
@@ -63,8 +109,18 @@ class Transport(ABC):
         the transport knows its size before it arrives.
         """
         self._limit = limit
-        with self.traffic.waiting.measure():
-            taken = self._take(senders, deadline)
+        self._require_reached(senders)
+        taken = None
+        if self._cork.peers:
+            with self.traffic.waiting.measure():
+                taken = self._take(senders, _NOW)  # for what is there nobody waits
+            if taken is None:
+                with self.traffic.sending.measure():
+                    self.release()
+                self._require_reached(senders)
+        if taken is None:
+            with self.traffic.waiting.measure():
+                taken = self._take(senders, deadline)
         if taken is None:
             raise DeadlineExpired(f"no message from {party_names(senders)} in time")
         sender, frame = taken
@@ -102,6 +158,7 @@ class Transport(ABC):
 
     def pause(self, deadline: Deadline) -> bool:
         """Wait a little before looking again for what nobody has sent yet. False once the deadline has passed."""
+        self.release()
         if deadline.expired:
             return False
         time.sleep(min(_PAUSE_SECONDS, deadline.remaining()))
@@ -120,10 +177,11 @@ class Transport(ABC):
 
     @abstractmethod
     def flush(self, deadline: Deadline) -> None:
-        """Wait until everything sent has left this party, or the deadline passes."""
+        """Wait until everything sent has left this party, or the deadline passes. It begins with `release`."""
 
     def close(self) -> None:
         """Release what the transport holds. Idempotent."""
+        self.release()
         if self._tap is not None:
             self._tap.close()
 
@@ -137,6 +195,13 @@ class Transport(ABC):
 
     @abstractmethod
     def _post(self, to: PartyId, frame: Frame) -> None: ...
+
+    def _post_together(self, to: PartyId, frames: list[Frame]) -> None:
+        """Several frames, in this order: as one message where messages have a price. Those that have left are taken
+        out of `frames`."""
+        while frames:
+            self._post(to, frames[0])
+            del frames[0]
 
     def _require_within_limit(self, sender: PartyId, size: int) -> None:
         """For an implementation that knows the size of a frame before it makes room for it."""
@@ -152,6 +217,38 @@ class Transport(ABC):
         self.traffic.add(TrafficKey(self._round, self._phase, peer, direction), len(frame))
         if self._tap is not None:
             self._tap.write(direction, peer, self._round, self._phase, frame)
+
+
+class _Phase:
+    """The label of a block. Every step of a protocol has one: a generator would cost several times as much."""
+
+    __slots__ = ("_label", "_outer", "_transport")
+
+    def __init__(self, transport: Transport, round_id: RoundId, name: str) -> None:
+        self._transport, self._label = transport, (round_id, name)
+
+    def __enter__(self) -> None:
+        transport = self._transport
+        self._outer = transport._round, transport._phase
+        transport._round, transport._phase = self._label
+
+    def __exit__(self, *_: object) -> None:
+        self._transport._round, self._transport._phase = self._outer
+
+
+class _Corked:
+    __slots__ = ("_transport",)
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def __enter__(self) -> None:
+        self._transport._cork.depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._transport._cork.depth -= 1
+        if not self._transport._cork.depth:
+            self._transport.release()
 
 
 def in_turn(parties: Collection[PartyId], after: PartyId) -> list[PartyId]:

@@ -62,7 +62,8 @@ class InProcessTransport(Transport):
         self._served = SERVER
 
     def flush(self, deadline: Deadline) -> None:
-        """Nothing to wait for: a frame is in the mailbox when `send` returns."""
+        """Nothing to wait for: a frame that leaves is in the mailbox."""
+        self.release()
 
     def _post(self, to: PartyId, frame: Frame) -> None:
         if to not in self.peers:

@@ -9,6 +9,9 @@ starts short (a round trip stays under a millisecond while both sides are busy t
 that waits for peers that ring sleeps longer between probes, and yet notices their messages at once. A rank tells a peer
 the name of its doorbell before the first frame to it.
 
+Frames that are sent one right after the other (`Transport.corked`) travel as one message (`packets`): for short ones
+most of the cost is that of noticing a message.
+
 A message to a peer is kept until MPI has taken it, and the next one to the same peer waits for that: a sender has only
 a limited number of shared-memory cells, and a peer that no longer empties its own must not block the others.
 
@@ -19,15 +22,17 @@ error may also show while messages of others are looked for: it is passed over, 
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from mpi4py import MPI
 
 from protocols.foundation.deadline import Deadline
-from protocols.foundation.errors import PeerLost
+from protocols.foundation.errors import DecodeError, PeerLost, PeerMisbehaved
 from protocols.foundation.identifiers import SERVER, PartyId
 from protocols.foundation.wire import Frame
+from protocols.transport import packets
 from protocols.transport.base import Transport, in_turn, party_names
 from protocols.transport.doorbell import NAME_BYTES, Doorbell
 
@@ -67,6 +72,8 @@ class MpiTransport(Transport):
         self._send_seconds = send_seconds
         self._pending: dict[PartyId, tuple[Any, Frame]] = {}
         self._served = SERVER
+        self._arrived: dict[PartyId, deque[Frame]] = {}
+        """Frames of packets that have come and were not taken yet."""
         self._silence: tuple[float, Callable[[], None]] | None = None
         self._broken: set[PartyId] = set()
         self._unfinished: list[tuple[Any, Frame]] = []  # MPI may still write into these buffers: they must stay
@@ -91,6 +98,7 @@ class MpiTransport(Transport):
         return to in self._progress()
 
     def flush(self, deadline: Deadline) -> None:
+        self.release()
         backoff = Backoff()
         while self._progress() and not deadline.expired:
             backoff.sleep(deadline.remaining())
@@ -100,6 +108,13 @@ class MpiTransport(Transport):
         self._doorbell.close()
 
     def _post(self, to: PartyId, frame: Frame) -> None:
+        self._send(to, packets.join([frame]) if packets.is_packet(frame) else frame)
+
+    def _post_together(self, to: PartyId, frames: list[Frame]) -> None:
+        self._send(to, packets.join(frames)) if len(frames) > 1 else self._post(to, frames[0])
+        frames.clear()
+
+    def _send(self, to: PartyId, frame: Frame) -> None:
         if to not in self.peers:
             raise PeerLost(f"party {self.party} has no connection to party {to}", to)
         if to in self._broken:
@@ -122,25 +137,34 @@ class MpiTransport(Transport):
 
     def _take(self, senders: Collection[PartyId], deadline: Deadline) -> tuple[PartyId, Frame] | None:
         backoff, status, self._short_sleeps = Backoff(), MPI.Status(), 0
-        order = in_turn(senders, self._served)
+        order, rung = in_turn(senders, self._served), set[PartyId]()
+        for sender in order:
+            if arrived := self._arrived.get(sender):
+                return sender, arrived.popleft()
         seconds, tell = self._silence or (math.inf, None)
         silent = Deadline.after(seconds)
         while True:
             self._progress()
-            for sender in order * _LOOKS:
+            # Nobody had sent anything when it last looked at all of them: whoever has rung since comes first.
+            for sender in [*(one for one in order if one in rung), *order * _LOOKS]:
                 matched = self._probe(sender, status)
                 if matched is not None:
                     self._served = sender
-                    return sender, self._read(matched, status.Get_count(MPI.BYTE), sender, deadline)
+                    return sender, self._first_of(
+                        self._read(matched, status.Get_count(MPI.BYTE), sender, deadline), sender
+                    )
             if deadline.expired:
                 return None
             if tell is not None and silent.expired:
                 tell()
                 tell = None
-            self._sleep(backoff, senders, deadline.remaining())
+            rung = self._sleep(backoff, senders, deadline.remaining())
 
-    def _sleep(self, backoff: Backoff, senders: Collection[PartyId], limit: float) -> None:
-        """Until it is time to look again. MPI moves no message under way meanwhile: with one the sleep is short."""
+    def _sleep(self, backoff: Backoff, senders: Collection[PartyId], limit: float) -> set[PartyId]:
+        """Until it is time to look again; who has rung meanwhile.
+
+        MPI moves no message under way meanwhile: with one the sleep is short.
+        """
         if self._pending or self._short_sleeps or not self._ringing.issuperset(senders):
             seconds = backoff.next(limit)
             self._short_sleeps = max(0, self._short_sleeps - 1)
@@ -149,6 +173,7 @@ class MpiTransport(Transport):
         if rung := self._doorbell.sleep(seconds):
             self._ringing |= rung
             self._short_sleeps = _SHORT_AFTER_RING
+        return rung
 
     def _ring(self, to: PartyId) -> None:
         if (name := self._names.get(to)) and not self._doorbell.ring(name):
@@ -177,8 +202,20 @@ class MpiTransport(Transport):
         except MPI.Exception:
             return None
 
+    def _first_of(self, message: Frame, sender: PartyId) -> Frame:
+        """The frame of a message; of a packet the first, and the others come next."""
+        if not packets.is_packet(message):
+            return message
+        try:
+            first, *others = packets.split(message)
+        except DecodeError as problem:
+            raise PeerMisbehaved(f"{party_names([sender])} sent {problem}", sender) from None
+        self._arrived[sender] = deque(others)
+        return first
+
     def _read(self, matched: Any, size: int, sender: PartyId, deadline: Deadline) -> Frame:
-        self._require_within_limit(sender, size)
+        if size > packets.MOST_BYTES:  # each frame of a packet has the limit of the call that takes it
+            self._require_within_limit(sender, size)
         frame = bytearray(size)
         request = matched.Irecv([frame, MPI.BYTE])
         backoff = Backoff()

@@ -42,6 +42,7 @@ class ProcessTransport(Transport):
 
     def flush(self, deadline: Deadline) -> None:
         """Nothing can be sent afterwards."""
+        self.release()
         for outgoing in self._outgoing.values():
             outgoing.put(None)
         for sender in self._senders:

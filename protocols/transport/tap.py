@@ -22,6 +22,7 @@ import hashlib
 import struct
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
@@ -85,8 +86,9 @@ class Tap:
         self._records += 1
 
     def close(self) -> None:
-        """Idempotent."""
-        self.seal()
+        """Idempotent. A file that cannot take its end has none, as that of a job that was ended by force."""
+        with suppress(OSError):
+            self.seal()
 
     def seal(self) -> Seal:
         """Write the end of the transcript. What passes afterwards is not recorded."""
@@ -101,9 +103,14 @@ class Tap:
         name = phase.encode()
         head = _HEAD.pack(time.time_ns(), direction, peer, round_id, len(name), len(frame))
         self._link = _next_link(self._link, head, name, frame)
-        for part in (head, name, frame, self._link):
-            self._file.write(part)
-        self._file.flush()  # a job that is ended by force must not take the last records with it
+        try:
+            for part in (head, name, frame, self._link):
+                self._file.write(part)
+            self._file.flush()  # a job that is ended by force must not take the last records with it
+        except OSError:
+            with suppress(OSError):
+                self._file.close()  # half a record may stand at the end, and another one behind it would be damage
+            raise
 
 
 class Transcript:

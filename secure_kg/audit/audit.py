@@ -11,6 +11,7 @@ from secure_kg.attacks.result import AttackResult
 from secure_kg.audit.checks.abandoned_sums import AbandonedSums
 from secure_kg.audit.checks.as_programmed import AsProgrammed
 from secure_kg.audit.checks.completeness import Completeness
+from secure_kg.audit.checks.disputed import Disputed
 from secure_kg.audit.checks.evaluations import Evaluations
 from secure_kg.audit.checks.few_holders import FewHolders
 from secure_kg.audit.checks.honest_totals import HonestTotals
@@ -133,6 +134,7 @@ def checks_for(
         PassedOver(config, clients),
         RepeatedSums(config, clients),
         Refusals(config, clients),
+        Disputed(config, clients),
         Verdicts(config, clients),
         UnionAnswers(config, clients),
         FewHolders(config, clients),

@@ -5,9 +5,12 @@ Their text names places (file, line, option), never contents: no entity, relatio
 may tell of a client, too: what a server reads of it, `secure_kg.federation.client.reasons` says.
 """
 
+import errno
 import traceback
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
+
+_NO_STORAGE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
 
 
 class UserError(Exception):
@@ -23,6 +26,23 @@ class SettingsError(UserError):
     so it may travel to the server."""
 
 
+class StorageError(UserError):
+    """A file of this party that cannot be written: its disk is full, for instance. What was written before stays, and a
+    run goes on from it once there is room."""
+
+    @classmethod
+    def of(cls, problem: OSError, path: Path | None = None) -> Self:
+        """`path`: the file, where the error itself does not name it."""
+        return cls(f"{path or problem.filename or 'a file'}: cannot be written ({problem.strerror})")
+
+
+def storage_error(problem: BaseException) -> StorageError | None:
+    """What an error of the system is if it says that a disk takes nothing more."""
+    if isinstance(problem, OSError) and problem.errno in _NO_STORAGE:
+        return StorageError.of(problem)
+    return None
+
+
 class TrainingDiverged(UserError):
     """Local training produced a value that is not finite."""
 
@@ -33,6 +53,10 @@ class InternalError(Exception):
     @classmethod
     def recorded(cls, problem: BaseException, log: Path) -> Self:
         """Write the traceback of `problem` to `log`."""
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_text("".join(traceback.format_exception(problem)), encoding="utf-8")
-        return cls(f"internal error ({type(problem).__name__}); the details are in {log}")
+        fault = f"internal error ({type(problem).__name__})"
+        try:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.write_text("".join(traceback.format_exception(problem)), encoding="utf-8")
+        except OSError as trouble:
+            return cls(f"{fault}; the details could not be written to {log} ({trouble.strerror})")
+        return cls(f"{fault}; the details are in {log}")

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from secure_kg.data.graph import ClientGraph, TripleArray
 from secure_kg.fusion.scores import Weights
+from secure_kg.learning.device import to_device
 from secure_kg.learning.negatives import NegativeSampler
 from secure_kg.models.base import EmbeddingModel
 
@@ -64,7 +65,7 @@ def differences(
     """
     each = max(1, min(negatives, _MOST_PAIRS // max(1, len(triples))))
     sampler = NegativeSampler(graph, each, _BATCH, device)
-    shuffled = torch.from_numpy(triples[rng.permutation(len(triples))]).to(device)
+    shuffled = to_device(triples[rng.permutation(len(triples))], device)
     found = []
     for batch in torch.split(shuffled, _BATCH):
         drawn = sampler.draw(batch, "tail", rng)
@@ -78,7 +79,7 @@ def differences(
             columns.append(difference.double()[keep])
         found.append(torch.stack(columns, dim=1))
     pairs = torch.cat(found)
-    return pairs[torch.from_numpy(rng.permutation(len(pairs))).to(device)]
+    return pairs[to_device(rng.permutation(len(pairs)), device)]
 
 
 def fusion_loss(weights: Tensor, pairs: Tensor, beta: float) -> Tensor:

@@ -31,7 +31,8 @@ class Adam:
                 parameter.mul_(1 - self.rate * self.decay)
         adam(
             list(self.parameters),
-            [gradient_of(parameter) for parameter in self.parameters],
+            # The fused loop goes over memory: a gradient that lies there transposed would meet the wrong numbers.
+            [gradient_of(parameter).contiguous() for parameter in self.parameters],
             [state["exp_avg"] for state in states],
             [state["exp_avg_sq"] for state in states],
             [],

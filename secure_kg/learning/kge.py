@@ -43,7 +43,7 @@ class KgeLearner(Learner):
         for parameter in self.model.parameters():
             parameter.grad = torch.zeros_like(parameter)  # kept zero between steps
         self._steps = steps_for(self.model, self._optimiser, config)
-        self._train = torch.from_numpy(graph.train).to(device)
+        self._train = to_device(graph.train, device)
         self._negatives = NegativeSampler(graph, config.negatives, config.share_negatives, device)
         self._ranking = FilteredRanking(graph, device, config.eval_megabytes)
 

@@ -18,6 +18,7 @@ from secure_kg.data.graph import ClientGraph, Part
 from secure_kg.evaluation.metrics import Metrics
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.query_config import QueryConfig
+from secure_kg.models.networks.config import NetworkConfig
 
 Rows = npt.NDArray[np.float32]
 """Rows of a block [n, width]."""
@@ -119,6 +120,9 @@ class Settings(Protocol):
 
     @property
     def queries(self) -> QueryConfig | None: ...
+
+    @property
+    def network(self) -> NetworkConfig | None: ...
 
     @property
     def seed(self) -> int: ...

@@ -18,6 +18,7 @@ from secure_kg.evaluation.ranking import FilteredRanking, Sides
 from secure_kg.evaluation.ranking_metrics import RankingMetrics
 from secure_kg.evaluation.sums import RankingSums
 from secure_kg.learning.config import TrainingConfig
+from secure_kg.learning.device import to_device
 from secure_kg.learning.kge import KgeLearner
 from secure_kg.learning.learner import Learner, Settings
 from secure_kg.models.base import EmbeddingModel, ModelSize
@@ -83,8 +84,8 @@ class PooledTrainer(KgeLearner, PooledLearner):
         size = ModelSize(*numbers, config.dim, config.margin, config.norm, graph.train)
         model = build_model(config.model, size, torch.Generator()).to(self._where)
         with torch.no_grad():
-            model.entity.copy_(self.model.entity[torch.from_numpy(member.entities).to(self._where)])
-            model.relation.copy_(self.model.relation[torch.from_numpy(member.relations).to(self._where)])
+            model.entity.copy_(self.model.entity[to_device(member.entities, self._where)])
+            model.relation.copy_(self.model.relation[to_device(member.relations, self._where)])
         return model
 
 

@@ -13,6 +13,7 @@ from secure_kg.data.pooling import Member, Pool
 from secure_kg.evaluation.metrics import Metrics
 from secure_kg.evaluation.query_metrics import QueryMetrics
 from secure_kg.evaluation.query_ranking import rank_queries
+from secure_kg.learning.device import to_device
 from secure_kg.learning.learner import Settings
 from secure_kg.learning.pooled import PARTY, PooledLearner, Tables
 from secure_kg.learning.query_config import QueryConfig
@@ -59,7 +60,7 @@ class PooledQueryLearner(QueryLearner, PooledLearner):
     def _places_of(self, member: Member) -> Tensor:
         labels = (2 * member.relations[:, None] + np.arange(2)).reshape(-1)
         places = np.concatenate((member.entities, self.model.size.entities + labels))
-        return torch.from_numpy(places).to(self.model.rows.device)
+        return to_device(places, self.model.rows.device)
 
 
 def make_pooled(settings: Settings, pool: Pool, device: torch.device) -> PooledQueryLearner:

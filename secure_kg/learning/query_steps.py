@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn.functional import embedding
 
 from secure_kg.learning.adam import Adam
+from secure_kg.learning.device import to_device
 from secure_kg.learning.query_config import Answers
 from secure_kg.learning.query_loss import sampled_softmax
 from secure_kg.models.queries.encoder import encode
@@ -40,11 +41,11 @@ class QuerySteps:
         answers = np.concatenate([one.answers for one in drawn])
         # Rows of one lookup have one gradient, as large as the table; several lookups would have one each.
         ids = np.concatenate([*(one.reshape(-1) for one in asked), answers, negatives]).astype(np.int64)
-        gathered = embedding(torch.from_numpy(ids).to(device), model.rows)
+        gathered = embedding(to_device(ids, device), model.rows)
         *columns, positive, negative = torch.split(
             gathered, [*(one.size for one in asked), len(answers), len(negatives)]
         )
-        own = torch.from_numpy(answers[:, None] == negatives[None]).to(device)
+        own = to_device(answers[:, None] == negatives[None], device)
         sizes = [len(one.rows) for one in drawn]
         encoder, losses = model.encoder(), []
         # Type by type: the scores of some hundred queries stay in the cache, those of the whole batch would not.

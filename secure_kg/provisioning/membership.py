@@ -110,8 +110,8 @@ class Membership:
             self._tell(f"version {before.version} of the federation still holds: {problem}")
             return
         if self._tls is not None:
-            known = {member.identity for member in before.members if not member.revoked}
-            trust(self._tls, [one for one in newer.members if one.identity not in known and not one.revoked])
+            known = {member.identity for member in before.members}
+            trust(self._tls, [one for one in newer.members if one.identity not in known])
         self.roster = newer
         self._tell(f"version {newer.version} of the federation holds from now on")
 

@@ -29,7 +29,10 @@ _AGAIN: Final = 60.0
 
 
 def server_tls(roster: Roster, site_folder: Path) -> ssl.SSLContext:
-    """The server's context; it asks for a client certificate. Whose it is `member_of` says, at every connection."""
+    """The server's context; it asks for a certificate of a client that is or was a member, and lets nobody else speak.
+
+    Whose it is, and whether it still lets somebody in, `member_of` says, at every connection and request.
+    """
     site = SiteFolder.open(site_folder)
     if site.identity != roster.server:
         raise UserError(f"{shown(site_folder)}: not the identity that the federation names as its server")
@@ -39,7 +42,8 @@ def server_tls(roster: Roster, site_folder: Path) -> ssl.SSLContext:
     # A resumed session would skip the certificate, and with it the question whether its member was revoked meanwhile.
     context.num_tickets = 0
     context.options |= ssl.OP_NO_TICKET
-    trust(context, [member for member in roster.members if not member.revoked])
+    # Of those that were revoked, too: only a handshake that succeeds tells which member it is that is refused then.
+    trust(context, list(roster.members))
     return context
 
 
@@ -62,7 +66,7 @@ def client_tls(roster: Roster, site_folder: Path) -> ssl.SSLContext:
 
 
 def trust(context: ssl.SSLContext, members: list[Member]) -> None:
-    """Let in the identities of these members, too."""
+    """Let the identities of these members through a handshake, too."""
     if members:
         context.load_verify_locations(cadata=b"".join(member.certificate for member in members))
 

@@ -2,7 +2,9 @@
 
 pid                 number of the process that works on it
 run.id              a random name for the run, by which this client tells its runs apart
-openings.jsonl      one line per sum: run, round, purpose, survivors, their states, lineage (`secagg.openings`)
+openings.jsonl      one line per sum: run, round, purpose, survivors, their states, lineage, and on what this client has
+                    computed its input (`secagg.openings`); since version 2 of the lines also whether survivors are
+                    known by identity, and then their fingerprints
 state.key           256 random bits under which this client commits to its states, and from which the noise of a private
                     run is drawn: with it, noise can be taken off again
 session.lock        held while a session uses this folder, or a record elsewhere; the system lets it go with the process
@@ -19,15 +21,19 @@ import os
 import secrets
 import time
 from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, Self
 
 from protocols.foundation.identifiers import PartyId, RoundId
 from protocols.sums.secagg.openings import Opening
-from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.errors import StorageError, UserError
 from secure_kg.foundation.parsing import json_of
 
 _OPENINGS = "openings.jsonl"
+_VERSION = 2
+"""Of lines there; the first had none."""
+_BY_IDENTITY, _BY_NUMBER = "identity", "number"
 STATE_KEY = "state.key"
 _KEY_BYTES = 32
 _RUN_ID = "run.id"
@@ -47,7 +53,7 @@ def open_folder(folder: Path, process: int, *, resume: bool) -> None:
         folder.chmod(0o700)
         (folder / "pid").write_text(f"{process}\n", encoding="utf-8")
     except OSError as problem:
-        raise UserError(f"{folder}: cannot be written ({problem.strerror})") from None
+        raise StorageError.of(problem, folder) from None
 
 
 def run_id(folder: Path) -> str:
@@ -129,9 +135,73 @@ def _lock(descriptor: int, folder: Path) -> None:
             time.sleep(0.05)
 
 
+class OpeningsFile:
+    """The record of openings in a folder, held open by the session that appends to it (`alone`)."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / _OPENINGS
+        self._file: FileIO | None = None
+        self._end = 0
+        """Bytes of the file as this session has left it."""
+
+    def append(self, opening: Opening) -> None:
+        """Written before the answer leaves, so that it outlives this process."""
+        line = _line(opening)
+        try:
+            if self._file is None:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                new = not self._path.exists()
+                self._file = self._path.open("ab+", buffering=0)
+                if new:
+                    _keep_name(self._path)
+                line = _whole_lines(self._file) + line
+            else:
+                self._require_untouched(self._file)
+            if self._file.write(line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(self._file.fileno())  # else a power failure could let a sum be opened again over other clients
+            self._end = self._file.tell()
+        except OSError as problem:
+            self.close()  # half a line may stand at its end, and is looked for when it is opened again
+            raise StorageError.of(problem, self._path) from None
+
+    def _require_untouched(self, file: FileIO) -> None:
+        """`UserError` if the name stands for another file by now, or for less or more than was written: what goes on
+        to be written here, nobody would read at the next beginning."""
+        held = os.fstat(file.fileno())
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            found = None
+        if found is None or not os.path.samestat(found, held) or found.st_size != self._end:
+            raise UserError(
+                f"{self._path}: removed, exchanged or changed by somebody else while this client takes part, so nobody "
+                "knows which sums were opened"
+            )
+
+    def close(self) -> None:
+        """Idempotent."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
 def append_opening(folder: Path, opening: Opening) -> None:
-    """Written before the answer leaves, so that it outlives this process."""
+    """One line, by whoever appends no other."""
+    with OpeningsFile(folder) as record:
+        record.append(opening)
+
+
+def _line(opening: Opening) -> bytes:
+    identities = {str(int(party)): one for party, one in sorted(opening.identities.items())}
     record = {
+        "version": _VERSION,
         "run": opening.run,
         "round": int(opening.round),
         "purpose": opening.purpose,
@@ -139,25 +209,29 @@ def append_opening(folder: Path, opening: Opening) -> None:
         "states": {str(int(party)): state.hex() for party, state in sorted(opening.states.items())},
         "model": opening.model.hex(),
         **({"lineage": opening.lineage} if opening.lineage else {}),
+        **({"computed": opening.computed} if opening.computed else {}),
+        "by": _BY_IDENTITY if identities else _BY_NUMBER,
+        **({"identities": identities} if identities else {}),
     }
-    line = json.dumps(record).encode() + b"\n"
+    return json.dumps(record).encode() + b"\n"
+
+
+def _keep_name(path: Path) -> None:
+    """A power failure must not take the name of a new file, whose content is kept."""
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / _OPENINGS).open("ab+", buffering=0) as file:
-            end = file.seek(0, os.SEEK_END)
-            file.seek(max(0, end - 1))
-            if file.read(1) not in (b"", b"\n"):
-                line = _after_half_a_line(file) + line
-            if file.write(line) != len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            os.fsync(file.fileno())  # else a power failure could let a sum be opened again over other clients
-    except OSError as problem:
-        raise UserError(f"{folder / _OPENINGS}: cannot be written ({problem.strerror})") from None
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
-def _after_half_a_line(file: BinaryIO) -> bytes:
+def _whole_lines(file: FileIO) -> bytes:
     """What to write first where a crash has left a last line without its end: nothing once it is cut off, as it was
     never answered for; or its end, if nothing else is missing."""
+    end = file.seek(0, os.SEEK_END)
+    file.seek(max(0, end - 1))
+    if file.read(1) in (b"", b"\n"):
+        return b""
     file.seek(0)
     *_, last = file.read().split(b"\n")
     if _opening(last) is not None:
@@ -197,6 +271,20 @@ def _opening(line: bytes) -> Opening | None:
         name = RoundId(int(record["round"])), str(record["purpose"])
         model = bytes.fromhex(record.get("model", ""))
         run, lineage = str(record.get("run", "")), str(record.get("lineage", ""))  # earlier versions lack them
-        return Opening(*name, survivors, states, model, run, lineage)
+        identities, computed = _identities(record, survivors), str(record.get("computed", ""))
+        return Opening(*name, survivors, states, model, run, lineage, identities=identities, computed=computed)
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def _identities(record: dict[str, Any], survivors: frozenset[PartyId]) -> dict[PartyId, str]:
+    """Fingerprints of all survivors; none in lines that know them by number. `ValueError` for any other line."""
+    version, by = record.get("version", 1), record.get("by", _BY_NUMBER)
+    if version not in (1, _VERSION) or by not in (_BY_IDENTITY, _BY_NUMBER):
+        raise ValueError("a line of another version")
+    if by == _BY_NUMBER:
+        return {}
+    identities = {PartyId(int(party)): str(one) for party, one in record["identities"].items()}
+    if identities.keys() != survivors or len(set(identities.values())) != len(survivors):
+        raise ValueError("identities of others than the survivors, or one twice")
+    return identities

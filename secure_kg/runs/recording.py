@@ -18,7 +18,7 @@ from typing import Final
 from protocols.foundation.identifiers import RoundId, SessionId
 from protocols.session.receipts import Head, Receipt, Sign
 from protocols.transport.tap import Seal, Tap
-from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.errors import StorageError, UserError
 from secure_kg.runs.records.events import TranscriptEnd
 
 RECEIPTS: Final = "receipt-*.jsonl"
@@ -79,7 +79,7 @@ class ReceiptKeeper(Receipt):
         try:
             self._append(path)
         except OSError as problem:
-            raise UserError(f"{path}: cannot be written ({problem.strerror})") from None
+            raise StorageError.of(problem, path) from None
         self._path = None if final else path
 
     def stop(self, round_id: RoundId) -> None:

@@ -19,6 +19,7 @@ transcript-S.bin                what the server saw in session S, if asked for; 
 lock                            held while a job runs here
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -31,7 +32,7 @@ from typing import Any, Final, TypeVar
 
 from protocols.foundation.identifiers import PartyId
 from secure_kg.federation.plan.settings import RunConfig
-from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.errors import StorageError, UserError
 from secure_kg.foundation.parsing import json_of, text_of
 from secure_kg.runs.client_folder import BEFORE_ANYTHING
 from secure_kg.runs.next_step import no_run_there
@@ -243,7 +244,7 @@ def write_whole(path: Path, content: bytes, *, private: bool = False) -> None:
             draft.unlink(missing_ok=True)
             raise
     except OSError as problem:
-        raise UserError(f"{path}: cannot be written ({problem.strerror})") from None
+        raise StorageError.of(problem, path) from None
 
 
 def write_json(path: Path, value: dict[str, Any], *, private: bool = False) -> None:
@@ -267,8 +268,16 @@ def read_record(path: Path, kind: type[R]) -> R:
 
 
 def append_line(path: Path, record: Record) -> None:
-    with path.open("a", encoding="utf-8") as file:
-        file.write(_line(record))
+    """The whole line or nothing of it: half a line would swallow the one that a resumed run writes."""
+    line = _line(record).encode()
+    try:
+        with path.open("ab", buffering=0) as file:
+            end = file.seek(0, os.SEEK_END)
+            if file.write(line) != len(line):
+                file.truncate(end)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except OSError as problem:
+        raise StorageError.of(problem, path) from None
 
 
 def read_lines(path: Path, kind: type[R]) -> list[R]:

@@ -16,7 +16,7 @@ import msgspec
 from secure_kg.evaluation.metrics import Metrics
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
-from secure_kg.federation.plan.strategies import STRATEGIES
+from secure_kg.federation.plan.strategies import learner_of
 from secure_kg.runs.outcome import ServerOutcome
 from secure_kg.runs.peak_memory import peak_memory_mb
 from secure_kg.runs.records.client_result import ClientLine, ClientResult
@@ -108,7 +108,7 @@ def _statement(config: RunConfig) -> dict[str, Any] | None:
 
 
 def _metrics_of(config: RunConfig) -> type[Metrics]:
-    return STRATEGIES[config.strategy].learner.metrics_of(config)
+    return learner_of(config).metrics_of(config)
 
 
 def _memory(clients: Sequence[ClientLine]) -> PeakMemory:
@@ -143,7 +143,7 @@ def comparable(summary: Summary, other: Summary) -> bool:
     if known and bool(summary.leaks) != bool(other.leaks):
         return False  # the folders have other triples by now
     mine, theirs = summary.config, other.config
-    keys = ["dataset", "by", "client_data", "seed", "queries"]
+    keys = ["dataset", "by", "client_data", "seed", "queries", "network"]
     if any(one.settings.model == "counts" for one in (summary, other)):
         if not _same_budget(summary, other):
             return False

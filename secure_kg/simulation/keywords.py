@@ -8,18 +8,21 @@ from typing import Any, Final
 
 from secure_kg.federation.plan.by_name import PRIVACY_FIELDS, check_privacy, model_name, resolved
 from secure_kg.federation.plan.presets import PRESETS, QUERY_PRESETS
-from secure_kg.federation.plan.settings import RunConfig, scalar_type
+from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.plan.strategies import STRATEGIES
+from secure_kg.federation.plan.typed_fields import scalar_type
 from secure_kg.foundation.errors import UserError
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.query_config import QueryConfig
+from secure_kg.models.networks.config import NetworkConfig
+from secure_kg.models.networks.kinds import NETWORKS
 from secure_kg.privacy.run_config import PrivacyConfig
 
 QUERY_DEFAULTS: Final[Mapping[str, Any]] = {"aggregation": "secret", "by": "relations"}
 """Of strategies that train on logical queries, as `launch.fedcqa` has them."""
 POOLED_DEFAULTS: Final[Mapping[str, Any]] = {"aggregation": "plain", "min_participants": 1}
 """Of strategies that pool all triples, as `launch.entire` has them."""
-_ELSEWHERE: Final = ("training", "queries", "privacy", "format", "dataset", "client_data", "clients")
+_ELSEWHERE: Final = ("training", "queries", "network", "privacy", "format", "dataset", "client_data", "clients")
 """Fields that a caller gives in another way, or not at all."""
 _WORDS: Final = {int: "a whole number", float: "a number", bool: "True or False", str: "text"}
 _OPTION: Final = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
@@ -75,7 +78,7 @@ def _check_names(given: Mapping[str, Any], of_queries: bool) -> None:
 
 def _typed(given: Mapping[str, Any], of_queries: bool) -> dict[str, Any]:
     """The values in the types of their fields: a whole number will do where any number is asked for."""
-    owners = (RunConfig, QueryConfig if of_queries else TrainingConfig, PrivacyConfig)
+    owners = [RunConfig, *_trained_by(of_queries), PrivacyConfig]
     kinds = {entry.name: scalar_type(entry.type) for owner in owners for entry in dataclasses.fields(owner)}
     typed = {}
     for name, value in given.items():
@@ -90,9 +93,14 @@ def _typed(given: Mapping[str, Any], of_queries: bool) -> dict[str, Any]:
 
 
 def _known(of_queries: bool) -> set[str]:
-    owners = (RunConfig, QueryConfig if of_queries else TrainingConfig)
+    owners = [RunConfig, *_trained_by(of_queries)]
     names = {entry.name for owner in owners for entry in dataclasses.fields(owner)} - set(_ELSEWHERE)
     return names if of_queries else names | PRIVACY_FIELDS
+
+
+def _trained_by(of_queries: bool) -> list[type[QueryConfig | TrainingConfig | NetworkConfig]]:
+    """Settings of training, of every kind that there is."""
+    return [QueryConfig] if of_queries else [*(kind.settings for kind in NETWORKS.values()), TrainingConfig]
 
 
 def _plain(value: Any) -> Any:

@@ -26,7 +26,7 @@ import msgspec
 from secure_kg.data.client_data import load_graphs, number_of_clients
 from secure_kg.data.folders import require_new_or_empty
 from secure_kg.federation.plan.settings import RunConfig
-from secure_kg.federation.plan.strategies import STRATEGIES
+from secure_kg.federation.plan.strategies import STRATEGIES, learner_of
 from secure_kg.foundation.console import progress_line
 from secure_kg.foundation.errors import UserError
 from secure_kg.report.page import run_report
@@ -175,7 +175,7 @@ def _pooled(config: RunConfig, graphs: list[Any], path: Path, report: Callable[[
     from secure_kg.runs.outcome import ServerOutcome
 
     device = pick_device(0, config.device)
-    trainer = STRATEGIES[config.strategy].learner.make_pooled(config, pool(graphs), device)
+    trainer = learner_of(config).make_pooled(config, pool(graphs), device)
 
     def work(folder: RunFolder) -> ServerOutcome:
         return run_pooled(config, trainer, folder, report)

@@ -164,6 +164,8 @@ def _attacked(
         return _Attacked(not_tried="Nothing is shared in this run, so there are no rows to attack.")
     if run.config.queries is not None:
         return _Attacked(not_tried="The attacks on rows know embeddings of triples, and this run trained on queries.")
+    if run.config.network is not None:
+        return _Attacked(not_tried="The attacks on rows know embeddings, and this run trained a graph network on them.")
     if shared == "entity and relation":
         return _Attacked(not_tried="The attacks on rows know one table of a model, and this run shared both.")
 

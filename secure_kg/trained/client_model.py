@@ -12,6 +12,7 @@ from secure_kg.data.graph import ClientGraph, Part, Side, TripleArray
 from secure_kg.data.prefixes import Shortener
 from secure_kg.data.triples import PARTS
 from secure_kg.foundation.errors import UserError
+from secure_kg.learning.device import to_device
 from secure_kg.queries.naming import UnknownName, nearest_names
 from secure_kg.runs.records.client_result import ClientResult
 from secure_kg.trained.results import KNOWN, Kind, KnownAnswers, Prediction, Predictions, TripleScore
@@ -133,7 +134,7 @@ class ClientModel:
         if kind == "relation":
             scores = _finite(self._of_triples(self._every_relation(ids), side))
         else:
-            scores = _finite(self.scorer.scores(torch.tensor([ids]), side)[0])
+            scores = _finite(self.scorer.scores(self._there([ids]), side)[0])
         places = self._places(kind, ids)
         names = self.graph.relations if kind == "relation" else self.graph.entities
         order = np.argsort(-scores, kind="stable")  # names are sorted, so ties stand in their order
@@ -171,15 +172,19 @@ class ClientModel:
         return found
 
     def _rank(self, ids: Ids, side: Side) -> float:
-        scores = _finite(self.scorer.scores(torch.tensor([ids]), side)[0])
+        scores = _finite(self.scorer.scores(self._there([ids]), side)[0])
         own = ids[2 if side == "tail" else 0]
         others = np.ones(len(scores), dtype=bool)
         others[[*self._places(side, ids), own]] = False
         better, equal = (int(found[others].sum()) for found in (scores > scores[own], scores == scores[own]))
         return 1 + better + equal / 2
 
+    def _there(self, triples: npt.ArrayLike) -> torch.Tensor:
+        """Triples [b, 3] where the model is."""
+        return to_device(np.asarray(triples, dtype=np.int64), self.scorer.device)
+
     def _of_triples(self, triples: TripleArray, side: Side) -> torch.Tensor:
-        blocks = torch.split(torch.from_numpy(np.asarray(triples, dtype=np.int64)), _BLOCK)
+        blocks = torch.split(self._there(triples), _BLOCK)
         return torch.cat([self.scorer.of_triples(block, side) for block in blocks])
 
     def _quantiles(self, scores: Scores, side: Side) -> Scores:
@@ -196,7 +201,7 @@ class ClientModel:
 
 
 def _finite(scores: torch.Tensor) -> Scores:
-    found: Scores = scores.double().numpy()
+    found: Scores = scores.double().cpu().numpy()
     if not np.isfinite(found).all():
         raise UserError("the model gives scores that are no numbers: its rows are too large")
     return found

@@ -17,7 +17,6 @@ from secure_kg.evaluation.sums import RankingSums
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.parsing import require_regular
 from secure_kg.trained.client_model import ClientModel
-from secure_kg.trained.loading import CPU
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,7 @@ def evaluate(
     if len(tested.triples) == 0:
         raise UserError(f"{test}: no triple of it has names of the client's graph alone; nothing to rank")
     known = replace(graph, test=np.concatenate((graph.test, tested.triples)))
-    ranking = FilteredRanking(known, CPU)
+    ranking = FilteredRanking(known, model.scorer.device)
     tail = ranking.rank(model.scorer.ranked, tested.triples, "tail")
     sizes = len(graph.entities), len(graph.relations)
     keys = triple_keys(tested.triples, *sizes)

@@ -11,7 +11,11 @@ from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.fusion.fusing import saved_model
 from secure_kg.fusion.scores import Weights
+from secure_kg.learning.device import CPU, to_device
 from secure_kg.models.base import EmbeddingModel
+from secure_kg.models.networks.base import Decoder, Nodes
+from secure_kg.models.networks.config import NetworkConfig
+from secure_kg.models.networks.kinds import imported, network_kind
 from secure_kg.models.queries.model import QueryModel, QueryModelSize
 from secure_kg.models.shapes import model_kind
 from secure_kg.queries.retrieval.files import load_model
@@ -20,9 +24,8 @@ from secure_kg.runs.next_step import resume_command
 from secure_kg.runs.records.client_result import ClientResult
 from secure_kg.runs.records.fusion import FusionRecord
 from secure_kg.runs.run_folder import RunFolder, read_config, read_record
-from secure_kg.trained.scorers import EmbeddingScorer, FusedPairScorer, QueryScorer, Scorer
+from secure_kg.trained.scorers import EmbeddingScorer, FusedPairScorer, NetworkScorer, QueryScorer, Scorer
 
-CPU = torch.device("cpu")
 _SIZES = ("entities", "relations", "train_triples", "valid_triples", "test_triples")
 
 
@@ -52,22 +55,25 @@ def own_graph(run: Path, config: RunConfig, client: int) -> ClientGraph:
     return graph
 
 
-def load_scorer(run: Path, config: RunConfig, client: int, graph: ClientGraph) -> Scorer:
+def load_scorer(run: Path, config: RunConfig, client: int, graph: ClientGraph, device: torch.device = CPU) -> Scorer:
     """The client's model of the best round."""
     if config.queries is not None:
-        return QueryScorer(_query_model(run, config, client, graph))
-    return EmbeddingScorer(_embedding_model(run, config, client, graph))
+        return QueryScorer(_query_model(run, config, client, graph).to(device))
+    if config.network is not None:
+        return _network_scorer(run, config.network, client, graph, device)
+    return EmbeddingScorer(_embedding_model(run, config, client, graph).to(device))
 
 
-def load_fused(record: FusionRecord, client: int, graph: ClientGraph) -> Scorer:
+def load_fused(record: FusionRecord, client: int, graph: ClientGraph, device: torch.device = CPU) -> Scorer:
     """Both models of a fusion, and the weights that this client has fitted."""
     fused = next((one for one in record.clients if one.client == client), None)
     if fused is None or not {"single", "federated"} <= fused.weights.keys():
         raise UserError(f"the fusion has no weights of client {client}")
     runs = Path(record.single.run), Path(record.federated.run)
-    if any((config := read_config(run)).queries is not None for run in runs):
-        raise UserError(f"a fusion of a run of strategy {config.strategy}; only models of triples fuse")
-    single, federated = (_embedding_model(run, read_config(run), client, graph) for run in runs)
+    for config in map(read_config, runs):
+        if config.trained is not config.training:
+            raise UserError(f"a fusion of a run of {config.model}; only embeddings of triples fuse")
+    single, federated = (_embedding_model(run, read_config(run), client, graph).to(device) for run in runs)
     weights = Weights(fused.weights["single"], fused.weights["federated"], fused.weights.get("bias", 0.0))
     return FusedPairScorer(single, federated, weights)
 
@@ -89,6 +95,26 @@ def _query_model(run: Path, config: RunConfig, client: int, graph: ClientGraph) 
         raise ValueError("a run without queries")
     size = QueryModelSize(len(graph.entities), len(graph.relations), queries.encoder, queries.shape, queries.score)
     return load_model(path.parent, size)
+
+
+def _network_scorer(
+    run: Path, network: NetworkConfig, client: int, graph: ClientGraph, device: torch.device
+) -> NetworkScorer:
+    path = _present(run, client)
+    arrays, widths = load_numbers(path)[0], network.encoded_widths
+    numbers = len(graph.entities), len(graph.relations)
+    for name, number, width in zip(("entity", "relation"), numbers, widths, strict=True):
+        _require(path, arrays, f"encoded.{name}", (number, width))
+    kind = network_kind(network.model)
+    decoder: Decoder = imported(kind.decoder)(network)
+    with torch.no_grad():
+        for name, value in decoder.state_dict(keep_vars=True).items():
+            found = arrays.get(f"decoder.{name}")
+            if found is None or found.shape != tuple(value.shape) or found.dtype != "float32":
+                raise UserError(f"{path}: no decoder of {kind.name} as the settings have it")
+            value.copy_(torch.from_numpy(found))
+    nodes = Nodes(*(to_device(arrays[f"encoded.{name}"], device) for name in ("entity", "relation")))
+    return NetworkScorer(kind.name, nodes, decoder.eval().requires_grad_(False).to(device))
 
 
 def _present(run: Path, client: int) -> Path:

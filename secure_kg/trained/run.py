@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.federation.plan.settings import Device, RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.words import named_clients
 from secure_kg.runs.records.fusion import FusionRecord
@@ -40,8 +40,11 @@ class TrainedRun:
         names = [path.parent.name for path in self.path.glob("clients/*/model.safetensors")]
         return tuple(sorted(int(name) for name in names if name.isascii() and name.isdigit()))
 
-    def client(self, number: int | None = None) -> "ClientModel":
-        """The trained model of a client; without a number, that of the only one whose model is here."""
+    def client(self, number: int | None = None, device: Device = "cpu") -> "ClientModel":
+        """The trained model of a client; without a number, that of the only one whose model is here.
+
+        `device`: where it computes, as `--device` takes it.
+        """
         if number is None:
             if len(self.clients) != 1:
                 raise UserError(f"{self.path}: has the models of {self._whose()}: say which (--client K)")
@@ -50,14 +53,16 @@ class TrainedRun:
             raise UserError(f"client {number}: the run has clients 1 to {self.settings.clients}")
         if self.clients and not (self.path / "clients" / str(number)).is_dir() and self.fusion is None:
             raise UserError(f"{self.path}: has the model of {self._whose()} only; client {number} is elsewhere")
+        from secure_kg.learning.device import CPU, pick_device
         from secure_kg.trained import loading
         from secure_kg.trained.client_model import ClientModel
 
+        place = CPU if device == "cpu" else pick_device(0, device)  # threads of a caller are its own
         if self.fusion is not None:
             graph = loading.own_graph(Path(self.fusion.federated.run), self.settings, number)
-            return ClientModel(number, graph, loading.load_fused(self.fusion, number, graph))
+            return ClientModel(number, graph, loading.load_fused(self.fusion, number, graph, place))
         graph = loading.own_graph(self.path, self.settings, number)
-        scorer = loading.load_scorer(self.path, self.settings, number, graph)
+        scorer = loading.load_scorer(self.path, self.settings, number, graph, place)
         return ClientModel(number, graph, scorer, loading.recorded_result(self.path, number))
 
     def result(self) -> "RunResult":

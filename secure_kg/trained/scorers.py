@@ -19,6 +19,7 @@ from secure_kg.foundation.errors import UserError
 from secure_kg.fusion.scores import FusedScorer, ScorePair, Weights
 from secure_kg.models.base import EmbeddingModel
 from secure_kg.models.geometry import DOT
+from secure_kg.models.networks.base import Decoder, Nodes, NodeScorer
 from secure_kg.models.queries.model import QueryModel
 from secure_kg.models.queries.scoring import alike, pairs
 from secure_kg.queries.structures import STRUCTURES
@@ -35,6 +36,11 @@ class Scorer(ABC):
     name: str
     likeness: str
     """What `like` computes, in words."""
+
+    @property
+    @abstractmethod
+    def device(self) -> torch.device:
+        """Where its rows are; triples come there, and scores are there."""
 
     @property
     def ranked(self) -> "EmbeddingModel | ranking.Scorer":
@@ -66,6 +72,10 @@ class EmbeddingScorer(Scorer):
         self.likeness = COSINE if model.geometry is DOT else DISTANCE
 
     @property
+    def device(self) -> torch.device:
+        return self.model.entity.device
+
+    @property
     def ranked(self) -> EmbeddingModel:
         return self.model
 
@@ -85,7 +95,7 @@ class EmbeddingScorer(Scorer):
 
     def tables(self) -> Tables:
         named = {**dict(self.model.named_parameters()), **dict(self.model.named_buffers())}
-        return {name: value.detach().numpy() for name, value in named.items()}
+        return {name: value.detach().cpu().numpy() for name, value in named.items()}
 
 
 class QueryScorer(Scorer):
@@ -94,6 +104,10 @@ class QueryScorer(Scorer):
     def __init__(self, model: QueryModel) -> None:
         self.model, self.name = model, model.size.encoder
         self.likeness = COSINE if model.size.compares == "dot" else DISTANCE
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.rows.device
 
     def scores(self, triples: Tensor, side: Side) -> Tensor:
         return self.model.scores(STRUCTURES["1p"], _queries(triples, side))
@@ -110,9 +124,38 @@ class QueryScorer(Scorer):
 
     def tables(self) -> Tables:
         """Relations have two rows each: the way there and the way back."""
-        rows, entities = self.model.rows.detach().numpy(), self.model.size.entities
-        operators = self.model.operators.detach().numpy()
+        rows, entities = self.model.rows.detach().cpu().numpy(), self.model.size.entities
+        operators = self.model.operators.detach().cpu().numpy()
         return {"entity": rows[:entities], "relation": rows[entities:], "operators": operators}
+
+
+class NetworkScorer(Scorer):
+    """A graph network: encoded rows of the client's own graph, and the decoder that compares them."""
+
+    likeness = COSINE
+
+    def __init__(self, name: str, nodes: Nodes, decoder: Decoder) -> None:
+        self.name, self.described = name, decoder.described
+        self._nodes, self._decoder = nodes, decoder
+
+    @property
+    def device(self) -> torch.device:
+        return self._nodes.entity.device
+
+    def scores(self, triples: Tensor, side: Side) -> Tensor:
+        return NodeScorer(self._nodes, self._decoder).scores(triples, side)
+
+    def of_triples(self, triples: Tensor, side: Side) -> Tensor:
+        return self._decoder.of_triples(self._nodes, triples)
+
+    def like(self, entity: int) -> Tensor:
+        return cosine_similarity(self._nodes.entity[entity], self._nodes.entity, dim=-1)
+
+    def tables(self) -> Tables:
+        """Encoded rows, and the decoder's parameters."""
+        decoder = {f"decoder.{name}": value.cpu().numpy() for name, value in self._decoder.state_dict().items()}
+        rows = {"entity": self._nodes.entity, "relation": self._nodes.relation}
+        return {**{name: value.cpu().numpy() for name, value in rows.items()}, **decoder}
 
 
 def _queries(triples: Tensor, side: Side) -> Tensor:
@@ -128,6 +171,10 @@ class FusedPairScorer(Scorer):
         self.name = f"{federated.name}, fused"
         self.likeness = ""
         self._models, self._weights = (single, federated), weights
+
+    @property
+    def device(self) -> torch.device:
+        return self._models[0].entity.device
 
     def scores(self, triples: Tensor, side: Side) -> Tensor:
         return FusedScorer(ScorePair(*self._models), self._weights).scores(triples, side)

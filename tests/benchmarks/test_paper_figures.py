@@ -10,6 +10,7 @@ from benchmarks.reproduction.paper_figures import (
     FEDE_TABLE_5,
     FEDR_CLIENTS,
     FEDR_TABLE_2,
+    FEDR_TABLE_7,
 )
 from benchmarks.reproduction.query_figures import FEDCQA_TABLE_3, FEDCQA_TABLE_4
 from benchmarks.reproduction.query_tables import ENCODERS
@@ -24,6 +25,15 @@ def test_fedr_table_2_is_complete() -> None:
         for figures in FEDR_TABLE_2[dataset][model].values():
             assert len(figures) == len(FEDR_CLIENTS)
             assert all(0 < figure < 1 for figure in figures)
+
+
+def test_fedr_table_7_is_complete() -> None:
+    assert list(FEDR_TABLE_7) == ["RotatE", "KBGAT"]
+    for strategies in FEDR_TABLE_7.values():
+        assert list(strategies) == ["local", "fede", "fedr"]
+        for mrr, hits_1, hits_3, hits_10 in strategies.values():
+            assert hits_1 < mrr < hits_10 < 1
+            assert hits_1 < hits_3 < hits_10
 
 
 def test_fede_tables_are_complete() -> None:
@@ -58,6 +68,12 @@ def test_fedcqas_tables_are_complete() -> None:
         ("fedr-table2", "ddb14-published", 20, "ComplEx", "fedr", ALL, "mrr", 0.2611),
         ("fedr-table2", "wn18rr", 10, "RotatE", "fede", ALL, "mrr", 0.1936),
         ("fedr-table2", "fb15k-237", 15, "DistMult", "fedr", ALL, "mrr", 0.0884),
+        ("fedr-table7", "ddb14-published", 3, "RotatE", "fede", ALL, "hits@10", 0.7916),
+        ("fedr-table7", "ddb14-published", 3, "RotatE", "fede", ALL, "both hits@10", None),
+        ("fedr-table7", "ddb14-published", 3, "KBGAT", "local", ALL, "both mrr", 0.4467),
+        ("fedr-table7", "ddb14-published", 3, "KBGAT", "local", ALL, "mrr", None),
+        ("fedr-table7", "ddb14-published", 3, "KBGAT", "fedr", ALL, "both hits@3", 0.5301),
+        ("fedr-table7", "ddb14-published", 5, "KBGAT", "fedr", ALL, "both hits@3", None),
         ("fede-table3", "fb15k-237-fedlu", 3, "TransE", "local", "client 1", "mrr", 0.5035),
         ("fede-table3", "fb15k-237-fedlu", 3, "RotatE", "entire", "client 2", "hits@10", 0.6733),
         ("fede-table3", "fb15k-237-fedlu", 3, "ComplEx", "fused", "client 3", "hits@1", 0.2449),
@@ -67,6 +83,10 @@ def test_fedcqas_tables_are_complete() -> None:
         ("fedcqa-table3", "fb15k-237", 3, "GQE", "local", ALL, "cross mrr", None),
         ("fedcqa-table3", "fb15k-237", 3, "GQE", "fedcqa", ALL, "hits@10", None),
         ("fedcqa-table4", "fb15k", 3, "GQE", "fedcqa", ALL, "mrr", None),
+        ("fedr-table2-noge", "ddb14-published", 5, "NoGE", "local", ALL, "mrr", 0.3178),
+        ("fedr-table2-noge", "wn18rr", 20, "NoGE", "fede", ALL, "mrr", 0.0533),
+        ("fedr-table2-noge", "fb15k-237", 10, "NoGE", "fedr", ALL, "mrr", 0.1822),
+        ("fedr-table2-noge", "ddb14", 5, "NoGE", "fedr", ALL, "hits@1", None),
         ("fedr-table2", "ddb14", 2, "TransE", "local", ALL, "mrr", None),
         ("fedr-table2", "ddb14", 5, "TransE", "local", ALL, "hits@10", None),
         ("fede-table3", "fb15k-237-fedlu", 5, "TransE", "local", "client 1", "mrr", None),

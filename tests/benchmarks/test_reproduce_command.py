@@ -1,5 +1,6 @@
 """The command: what it plans, what it refuses, and real runs that are not run twice."""
 
+import dataclasses
 import gzip
 import json
 import signal
@@ -11,8 +12,10 @@ import pytest
 
 from benchmarks import reproduce
 from benchmarks.reproduction.cells import Cell, Job, job_for
-from benchmarks.reproduction.jobs import Outcome, run_all
+from benchmarks.reproduction.jobs import Outcome, is_finished, run_all
+from launch.options import parse
 from secure_kg.data.catalogue import bundled_files
+from secure_kg.foundation.errors import UserError
 
 TINY = [
     "--dataset",
@@ -56,6 +59,24 @@ def test_the_whole_of_fedrs_table_2() -> None:
     assert jobs[0].resume[-2:] == ("--resume", str(jobs[0].folder))
 
 
+def test_noges_rows_of_fedrs_table_2_have_settings_of_their_own(tmp_path: Path) -> None:
+    jobs = plan("fedr-table2-noge")
+    assert len(jobs) == 3 * 4 * 3
+    command = " ".join(jobs[0].start)
+    told = "--model NoGE --dim 128 --local-epochs 3 --lr 0.01 --batch-size 1024 --dropout 0.5 --label-smoothing 0.1"
+    told += " --max-norm 0.5 --means-loaded for-evaluation --moments anew --rounds 300 --eval-every 5 --patience 5"
+    assert told in command
+    assert "--margin" not in command
+    parsed = parse(command.partition("launch.fedr_secagg ")[2].split(), "job", "", "").config
+    assert parsed.network is not None
+    (tmp_path / "config.toml").write_text(parsed.to_toml())
+    job = dataclasses.replace(jobs[0], folder=tmp_path)
+    is_finished(job)
+    (tmp_path / "config.toml").write_text(parsed.to_toml().replace("dropout = 0.5", "dropout = 0.4"))
+    with pytest.raises(UserError, match=r"--dropout is 0\.4 there and 0\.5 here"):
+        is_finished(job)
+
+
 def test_the_damaged_split_is_used_only_if_named() -> None:
     (job,) = plan(
         "fedr-table2", "--dataset", "ddb14-published", "--clients", "10", "--models", "RotatE", "--strategies", "fedr"
@@ -70,6 +91,21 @@ def test_seeds_come_last_of_all_so_that_time_runs_out_between_whole_comparisons(
     assert [(job.cell.seed, job.cell.strategy) for job in jobs] == [
         (seed, strategy) for seed in (3, 4) for strategy in ("local", "fede", "fedr")
     ]
+
+
+def test_fedrs_table_of_kbgat() -> None:
+    jobs = plan("fedr-table7", "--local-epochs", "100", "--rotate-rounds", "20", "--final-rows", "last-batch")
+    assert [(job.cell.model, job.cell.strategy) for job in jobs] == [
+        (model, strategy) for model in ("RotatE", "KBGAT") for strategy in ("local", "fede", "fedr")
+    ]
+    rotate, kbgat = " ".join(jobs[1].start), " ".join(jobs[4].start)
+    assert "ddb14-fed/fed3.npz --allow-leaky-split --strategy fede" in rotate
+    assert "--model RotatE --dim 128 --local-epochs 3" in rotate
+    assert "--rounds 20 --eval-every 5" in rotate
+    assert "--model KBGAT --dim 50 --local-epochs 100" in kbgat
+    assert "--decoder-epochs 150" in kbgat
+    assert "--final-rows last-batch --rounds 300" in kbgat
+    assert "--rotate-" not in rotate + kbgat
 
 
 def test_fedes_tables() -> None:
@@ -87,6 +123,24 @@ def test_fedes_tables() -> None:
     *_, tenth = [job for job in plan("fede-table5") if job.cell.clients == 10 and job.cell.strategy == "fede"]
     assert "--client-fraction 0.5 --max-dropout 0.2" in " ".join(tenth.start)
     assert [job.cell.strategy for job in plan("fede-table5", "--clients", "3")] == ["local", "fede", "fused"]
+    (nell,) = plan("fede-table4", "--models", "rotate", "--strategies", "local")
+    assert "nell-995 --by relations --strategy local" in " ".join(nell.start)
+
+
+@pytest.mark.parametrize(
+    ("fraction", "declared"),
+    [
+        ("0.1", "--client-fraction 0.1 --max-dropout 0.2 --max-corrupt 0.0"),
+        ("0.3", "--client-fraction 0.3 --max-dropout 0.2 --max-corrupt 0.1"),
+        ("0.5", "--client-fraction 0.5 --max-dropout 0.2 --seed"),
+        ("1", "--client-fraction 1.0 --seed"),
+    ],
+)
+def test_sums_of_few_clients_declare_no_more_corruption_than_leaves_two_honest_ones(
+    fraction: str, declared: str
+) -> None:
+    (job,) = plan("fede-figures", "--client-fraction", fraction)
+    assert declared in " ".join(job.start)
 
 
 def test_fedcqas_tables() -> None:
@@ -142,6 +196,10 @@ def test_a_strategy_may_have_settings_of_its_own() -> None:
         ["fedr-table2", "--data-root", ".", "--rounds", "x"],
         ["fedr-table2", "--data-root", ".", "--patience", "0"],
         ["fedr-table2", "--data-root", ".", "--dim", "0"],
+        ["fedr-table7", "--data-root", ".", "--dim", "0"],
+        ["fedr-table7", "--data-root", ".", "--rotate-rounds", "0"],
+        ["fedr-table7", "--data-root", ".", "--final-rows", "none"],
+        ["fedr-table2", "--data-root", ".", "--decoder-epochs", "3"],
     ],
 )
 def test_a_mistake_gets_one_line(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,7 +213,7 @@ def test_help_names_the_tables(capsys: pytest.CaptureFixture[str]) -> None:
     assert reproduce.main(["--help"]) == 0
     text = capsys.readouterr().out
     assert "fede-table5" in text
-    assert "[fedr 128, fede 256, fedcqa 400]" in text
+    assert "[fedr 128, fede 256, fedr-table7 50, fedr-noge 128, fedcqa 400]" in text
 
 
 def test_a_dry_run_starts_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,12 +4,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from benchmarks import reproduce
+from benchmarks.reproduction import results
 from benchmarks.reproduction.cells import Request, job_for
 from benchmarks.reproduction.jobs import Outcome
-from benchmarks.reproduction.rendering import markdown
+from benchmarks.reproduction.rendering import markdown, show
 from benchmarks.reproduction.report import build
 from benchmarks.reproduction.results import Result, read_result
+from benchmarks.reproduction.tables import TABLES
 
 
 def request_for(runs: Path, *options: str) -> Request:
@@ -90,7 +94,7 @@ def test_markdown_has_all_it_takes_to_judge(tmp_path: Path) -> None:
         "| ddb14/5 | TransE | FedR | 0.4461 | failed | failed | failed | failed | 0 of 3 | – | – |",
         "- failed: ddb14-c5-transe-fedr-secagg-seed0: no such luck",
         "- 3 of 6 runs are still to be done: the same command goes on with them",
-        "- The table's fifth model, NoGE, is not implemented here.",
+        "- The table's fifth model, NoGE, has settings of its own: fedr-table2-noge.",
         "- ddb14: the seed draws the split as well as first rows, batches and negatives.",
     ):
         assert line in text.splitlines()
@@ -125,3 +129,25 @@ def test_fusions_and_single_clients_are_read(tmp_path: Path) -> None:
         "yes, on one seed",
     ]
     assert "| fb15k-237-fedlu/3 | RotatE | client 1 | FedE+fusion | 0.5553 | 0.3500 | " in markdown(report)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_table_can_be_told(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    report = report_of(name, request_for(tmp_path, name), {})
+    assert markdown(report).startswith(f"## {TABLES[name].title}")
+    show(report)
+    assert "0 of 1" in capsys.readouterr().out
+
+
+def test_a_table_of_kbgat_sets_its_figures_beside_those_of_both_sides(tmp_path: Path) -> None:
+    report = report_of("fedr-table7", request_for(tmp_path, "fedr-table7"), {("local", 0): 0.4})
+    rotate, kbgat = (one for one in report["cells"] if one["strategy"] == "local")
+    assert (rotate["paper"]["mrr"], rotate["ours"]["mrr"]["mean"]) == (0.5347, 0.4)
+    assert (kbgat["paper"]["both mrr"], kbgat["ours"]["both mrr"]["mean"]) == (0.4467, pytest.approx(0.39))
+    assert "both MRR paper" in markdown(report)
+
+
+def test_figures_over_both_sides_have_names_of_their_own() -> None:
+    figures = {"mrr": 0.5, "hits@10": 0.75, "mean_rank": 3.0, "both_sides": {"mrr": 0.25, "mean_rank": 9.0}}
+    assert results._metrics(figures) == {"mrr": 0.5, "hits@10": 0.75, "both mrr": 0.25}
+    assert results._metrics({"mrr": 0.5}) == {"mrr": 0.5}

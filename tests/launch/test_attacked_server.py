@@ -10,14 +10,16 @@ from typing import Any, Final
 
 import pytest
 
+from protocols.session.site_keys import leaf_in
 from protocols.transport.https import pieces
 from protocols.transport.https.channels import PATH
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.provisioning.site_folder import SiteFolder
 from secure_kg.provisioning.tls import client_tls
-from tests.protocols.transport.https.test_hostile_connections import UPGRADE, greeting, masked
+from tests.support.hostile_links import UPGRADE, greeting, masked
 from tests.support.organisations import Organisations, ended_well, organisations
+from tests.support.stolen_certificate import show_without_key
 
 SETTINGS: Final = RunConfig(
     dataset="nations", rounds=60, eval_every=10, checkpoint_every=10, patience=50, training=TrainingConfig(dim=4)
@@ -26,9 +28,13 @@ AT_WORK, LYING, REVOKED = (1, 2, 3), 4, 5
 TWO_GIB: Final = 2 << 30
 _ROOM_KB: Final = 64 << 10
 REFUSALS: Final = (
-    "http request",
+    "http request (it speaks HTTP without TLS)",
     "unsupported protocol",
-    "certificate verify failed",
+    "certificate verify failed (",
+    "bad signature (it shows a certificate without having the key that belongs to it)",
+    "member 5 (Site 5) was revoked",
+    "refused a request of client 4: it announced a body of 2,147,483,648 bytes",
+    "refused a connection of client 4: it announced a message larger than any piece",
     "client 4 is cut off: it announced a frame of 2,147,483,648 bytes",
 )
 
@@ -58,6 +64,7 @@ def attack(place: Organisations, revoked: ssl.SSLContext) -> None:
     says(place, None, b"\x16\x03\x01\xff\xff" + bytes(200))
     says(place, stranger, UPGRADE)
     says(place, old)
+    show_without_key(place.port, leaf_in((place.path / f"site{AT_WORK[0]}/tls-client.pem").read_bytes()))
     says(place, revoked, UPGRADE, masked(greeting(REVOKED, federation=roster.digest)))
     says(place, lying, upload)
     says(place, lying, UPGRADE, masked(b"", announced=TWO_GIB))
@@ -88,5 +95,6 @@ def test_a_run_under_attack_ends_as_an_undisturbed_one(tmp_path: Path) -> None:
     for figure in ("mrr", "dropouts", "abandoned_sums", "rounds"):
         assert found[figure] == usual[figure], lines
     assert most < memory + _ROOM_KB
+    assert sum("refused" in line or "cut off" in line for line in lines.splitlines()) <= len(REFUSALS) + 1, lines
     for words in REFUSALS:
         assert sum(words in line for line in lines.splitlines()) == 1, (words, lines)

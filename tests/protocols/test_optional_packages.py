@@ -23,9 +23,7 @@ def test_crypten_imports_and_its_converters_refuse() -> None:
 
 def test_crypten_leaves_pykeen_importable() -> None:
     code = (
-        "from protocols.scores.crypten.crypten_import import load_crypten\n"
-        "load_crypten()\n"
-        "import pykeen.optimizers\n"
+        "from protocols.scores.crypten.crypten_import import load_crypten\nload_crypten()\nimport pykeen.optimizers\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -68,6 +66,4 @@ def test_what_needs_a_cipher_says_in_one_line_how_to_install_it(backend: str, mi
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     (line,) = done.stdout.splitlines()
-    assert line == (
-        f"scores '{backend}' need {missing}, which is not installed: pip install 'secure-kg[{backend}]'"
-    )
+    assert line == (f"scores '{backend}' need {missing}, which is not installed: pip install 'secure-kg[{backend}]'")

@@ -17,6 +17,7 @@ from protocols.transport.in_threads import run_in_process
 from secure_kg.data.graph import ClientGraph
 from secure_kg.data.partition import partition
 from secure_kg.data.sources import load_source
+from secure_kg.federation.client.members import NUMBERS_ALONE, Members
 from secure_kg.federation.client.site import Equipment, PreparedSite
 from secure_kg.federation.client.take_part import Participation, take_part
 from secure_kg.federation.plan.settings import RunConfig
@@ -100,8 +101,10 @@ def run_federation(
     report: Callable[[str], None] = lambda line: None,
     turns: Turns | None = None,
     records: Path | None = None,
+    members: dict[int, Members] | None = None,
 ) -> Run:
-    """`records`: where clients keep their records of openings, if these are to hold for several runs."""
+    """`records`: where clients keep their records of openings, if these are to hold for several runs. `members`: whom
+    each knows all to be."""
     torch.set_num_threads(1)
     run = Run()
     folder = RunFolder.reopen(path, config) if resume else RunFolder.create(path, config)
@@ -120,7 +123,8 @@ def run_federation(
         def equip() -> Equipment:
             run.trainers[number] = (trainer_of or _trainer)(graph, own, number)
             record = records / f"client-{number}.record" if records is not None else None
-            return Equipment(run.trainers[number], (credentials or {}).get(number), record)
+            known = (members or {}).get(number, NUMBERS_ALONE)
+            return Equipment(run.trainers[number], (credentials or {}).get(number), record, members=known)
 
         site = PreparedSite(folder.client(number), equip)
         return lambda transport: take_part(own, transport, len(graphs), site)

@@ -45,6 +45,7 @@ from protocols.scores.topk.messages import (
     SelectionStep,
     SharesForAsker,
 )
+from protocols.session.control import RefuseShares
 from protocols.session.conversation import MAX_PURPOSE, MAX_REASON, Abandon, Abort, Back, Failed, LeaveOut, Regroup
 from protocols.session.group_key import DrawGroupKey, SealedGroupKey, SealedGroupKeys
 from protocols.session.messages import AdvertiseChannel, ChannelDirectory
@@ -144,14 +145,13 @@ STRATEGIES: dict[type[wire.Message], st.SearchStrategy[wire.Message]] = {
     LeaveOut: st.builds(LeaveOut),
     Back: st.builds(Back),
     Abandon: st.builds(Abandon, _PURPOSE, _REASON),
+    RefuseShares: st.builds(RefuseShares, _PURPOSE, _REASON, st.sets(_PARTY, min_size=1, max_size=4).map(sorted)),
     AdvertiseChannel: st.builds(AdvertiseChannel, _KEY, _SIGNATURE_OR_NONE),
     ChannelDirectory: st.builds(ChannelDirectory, _by_client(_KEY), _by_client(_SIGNATURE_OR_NONE)),
     AdvertiseKeys: st.builds(AdvertiseKeys, _PURPOSE, _KEY, _STATE_OR_NONE, _SIGNATURE_OR_NONE),
     KeyDirectory: st.builds(_key_directory, _PURPOSE, _by_client(_KEY), _STATE_OR_NONE, _by_client(_SIGNATURE_OR_NONE)),
     ShareKeys: st.builds(ShareKeys, _PURPOSE, _SEALED, _KEY, _STATE_OR_NONE, _SIGNATURE_OR_NONE),
-    EncryptedShares: st.builds(
-        _encrypted_shares, _PURPOSE, _SEALED, _STATE_OR_NONE, _by_client(_SIGNATURE_OR_NONE)
-    ),
+    EncryptedShares: st.builds(_encrypted_shares, _PURPOSE, _SEALED, _STATE_OR_NONE, _by_client(_SIGNATURE_OR_NONE)),
     ShareKeysWithoutState: st.builds(ShareKeysWithoutState, _PURPOSE, _SEALED, _KEY),
     EncryptedSharesWithoutStates: st.builds(EncryptedSharesWithoutStates, _PURPOSE, _SEALED),
     MaskedInput: st.builds(MaskedInput, _PURPOSE, _vector("<u4", "<u8"), _exactly(PEERS_BYTES)),

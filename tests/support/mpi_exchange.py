@@ -30,6 +30,7 @@ from protocols.sums.secagg.params import ThreatModel
 from protocols.sums.secagg.sums import SecAggSumClient, SecAggSumServer
 from protocols.sums.secagg.vectors import VectorClient, VectorServer
 from protocols.sums.terms import SumTerms
+from protocols.transport import packets
 from protocols.transport.mpi import MpiTransport
 from tests.support.in_threads import at_server
 
@@ -285,6 +286,53 @@ def too_large(transport: MpiTransport) -> Any:
     return "taken in spite of its size"
 
 
+def together(transport: MpiTransport) -> Any:
+    """Frames in a cork: as single frames in their order, round a long one, also those that look like packets."""
+    words = [b"one", packets.join([b"in", b"side"]), b"three", bytes(2 * packets.FRAME_BYTES), b"five", b"six"]
+    words += [b"%d" % number for number in range(40)]
+    if transport.party == SERVER:
+        with transport.corked():
+            for word in words:
+                for client in CLIENTS:
+                    transport.send(client, word)
+            answers = {client: [transport.receive([client], soon())[1] for _ in words] for client in CLIENTS}
+        before = transport.receive(CLIENTS, soon())  # sent before its sender works on in its block
+        return {
+            "same": [[bytes(frame) for frame in answers[client]] == words for client in CLIENTS],
+            "released": bytes(before[1]).decode(),
+        }
+    heard = [transport.receive([SERVER], soon())[1] for _ in words]
+    with transport.corked():
+        for frame in heard:
+            transport.send(SERVER, frame)
+        if transport.party == ONE:
+            transport.send(SERVER, b"before its work")
+            transport.release()
+            time.sleep(0.2)
+    return None
+
+
+def hostile_packets(transport: MpiTransport) -> Any:
+    """Messages that begin like packets, and are none."""
+    sound = bytearray(packets.join([b"one", b"two"]))
+    sound[1] = 2
+    marker = bytes([packets.MARKER])
+    refused = [marker, bytes(sound), marker + b"\x01\x00\x00", marker * 90_000]
+    if transport.party == ONE:
+        for message in refused:
+            transport._send(SERVER, message)
+        transport.send(SERVER, b"after them")
+    if transport.party != SERVER:
+        return None
+    found = list[str]()
+    for _ in refused:
+        try:
+            found.append(str(transport.receive([ONE], soon())))
+        except PeerMisbehaved as problem:
+            found.append(str(problem))
+    return [*found, bytes(transport.receive([ONE], soon())[1]).decode()]
+
+
 ACTS: list[Callable[[MpiTransport], Any]] = [
     small,
     large,
@@ -297,6 +345,8 @@ ACTS: list[Callable[[MpiTransport], Any]] = [
     masked_sum,
     left_out,
     too_large,
+    together,
+    hostile_packets,
 ]
 
 

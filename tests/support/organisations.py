@@ -68,6 +68,11 @@ class Organisations:
     port: int
     members: int
     commands: list[Command] = field(default_factory=list)
+    run: Path = field(init=False)
+    """The server's folder of the run."""
+
+    def __post_init__(self) -> None:
+        self.run = self.path / "run"
 
     @classmethod
     def found(cls, path: Path, settings: RunConfig, members: int = 3) -> "Organisations":
@@ -90,11 +95,6 @@ class Organisations:
     def data(self) -> Path:
         """A folder with one folder for each member, as `--client-data` names it."""
         return self.path / "parts"
-
-    @property
-    def run(self) -> Path:
-        """The server's folder of the run."""
-        return self.path / "run"
 
     def serve(self, *options: str) -> Command:
         page = () if "--status-port" in options else ("--no-status",)

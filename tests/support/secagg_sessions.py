@@ -193,7 +193,7 @@ def secrets_in(client: SecAggClient) -> dict[str, bytes]:
     """Everything a client must not show, by name, as its present state holds it."""
     known: dict[str, bytes] = {}
     if client._channels is not None:
-        known |= {f"channel with {peer}": secret for peer, secret in client._channels._secrets.items()}
+        known |= {f"channel with {peer}": secret._extracted for peer, secret in client._channels._secrets.items()}
         if client._channels._key is not None:
             known |= {"channel key": client._channels._key.secret_for_sharing()}
     match client.state:

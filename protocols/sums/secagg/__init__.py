@@ -11,8 +11,9 @@ Assumes:     computational Diffie-Hellman on Curve25519, HKDF-SHA256 as a random
              and a key directory that the clients have compared over another channel. Against a semi-honest server:
              authentic channels.
 Not covered: wrong inputs; what the sums themselves give away, in particular an entry to which one client alone
-             contributes, and sums over nearly equal sets of clients; denial of service: any party can end a sum, and a
-             client that sends false shares is not identified, only noticed. More corruption than declared. An active
+             contributes, and sums over nearly equal sets of clients; denial of service: any party can end a sum, of two
+             clients that disagree about sealed shares nobody knows which is wrong (`refusals`), and a client whose
+             opened shares are false is noticed, not identified. More corruption than declared. An active
              server that gives all honest clients the same wrong thing, e.g. a poisoned model.
 Reference:   Bonawitz et al., CCS 2017, figure 4; Bell et al., CCS 2020, for the k-regular graph.
 Deviations:  - Two kinds of keys: a channel key per session, which encrypts shares, and a mask key per *sum*. Sharing

@@ -4,7 +4,8 @@ Parties, adversary, what is revealed, assumed and not covered: see the package, 
 
 One object is one sum. A handler takes a state and gives the next one; every state refuses every message it does not
 wait for; whatever contradicts the client's own record ends in `Aborted(reason)`, after which it answers nothing and
-holds no secret.
+holds no secret. If it is the word of certain peers that does, the error names them (`refusals`): that one sum is
+refused, and no other.
 
     start() -> AdvertiseKeys, or advertised(key) for a key that was sent before the sum began
     receive(KeyDirectory) -> ShareKeys
@@ -20,11 +21,11 @@ itself only the seed.
 
 import secrets
 from collections.abc import Sequence
+from functools import cached_property
 
 from protocols.foundation import wire
 from protocols.foundation.errors import PeerMisbehaved, ProtocolError, UnexpectedMessage
 from protocols.foundation.identifiers import SETUP, PartyId
-from protocols.primitives.aead import open_sealed, seal
 from protocols.primitives.group import GroupVector
 from protocols.primitives.keys import AgreementKey, derive_key
 from protocols.primitives.prg import KEY_BYTES, combine_keystreams
@@ -44,10 +45,12 @@ from protocols.sums.secagg.messages import (
     UnmaskShares,
 )
 from protocols.sums.secagg.openings import Opening, Openings
+from protocols.sums.secagg.refusals import not_opened, require_fit
 from protocols.sums.secagg.states import (
     Aborted,
     Advertised,
     Answered,
+    Held,
     HeldShares,
     KeyAhead,
     Masked,
@@ -77,8 +80,16 @@ class SecAggClient:
         self._channels: PairSecrets | None = channels
         self._credentials = credentials
         self._openings = openings if openings is not None else Openings()
-        self._neighbours = frozenset(terms.graph.neighbours(party))
-        self._states = {party: self._announced_state()}
+
+    @cached_property
+    def _neighbours(self) -> frozenset[PartyId]:
+        """Not needed for an advert ahead."""
+        return frozenset(self._terms.graph.neighbours(self.party))
+
+    @cached_property
+    def _states(self) -> dict[PartyId, bytes]:
+        """Its own commitment, as it is announced, and those of the others as they become known."""
+        return {self.party: self._announced_state()}
 
     def __repr__(self) -> str:
         return f"SecAggClient(party={self.party}, state={self.state.name})"
@@ -158,7 +169,7 @@ class SecAggClient:
             raise self._aborted(UnexpectedMessage(f"an input in state '{state.name}'"))
         layout = self._terms.sum.layout
         layout.group.require(vector, layout.entries)
-        self._openings.may_come(self._opening(frozenset({self.party, *state.held})))
+        self._openings.may_come(self._opening(frozenset({self.party, *state.held})), self.party)
         self.state = Masked(state.own_seed_share, state.held)
         added = [*more_masks, state.self_mask, *(key for peer, key in state.masks.items() if self.party < peer)]
         subtracted = [key for peer, key in state.masks.items() if self.party > peer]
@@ -181,11 +192,15 @@ class SecAggClient:
         if len({*keys.values(), state.mask_key.public}) != len(keys) + 1:
             raise PeerMisbehaved("two clients have the same key in the key directory")
         self._require_enough(len(keys) + 1, "advertised keys")
-        if self._credentials is not None:
-            for peer, key in keys.items():
-                statement = self._terms.advert_statement(peer, key)
+        agreed = dict[PartyId, bytes]()
+
+        def agree(peer: PartyId) -> None:
+            if self._credentials is not None:
+                statement = self._terms.advert_statement(peer, keys[peer])
                 self._credentials.check(statement, directory.signatures.get(peer, b""))
-        agreed = {peer: state.mask_key.agree(key) for peer, key in keys.items()}
+            agreed[peer] = state.mask_key.agree(keys[peer])
+
+        require_fit(keys, agree)
         mask_keys = keys | {self.party: state.mask_key.public}
         seed = secrets.token_bytes(KEY_BYTES)
         holders = sorted(mask_keys)
@@ -207,12 +222,16 @@ class SecAggClient:
         if self.party in sealed or not sealed.keys() <= mask_keys.keys():
             raise PeerMisbehaved("shares of a client that has advertised no key")
         self._require_enough(len(sealed) + 1, "shared keys")
-        if self._credentials is not None:
-            for peer, committed in states.items():
-                statement = self._terms.state_statement(peer, mask_keys[peer], committed)
+        held: Held = {}
+
+        def hold(peer: PartyId) -> None:
+            if self._credentials is not None:
+                statement = self._terms.state_statement(peer, mask_keys[peer], states[peer])
                 self._credentials.check(statement, message.signatures.get(int(peer), b""))
-        held = {peer: self._open(peer, mask_keys, states[peer], entry) for peer, entry in sealed.items()}
-        self._states |= states
+            held[peer] = self._open(peer, mask_keys, states[peer], sealed[peer])
+
+        require_fit(sealed, hold)
+        self._states.update(states)
         masks = {
             peer: derive_key(state.agreed[peer], self._terms.pairwise_context(self.party, peer, mask_keys))
             for peer in held
@@ -252,9 +271,12 @@ class SecAggClient:
         signers = {PartyId(party): signature for party, signature in message.signatures.items()}
         if not signers.keys() <= state.survivors:
             raise PeerMisbehaved("a signature on the survivors by a client that is none")
-        for peer, signature in signers.items():
-            if peer != self.party:
-                self._credentials.check(self._terms.survivors_statement(peer, state.survivors), signature)
+        credentials = self._credentials
+
+        def check(peer: PartyId) -> None:
+            credentials.check(self._terms.survivors_statement(peer, state.survivors), signers[peer])
+
+        require_fit(signers.keys() - {self.party}, check)
         agreeing = len(signers.keys() | {self.party})
         if agreeing < self._terms.parameters.threshold:
             raise PeerMisbehaved(
@@ -291,17 +313,14 @@ class SecAggClient:
 
     def _seal(self, peer: PartyId, mask_keys: dict[PartyId, bytes], shares: bytes) -> bytes:
         context = self._terms.share_context(self.party, peer, mask_keys, self._states[self.party])
-        return seal(derive_key(self._session_channels().secret(peer), context), shares, context.encode())
+        return self._session_channels().secret(peer).seal(context, shares)
 
     def _open(self, peer: PartyId, mask_keys: dict[PartyId, bytes], state: bytes, sealed: bytes) -> HeldShares:
         context = self._terms.share_context(peer, self.party, mask_keys, state)
         try:
-            key = derive_key(self._session_channels().secret(peer), context)
-            shares = open_sealed(key, sealed, context.encode())
+            shares = self._session_channels().secret(peer).open(context, sealed)
         except PeerMisbehaved:
-            raise PeerMisbehaved(
-                f"the shares of client {peer} cannot be opened: forged, or it was told other keys, terms or rows"
-            ) from None
+            raise not_opened(peer) from None
         return HeldShares(shares[:SHARE_BYTES], shares[SHARE_BYTES:])
 
     def _aborted(self, problem: ProtocolError) -> ProtocolError:

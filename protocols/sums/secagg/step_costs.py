@@ -1,4 +1,7 @@
-"""Costs of the steps of a simulated sum, added up while they run (`protocols.sums.secagg.simulation`)."""
+"""Costs of the steps of a simulated sum, added up while they run (`protocols.sums.secagg.simulation`).
+
+Seconds are of the processor: a simulation is one thread, and others may be using the machine.
+"""
 
 import statistics
 import time
@@ -50,10 +53,10 @@ class StepCost:
 
 @contextmanager
 def measured(ledger: defaultdict[K, float], key: K) -> Iterator[None]:
-    """Add the seconds of the block to an entry of `ledger`."""
-    started = time.perf_counter()
+    """Add the processor seconds of the block to an entry of `ledger`."""
+    started = time.thread_time()
     yield
-    ledger[key] += time.perf_counter() - started
+    ledger[key] += time.thread_time() - started
 
 
 class Tally:

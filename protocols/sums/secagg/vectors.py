@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import Protocol, TypeAlias
 
 from protocols.foundation import wire
-from protocols.foundation.errors import ProtocolError, SumAbandoned
+from protocols.foundation.errors import PeersRefused, ProtocolError, SumAbandoned
 from protocols.foundation.identifiers import SERVER, SETUP, PartyId, RoundId
 from protocols.foundation.spent import Spent
 from protocols.primitives.group import GroupVector
@@ -44,6 +44,7 @@ from protocols.sums.secagg.messages import (
 )
 from protocols.sums.secagg.openings import Openings
 from protocols.sums.secagg.params import SumParameters, ThreatModel, complete_parameters, sparse_parameters
+from protocols.sums.secagg.refusals import Refusals
 from protocols.sums.secagg.server import EXPECTED, SecAggServer, Step
 from protocols.sums.secagg.session import SecAggSession
 from protocols.sums.secagg.states import New
@@ -102,6 +103,7 @@ class VectorClient:
         self._openings = openings
         self._session: SecAggSession | None = None
         self._running: dict[SumKey, tuple[SecAggClient, Spent]] = {}
+        self._refusals = Refusals()
 
     @property
     def model(self) -> ThreatModel:
@@ -132,7 +134,7 @@ class VectorClient:
         with spent.measure():
             running = self.session.begin(terms, self._parameters(terms))
             advert = running.start() if isinstance(running.state, New) else None
-        step = _Steps(session, terms, running, spent)
+        step = _Steps(session, terms, running, spent, self._refusals)
         with step.or_abort():
             with step.phase("advertise keys"):
                 session.conversation.begin(terms.round, terms.purpose)
@@ -174,7 +176,7 @@ class VectorClient:
             running, spent = self._running.pop(terms.key)
         except KeyError:
             raise RuntimeError("prepare() comes first") from None
-        step = _Steps(session, terms, running, spent)
+        step = _Steps(session, terms, running, spent, self._refusals)
         with step.or_abort():
             with step.phase("share keys"):
                 shares = step.receive(EncryptedShares)
@@ -190,6 +192,7 @@ class VectorClient:
                 with step.phase("consistency check"):
                     signed = step.receive(SignedSurvivors)
                 step.answer("unmasking", signed)
+        self._refusals.helped(terms.purpose)
         return spent
 
     def _forget_before(self, round_id: RoundId) -> None:
@@ -201,8 +204,16 @@ class VectorClient:
 class _Steps:
     """A client's answers in one sum, and the time they took."""
 
-    def __init__(self, session: ClientSession, terms: SumTerms[Layout], running: SecAggClient, spent: Spent) -> None:
+    def __init__(
+        self,
+        session: ClientSession,
+        terms: SumTerms[Layout],
+        running: SecAggClient,
+        spent: Spent,
+        refusals: Refusals,
+    ) -> None:
         self._session, self._terms, self._running, self._spent = session, terms, running, spent
+        self._refusals = refusals
 
     def phase(self, step: str) -> AbstractContextManager[None]:
         return self._session.phase(self._terms.round, f"{step}/{self._terms.purpose}")
@@ -242,6 +253,9 @@ class _Steps:
         """A client that must not help to open the sum says so: the server need not wait."""
         try:
             yield
+        except PeersRefused as problem:
+            self._refusals.say(self._session, *self._terms.key, problem)
+            raise
         except SumAbandoned as problem:
             self._session.send(Abandon(self._terms.purpose, str(problem)[:MAX_REASON]), self._terms.round)
             raise

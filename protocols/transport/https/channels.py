@@ -16,6 +16,10 @@ class ChannelClosed(Exception):
     """The connection is over, whichever way."""
 
 
+class Unreadable(ChannelClosed):
+    """The connection is over because the other end sent what no end of this software sends; the text says what."""
+
+
 class Channel(ABC):
     """Used by one task for sending and one for receiving."""
 
@@ -25,7 +29,7 @@ class Channel(ABC):
 
     @abstractmethod
     async def receive(self) -> bytes:
-        """The next piece; `ChannelClosed` if there is none, or if what came cannot be one."""
+        """The next piece; `ChannelClosed` if there is none, `Unreadable` if what came cannot be one."""
 
     @abstractmethod
     async def close(self) -> None:
@@ -51,6 +55,12 @@ class WebSocketChannel(Channel):
             message = await self._socket.receive()
         except (aiohttp.ClientError, OSError, RuntimeError):
             raise ChannelClosed from None
+        if message.type is aiohttp.WSMsgType.TEXT:
+            raise Unreadable("sent a text in place of a piece")
+        if message.type is aiohttp.WSMsgType.ERROR and isinstance(message.data, aiohttp.WebSocketError):
+            if message.data.code == aiohttp.WSCloseCode.MESSAGE_TOO_BIG:
+                raise Unreadable("announced a message larger than any piece")
+            raise Unreadable("broke the rules of WebSockets")
         if message.type is not aiohttp.WSMsgType.BINARY:
             raise ChannelClosed
         content: bytes = message.data

@@ -117,6 +117,7 @@ class HttpsClientTransport(Transport):
 
     def flush(self, deadline: Deadline) -> None:
         """Until the server has acknowledged everything."""
+        self.release()
         with self._guard:
             while self._link.ended is None and not self._link.outbox.empty and not deadline.expired:
                 self._guard.wait(min(deadline.remaining(), threading.TIMEOUT_MAX))

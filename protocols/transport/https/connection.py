@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from protocols.foundation.errors import DecodeError, PeerMisbehaved, ProtocolError
 from protocols.transport.https import pieces
-from protocols.transport.https.channels import Channel, ChannelClosed
+from protocols.transport.https.channels import Channel, ChannelClosed, Unreadable
 from protocols.transport.https.limits import LinkLimits
 from protocols.transport.https.link import Link
 
@@ -107,6 +107,9 @@ class Connection:
             try:
                 async with asyncio.timeout(self._limits.silence_seconds):
                     arrived = await self._channel.receive()
+            except Unreadable as problem:
+                self._misbehaved(str(problem))
+                return
             except (ChannelClosed, TimeoutError):
                 return
             try:

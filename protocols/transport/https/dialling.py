@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 import aiohttp
 
 from protocols.transport.https import pieces, polling
-from protocols.transport.https.channels import PATH, Channel, WebSocketChannel
+from protocols.transport.https.channels import PATH, Channel, ChannelClosed, WebSocketChannel
 from protocols.transport.https.limits import LinkLimits
 from protocols.transport.https.proxies import Proxy
 from protocols.transport.https.refusals import Hopeless, NoConnection, NoUpgrade, TurnedAway
@@ -107,6 +107,8 @@ def _in_one_line(proxy: Proxy | None) -> Iterator[None]:
         raise NoConnection(f"cannot reach the server{way}: {_system(problem)}") from None
     except TimeoutError:
         raise NoConnection(f"the server does not answer{way}") from None
+    except ChannelClosed:  # a WebSocket that was opened, and broke before the greeting was sent
+        raise NoConnection(f"the connection to the server broke off{way}") from None
     except (aiohttp.ClientError, OSError, ValueError, RuntimeError) as problem:
         alert = _alert(problem)
         if alert is not None:

@@ -11,6 +11,7 @@ import socket
 import ssl
 from collections import Counter
 from collections.abc import Callable
+from typing import Final
 
 from aiohttp import web
 
@@ -18,6 +19,12 @@ from protocols.foundation.identifiers import PartyId
 from protocols.transport.https.limits import LinkLimits
 
 _PAUSE_SECONDS = 0.1
+_TOLD: Final = {
+    "BAD_SIGNATURE": "it shows a certificate without having the key that belongs to it",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it shows no certificate",
+    "HTTP_REQUEST": "it speaks HTTP without TLS",
+}
+"""What OpenSSL says in words that do not say who did what."""
 Tell = Callable[[str, str], None]
 """Kind of what happened, and one line about it: of a kind only the first is told for a while."""
 
@@ -93,7 +100,8 @@ class Door:
         except TimeoutError:
             self._tell("slow", f"refused a connection from {address}: no TLS handshake within {seconds:g} s")
         except ssl.SSLError as problem:
-            self._tell(f"tls {problem.reason}", f"refused a connection from {address}: {_reason(problem)}")
+            reason = _reason(problem)
+            self._tell(f"tls {reason}", f"refused a connection from {address}: {reason}")
         except OSError:
             self._tell("broken", f"a connection from {address} broke off in its TLS handshake")
         else:
@@ -120,4 +128,7 @@ class Door:
 
 
 def _reason(problem: ssl.SSLError) -> str:
-    return (problem.reason or "TLS failed").replace("_", " ").lower()
+    """In one line. Why a certificate did not hold is OpenSSL's word; whose it was it does not tell."""
+    reason = (problem.reason or "TLS failed").replace("_", " ").lower()
+    more = _TOLD.get(problem.reason or "") or getattr(problem, "verify_message", "")
+    return f"{reason} ({more})" if more else reason

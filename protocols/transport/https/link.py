@@ -51,10 +51,17 @@ class Link:
         """Whether everything was acknowledged, and the end was told if there is one to tell."""
         return self.outbox.empty and (self.told_end or not self.closing)
 
+    def greet(self) -> tuple[int, int]:
+        """What a new connection begins with: the number of the last piece that has come, and the bytes granted.
+
+        Room that is granted after this is told by acknowledgements: a frame may be taken while the peer is greeted.
+        """
+        self._acked, self._told_granted, self._ack_at = self.inbox.received, self.inbox.granted, None
+        return self._acked, self._told_granted
+
     def resume(self, received: int, granted: int) -> None:
         """On a new connection, whose other end has said what it has."""
         self.outbox.resume(received, granted)
-        self._acked, self._told_granted, self._ack_at = self.inbox.received, self.inbox.granted, None
         self.told_end = False
 
     def take(self, piece: pieces.Data | pieces.Ack, now: float) -> bool:

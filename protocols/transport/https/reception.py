@@ -20,7 +20,7 @@ from protocols.foundation.errors import DecodeError, PeerLost, ProtocolError
 from protocols.foundation.identifiers import PartyId
 from protocols.transport.base import party_names
 from protocols.transport.https import pieces, polling
-from protocols.transport.https.channels import PATH, Channel, ChannelClosed, WebSocketChannel
+from protocols.transport.https.channels import PATH, Channel, ChannelClosed, Unreadable, WebSocketChannel
 from protocols.transport.https.connection import Connection
 from protocols.transport.https.door import Door, certificate_of
 from protocols.transport.https.limits import LinkLimits
@@ -30,6 +30,8 @@ from protocols.transport.https.registry import ClientLink, RefusedClient, Regist
 _LARGEST_HEADER: Final = 4096
 _MOST_HEADERS: Final = 40
 _POLLS_OF_A_MEMBER: Final = 8
+_LARGEST_OF_A_STRANGER: Final = 256
+"""Bytes of a body or message of a certificate that lets nobody in: enough for a greeting, which hears why."""
 _NOT_A_MEMBER: Final = pieces.Refused(
     pieces.Reason.NOT_A_MEMBER, "the server does not take this site's certificate: unknown, expired or revoked"
 )
@@ -117,9 +119,8 @@ class Reception:
     async def _web_socket(self, request: web.BaseRequest, party: PartyId | None, leaf: bytes) -> web.StreamResponse:
         if request.headers.get("Upgrade", "").lower() != "websocket":
             return web.Response(status=426)  # somebody in between has taken it out: the client goes on by long polls
-        socket = web.WebSocketResponse(
-            compress=False, max_msg_size=pieces.LARGEST_PIECE + 1, autoping=True, timeout=1.0
-        )
+        most = pieces.LARGEST_PIECE + 1 if party is not None else _LARGEST_OF_A_STRANGER
+        socket = web.WebSocketResponse(compress=False, max_msg_size=most, autoping=True, timeout=1.0)
         async with asyncio.timeout(self._limits.handshake_seconds):
             await socket.prepare(request)
         await self._serve(WebSocketChannel(socket), party, leaf)
@@ -149,8 +150,11 @@ class Reception:
                 self._registry.guard.notify_all()
 
     async def _greeted(self, channel: Channel, party: PartyId | None) -> tuple[ClientLink, Connection]:
-        async with asyncio.timeout(self._limits.handshake_seconds):
-            greeting = await channel.receive()
+        try:
+            async with asyncio.timeout(self._limits.handshake_seconds):
+                greeting = await channel.receive()
+        except Unreadable as problem:
+            raise RefusedClient(pieces.Reason.MISBEHAVED, f"it {problem}") from None
         if party is None:
             raise RefusedClient(_NOT_A_MEMBER.reason, _NOT_A_MEMBER.text)
         try:
@@ -192,13 +196,19 @@ class Reception:
             return
 
     async def _poll(self, request: web.BaseRequest, party: PartyId | None, leaf: bytes) -> web.StreamResponse:
-        length = request.content_length
-        if length is None or length > polling.LARGEST_BODY:
+        length, most = request.content_length, polling.LARGEST_BODY if party is not None else _LARGEST_OF_A_STRANGER
+        if length is None or length > most:
+            size = "unknown length" if length is None else f"{length:,} bytes"
+            self._tell_bad_body(party, f"announced a body of {size}")
             return web.Response(status=413)
         try:
             async with asyncio.timeout(self._limits.silence_seconds):
                 arrived = await polling.read_pieces(request.content, length)
-        except (polling.BadBody, TimeoutError):
+        except TimeoutError:
+            self._tell_bad_body(party, f"did not send all of a body within {self._limits.silence_seconds:g} s")
+            return web.Response(status=400)
+        except polling.BadBody as problem:
+            self._tell_bad_body(party, f"sent {problem}")
             return web.Response(status=400)
         if request.path == PATH:
             return await self._open_poll(party, leaf, arrived)
@@ -217,14 +227,17 @@ class Reception:
             return web.Response(body=b"")
         return self._told(await channel.collect(self._limits.heartbeat_seconds))
 
+    def _tell_bad_body(self, party: PartyId | None, what: str) -> None:
+        if party is not None:  # of certificates that let nobody in, `member_of` tells
+            self._notices.tell(f"body {party}", f"refused a request of {party_names([party])}: it {what}")
+
     async def _open_poll(self, party: PartyId | None, leaf: bytes, arrived: list[bytes]) -> web.StreamResponse:
         if party is None:
             return web.Response(
                 body=polling.joined([pieces.refused(_NOT_A_MEMBER.reason, _NOT_A_MEMBER.text)]),
                 headers={polling.CHANNEL_HEADER: "0" * 2 * polling.NAME_BYTES},
             )
-        ours = sum(one == party and not channel.closed for (one, _), channel in self._polls.items())
-        if ours >= _POLLS_OF_A_MEMBER or len(arrived) != 1:
+        if len(arrived) != 1 or not self._has_room_for_poll(party):
             return web.Response(status=429)
         name, channel = secrets.token_hex(polling.NAME_BYTES), polling.ServedPolls()
         self._polls[party, name] = channel
@@ -233,6 +246,15 @@ class Reception:
         answer = self._told(await channel.collect(self._limits.handshake_seconds))
         answer.headers[polling.CHANNEL_HEADER] = name
         return answer
+
+    def _has_room_for_poll(self, party: PartyId) -> bool:
+        """Whether a member may have one more channel. The oldest that are over make room: they are kept for their last
+        pieces only, and these may be large."""
+        ours = [(key, channel) for key, channel in self._polls.items() if key[0] == party]
+        over = [key for key, channel in ours if channel.closed]
+        for key in over[: max(0, len(ours) - _POLLS_OF_A_MEMBER + 1)]:
+            del self._polls[key]
+        return len(ours) - len(over) < _POLLS_OF_A_MEMBER
 
     async def _serve_poll(self, channel: polling.ServedPolls, key: tuple[PartyId, str], leaf: bytes) -> None:
         try:

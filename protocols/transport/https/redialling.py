@@ -75,8 +75,9 @@ class Redialler:
         try:
             while self._link.ended is None and not self._closing:
                 await self._connected_once()
-        except Exception as problem:  # whoever waits for the server must not wait for a task that is gone
-            self._end(LinkRefused(f"the link failed: {type(problem).__name__}"))
+        except BaseException as problem:  # whoever waits for the server must not wait for a task that is gone
+            if not self._closing:
+                self._end(LinkRefused(f"the link failed: {type(problem).__name__}"))
             raise
         finally:
             await self._dialler.close()
@@ -110,10 +111,10 @@ class Redialler:
     async def _welcomed(self) -> tuple[Channel, pieces.Welcome]:
         with self._guard:
             self._attempts += 1
-            inbox, who = self._link.inbox, self._incarnation
+            who, (received, granted) = self._incarnation, self._link.greet()
             hello = pieces.Hello(
-                who.party, who.federation, who.name, self._attempts, self._server, inbox.received, inbox.granted
-            )
+                who.party, who.federation, who.name, self._attempts, self._server, received, granted
+            )  # fmt: skip
         channel = await self._dialler.dial(pieces.hello(hello))
         try:
             async with asyncio.timeout(self._limits.handshake_seconds):

@@ -104,8 +104,8 @@ class Registry:
         return self._new(party, hello, known)
 
     def welcome(self, client: ClientLink) -> Welcome:
-        inbox = client.link.inbox
-        return Welcome(self._federation, self._incarnation, inbox.received, inbox.granted)
+        received, granted = client.link.greet()
+        return Welcome(self._federation, self._incarnation, received, granted)
 
     def _check(self, party: PartyId, hello: Hello) -> None:
         if party not in self.peers:

@@ -3,7 +3,8 @@
 Parties:      a server; members that hold TLS keys certified by identities that the server was told of.
 Adversary:    whoever can reach the port or sits between; members, beyond what they may do as clients.
 Keeps:        frames between each member and the server arrive once, in order, and unread by others (TLS 1.3 both ways).
-              Nobody without the key of a member gets beyond the TLS handshake. A member speaks in its own name only.
+              Nobody without the key of a member, or of one that was revoked, gets beyond the TLS handshake. A member
+              speaks in its own name only; one that was revoked hears that it is refused.
 Reveals:      to the network: addresses, times and sizes of messages.
 Bounded:      per member the memory that `inbox` states, one window of frames on their way, and a few connections with
               some pieces in each; of strangers a number of handshakes, each for some seconds.

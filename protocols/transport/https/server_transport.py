@@ -46,6 +46,7 @@ class HttpsServerTransport(Transport):
             found = self._registry.waiting() & self._clients.keys()
             for party in found:
                 self.adopt(self._registry.newest[party])
+        self._forget_kept(found)
         return found
 
     def cut_off(self, party: PartyId, why: str) -> None:
@@ -64,6 +65,7 @@ class HttpsServerTransport(Transport):
 
     def flush(self, deadline: Deadline) -> None:
         """Until every client that is connected, or was until a moment ago, has acknowledged everything."""
+        self.release()
         with self._guard:
             while not deadline.expired and any(self._owed(client) for client in self._clients.values()):
                 self._guard.wait(min(deadline.remaining(), self._limits.absent_seconds))

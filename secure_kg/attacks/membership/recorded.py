@@ -36,7 +36,7 @@ _LARGE: Final = 3.0902323 / 1.959964
 
 def check_run(config: RunConfig) -> None:
     """`UserError` unless the run shares entity rows of a model that the attacks know."""
-    if config.queries is not None or config.strategy != "fede":
+    if config.trained is not config.training or config.strategy != "fede":
         how = f"{command('launch.fede')} --transcript"
         raise UserError(f"membership attacks are on entity rows of embeddings: the run must be one of FedE ({how})")
     require_known_model(config.training)

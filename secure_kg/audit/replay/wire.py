@@ -6,6 +6,7 @@ any moment, and then says so to everybody whom it can reach (`Abort`; `Regroup` 
 """
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
 from protocols.foundation import wire
@@ -61,6 +62,10 @@ class RecordedWire(Transport):
 
     def flush(self, deadline: Deadline) -> None:
         """Nothing to wait for."""
+
+    def corked(self) -> AbstractContextManager[None]:
+        """A record has frames in the order in which they were sent, whichever of them left together."""
+        return nullcontext()
 
     def passed_over(self) -> None:
         if self.last is not None:

@@ -9,6 +9,7 @@ from protocols.lookups.disclosure import STEPS
 from protocols.registry import SCORES, SECRETLY_COUNTED
 from protocols.scores.topk.disclosure import HIDDEN_QUERIES
 from protocols.session import conversation as talk
+from protocols.session.control import RefuseShares
 from protocols.session.disclosure import CHANNELS, GROUP_KEY
 from protocols.sums.secagg.disclosure import MASKED_SUMS
 from secure_kg.audit.ledger import Ledger
@@ -16,7 +17,7 @@ from secure_kg.audit.scores.session import ScoredSession
 from secure_kg.audit.view.declarations import field_of
 from secure_kg.audit.view.read import Observation
 
-_ALWAYS = (talk.Failed, talk.Abort, talk.Abandon)
+_ALWAYS = (talk.Failed, talk.Abort, talk.Abandon, RefuseShares)
 
 
 class ScoreLedger(Ledger):

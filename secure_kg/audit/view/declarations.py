@@ -13,6 +13,7 @@ from protocols.foundation import wire
 from protocols.foundation.disclosure import NOTHING, Disclosure, Field, Fields
 from protocols.registry import AGGREGATIONS, ALIGNMENTS
 from protocols.session import conversation as talk
+from protocols.session.control import RefuseShares
 from protocols.session.disclosure import CHANNELS, GROUP_KEY
 from protocols.sums.secagg.disclosure import MASKED_SUMS, PURPOSE
 from secure_kg.federation.plan import messages as federation
@@ -88,6 +89,11 @@ _OF_A_RUN: Final[Fields] = {
         "signature": Field("public", "the asker's signature"),
     },
     talk.Abandon: {"purpose": PURPOSE, "reason": Field("public", "why a sum was abandoned, in words")},
+    RefuseShares: {
+        "purpose": PURPOSE,
+        "reason": Field("public", "why a sum was refused, in words"),
+        "of": Field("public", "whose shares or signatures a client did not take"),
+    },
 }
 """Messages of every run, whatever its protocols."""
 
@@ -110,6 +116,7 @@ _GREETING: Final = (
     talk.LeaveOut,
     talk.Back,
     talk.Abandon,
+    RefuseShares,
 )
 _KEYS: Final = (CHANNELS, GROUP_KEY, MASKED_SUMS)
 """Protocols that have messages wherever clients have keys: the private set union is a masked sum, too."""

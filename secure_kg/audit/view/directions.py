@@ -14,6 +14,7 @@ from protocols.scores.crypten import messages as crypten
 from protocols.scores.encrypted import messages as encrypted
 from protocols.scores.plain import ClearQueries, ClearScores
 from protocols.scores.topk import messages as topk
+from protocols.session.control import RefuseShares
 from protocols.session.conversation import Abandon, Abort, Back, Failed, LeaveOut, Regroup
 from protocols.session.group_key import DrawGroupKey, SealedGroupKey, SealedGroupKeys
 from protocols.session.messages import AdvertiseChannel, ChannelDirectory
@@ -87,6 +88,7 @@ OF_CLIENTS: Final[frozenset[type[wire.Message]]] = frozenset(
         ClearNames,
         Failed,
         MaskedInput,
+        RefuseShares,
         SealedGroupKeys,
         ShareKeys,
         ShareKeysWithoutState,

@@ -28,6 +28,7 @@ from protocols.transport.base import Transport
 from secure_kg.federation.client import client_files, shared_blocks
 from secure_kg.federation.client.context import ClientContext
 from secure_kg.federation.client.lineage import lineage
+from secure_kg.federation.client.members import NUMBERS_ALONE, Members
 from secure_kg.federation.client.own_count import OwnCount
 from secure_kg.federation.client.result_exchange import ResultExchange
 from secure_kg.federation.client.states import States
@@ -57,7 +58,7 @@ from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import SettingsError
 from secure_kg.learning.learner import Learner
 from secure_kg.privacy.release_record import ReleaseRecord, terms_of
-from secure_kg.runs.client_folder import alone, append_opening, read_openings, run_id, state_key
+from secure_kg.runs.client_folder import OpeningsFile, alone, read_openings, run_id, state_key
 from secure_kg.runs.recording import ReceiptKeeper
 
 _SECONDS_TO_SAY_SO: Final = 10.0
@@ -73,7 +74,7 @@ class FederationClient:
         self._transport = transport
         self._plan = RunPlan(config, clients)
         self._count = OwnCount(self._plan, transport.party)
-        self._in_vain = 0
+        self._in_vain, self._members, self._computed = 0, NUMBERS_ALONE, ""
         self._conversation = Conversation(transport, NO_SESSION)
         self._done = self._counting = SETUP
         self._welcome: Welcome | None = None
@@ -130,16 +131,22 @@ class FederationClient:
         folder: Path,
         credentials: Credentials | None = None,
         record: Path | None = None,
+        members: Members = NUMBERS_ALONE,
+        computed: str = "",
     ) -> bool:
         """Take part until the results are written; `folder` is this client's own. Whether all clients are there.
 
         `credentials`: its signing key and the others' pinned identities, against an active server. `record`: where it
-        keeps which sums it has helped to open, if that is to hold for more than this run.
+        keeps which sums it has helped to open, if that is to hold for more than this run. `members`: who they all are,
+        if it knows that of more than those in its credentials. `computed`: on what it computes; where that is another
+        machine than before, sums are not opened again.
         """
+        self._computed = computed
         if self._welcome is None:
             raise RuntimeError("greet() comes first")
+        self._members = members.or_of(credentials)
         record = record if record is not None else folder
-        with alone(folder, record):
+        with alone(folder, record), OpeningsFile(record) as self._opened:
             return self._with_receipt(learner, folder, credentials, record, self._welcome)
 
     def _with_receipt(
@@ -157,18 +164,21 @@ class FederationClient:
     def _take_part(
         self, learner: Learner, folder: Path, credentials: Credentials | None, record: Path, welcome: Welcome
     ) -> bool:
-        run, known = run_id(folder), read_openings(record)
+        run = run_id(folder)
+        known = self._members.bound_by(read_openings(record), run, self._plan.settings.seed)
         states = States(state_key(record))
         self._count.opened = frozenset(one.round for one in known if (one.run, one.purpose) == (run, "valid"))
         # Clients that were drawn have trained between two evaluations; others may not have been drawn.
         openings = Openings(
             known,
-            lambda opening: self._note_opening(record, opening),
+            self._note_opening,
             run,
             at_the_end=["test"],
             moving=["valid"],
             lineage_of=lambda round_id, purpose: lineage(self._plan, purpose, round_id, self._count.trained),
         )
+        openings.identities = self._members.identities
+        openings.computed = self._computed
         self._conversation.send(SERVER, Ready(), SETUP)
         self._context = self._open_session(learner, folder, states, credentials, openings)
         if (private := self._plan.private) is not None:
@@ -182,8 +192,8 @@ class FederationClient:
             client_files.restore(self._context, self._results, self._count, welcome)
         return self._answer()
 
-    def _note_opening(self, record: Path, opening: Opening) -> None:
-        append_opening(record, opening)
+    def _note_opening(self, opening: Opening) -> None:
+        self._opened.append(opening)
         if any(opening.purpose == block.purpose for block in self._plan.blocks):
             self._count.opening = int(opening.round)
 

@@ -32,6 +32,7 @@ from secure_kg.federation.plan.count_plan import CountPlan, bucket
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.errors import SettingsError, UserError
+from secure_kg.learning.device import to_device
 from secure_kg.learning.learner import Contributed, Learner, Rows, TrainStats
 
 _TABLE: Final = "counts"
@@ -97,7 +98,7 @@ class CountLearner(Learner):
         shares, clients = self._plan.shares(), self._plan.clients
         level = self._threshold * shares.share * math.sqrt(clients) / clients
         own = self._table[:, self._columns].T
-        return RankedCounts(torch.from_numpy(np.where(own < level, np.float32(0.0), own)).to(self._device))
+        return RankedCounts(to_device(np.where(own < level, np.float32(0.0), own), self._device))
 
     def about(self) -> dict[str, Any]:
         """With how many of this client's relations share a bucket with another one of its own."""

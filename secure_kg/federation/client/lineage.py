@@ -27,3 +27,9 @@ def lineage(plan: RunPlan, purpose: str, round_id: int, trained: int) -> str:
         # First rows follow from graph, seed and name: another width gives more or fewer numbers of the same rows.
         return f"{family}/{settings.seed}/{purpose}/{number}"
     return f"{family}/{settings.model}/{settings.dim}/{settings.seed}/{purpose}/{number}"
+
+
+def seed_in(lineage: str) -> str:
+    """The seed that a lineage names; empty if it is none."""
+    parts = lineage.split("/")
+    return parts[-3] if len(parts) in (4, 6) else ""

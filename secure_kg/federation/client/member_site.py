@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from secure_kg.data.graph import ClientGraph
+from secure_kg.federation.client.members import NUMBERS_ALONE, Members
 from secure_kg.federation.client.site import Equipment, Followed, OwnSite
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.words import counted
@@ -27,6 +28,8 @@ class MemberSite(OwnSite):
     keys: Path
     """The folder with its record of openings."""
     report: Callable[[str], None]
+    members: Members = NUMBERS_ALONE
+    """By the roster that this site has accepted."""
     begun: list[Path] = field(default_factory=list)
     """This client's folder of the run that it has begun; empty: the next one that the server names."""
     complete: Path | None = None
@@ -53,7 +56,7 @@ class MemberSite(OwnSite):
         return folder
 
     def equip(self, folder: Path) -> Equipment:
-        equipment = replace(OwnSite.equip(self, folder), follow=self.follow)
+        equipment = replace(OwnSite.equip(self, folder), follow=self.follow, members=self.members)
         where = folder.parents[1] / "config.toml"
         if not where.exists():  # so that commands that use a trained model find what it was trained on
             write_whole(where, self.config.to_toml().encode())

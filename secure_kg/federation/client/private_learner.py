@@ -33,6 +33,7 @@ from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.plan.strategies import STRATEGIES
 from secure_kg.foundation.errors import SettingsError, TrainingDiverged
 from secure_kg.foundation.seeds import generator
+from secure_kg.learning.device import to_device
 from secure_kg.learning.kge import KgeLearner
 from secure_kg.learning.learner import Contributed, NoiseKeys, Rows, TrainStats
 from secure_kg.models.transm import TransM
@@ -107,13 +108,13 @@ class PrivateLearner(KgeLearner):
         triples = np.ascontiguousarray(self.graph.train)
         random = keys.stream(round, digest(self.digest(), triples.tobytes()))
         chosen = poisson_sample(len(triples), self._plan.privacy.dp_sampling, random)
-        return self._train[torch.from_numpy(chosen).to(self._device)]
+        return self._train[to_device(chosen, self._device)]
 
     def _drawn(self, round: int) -> Tensor:
         """Public candidates [m]: entities of this client, by the seed."""
         draws = generator(self._seed, "private candidates", self._client, round)
         chosen = draws.choice(len(self.graph.entities), self._candidates, replace=False, shuffle=False)
-        return torch.from_numpy(chosen).to(self._device)
+        return to_device(chosen, self._device)
 
     def _side(self, round: int) -> Side:
         return "head" if self.config.corrupt == "both" and round % 2 else "tail"

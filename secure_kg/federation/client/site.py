@@ -12,12 +12,15 @@ from typing import Protocol
 from protocols.session.credentials import Credentials
 from secure_kg.data.client_data import load_graph
 from secure_kg.data.graph import ClientGraph
+from secure_kg.federation.client.members import NUMBERS_ALONE, Members
+from secure_kg.federation.client.moved import moved
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.plan.settings import RunConfig
+from secure_kg.foundation.console import say
 from secure_kg.foundation.errors import UserError
-from secure_kg.learning.device import pick_device
+from secure_kg.learning.device import computed_on, pick_device
 from secure_kg.learning.learner import Learner
-from secure_kg.runs.client_folder import open_folder
+from secure_kg.runs.client_folder import open_folder, read_openings, run_id
 from secure_kg.runs.key_files import load_credentials, record_folder
 from secure_kg.runs.run_folder import RunFolder
 
@@ -33,6 +36,10 @@ class Equipment:
     """Where it keeps which sums it has helped to open, if that is to hold for more than one run."""
     follow: Callable[["Followed"], None] = lambda client: None
     """Called with the client when its work begins."""
+    members: Members = NUMBERS_ALONE
+    """Who all clients are, if it knows that of more than those in its credentials."""
+    computed: str = ""
+    """On what it computes (`secure_kg.learning.device.computed_on`); empty where nothing is resumed."""
 
 
 class Followed(Protocol):
@@ -85,6 +92,7 @@ class OwnSite:
     resume: bool
     local_rank: int = 0
     """The number of this process among those of its machine."""
+    report: Callable[[str], None] = say
 
     def folder(self, run_name: str | None) -> Path:
         if run_name is None:
@@ -97,7 +105,10 @@ class OwnSite:
         device = pick_device(self.local_rank, self.config.device)
         learner = RunPlan(self.config, self.clients).learner.make(self.config, graph, self.number, device)
         open_folder(folder, os.getpid(), resume=self.resume)  # the last step: a mistake leaves no folder behind
-        return Equipment(learner, credentials, self.record())
+        record, computed = self.record(), computed_on(device)
+        if line := moved(read_openings(record if record is not None else folder), run_id(folder), computed):
+            self.report(f"client {self.number}: {line}")
+        return Equipment(learner, credentials, record, computed=computed)
 
     def graph(self) -> ClientGraph:
         """The client's own data."""

@@ -15,7 +15,7 @@ from secure_kg.federation.client.client import FederationClient
 from secure_kg.federation.client.reasons import for_server
 from secure_kg.federation.client.site import Site
 from secure_kg.federation.plan.settings import RunConfig
-from secure_kg.foundation.errors import InternalError, UserError
+from secure_kg.foundation.errors import InternalError, UserError, storage_error
 
 
 class Participation(Enum):
@@ -39,7 +39,8 @@ def take_part(config: RunConfig, transport: Transport, clients: int, site: Site)
         folder = site.folder(client.greet())
         brought = site.equip(folder)
         brought.follow(client)
-        complete = client.run(brought.learner, folder, brought.credentials, brought.record)
+        more = brought.members, brought.computed
+        complete = client.run(brought.learner, folder, brought.credentials, brought.record, *more)
         return Participation.ALL_PRESENT if complete else Participation.SOME_MISSING
     except LeftOut:  # during set-up
         return Participation.EXCLUDED
@@ -53,6 +54,9 @@ def take_part(config: RunConfig, transport: Transport, clients: int, site: Site)
         client.say_failed(for_server(problem, config))
         raise
     except Exception as problem:
+        if (full := storage_error(problem)) is not None:
+            client.say_failed(for_server(full, config))
+            raise full from None
         fault = InternalError.recorded(problem, folder / "error.log")
         client.say_failed(for_server(fault, config))
         raise fault from problem

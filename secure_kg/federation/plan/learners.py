@@ -123,3 +123,21 @@ QUERIES: Final = LearnerKind(
     of_queries=True,
 )
 """The learner of logical queries."""
+
+
+def _network_blocks(settings: "RunConfig", strategy: "Strategy") -> tuple[Block, ...]:
+    """Rows that go into the encoder, as embeddings are shared; encoder and decoder stay with each client."""
+    if strategy.shared is None or settings.network is None:
+        return ()
+    entity, relation = settings.network.widths
+    width = relation if strategy.shared == "relation" else entity
+    return (Block(strategy.shared, width, settings.aggregation, aligned=True, span=settings.network.span),)
+
+
+NETWORK: Final = LearnerKind(
+    "secure_kg.learning.networks.learner:make_learner",
+    _network_blocks,
+    RankingMetrics,
+    pooled="secure_kg.learning.networks.pooled:make_pooled",
+)
+"""The learner of graph networks: of the kind that the settings name."""

@@ -66,6 +66,8 @@ class RecordedSettings(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     transcript: bool = False
     training: RecordedTraining = RecordedTraining()
+    network: RecordedTraining | None = None
+    """None for runs that trained no graph network."""
     queries: RecordedQueries | None = None
     """None for runs that trained on triples."""
     privacy: RecordedPrivacy | None = None
@@ -78,7 +80,7 @@ class RecordedSettings(msgspec.Struct, frozen=True, kw_only=True):
         """What was trained, in a word."""
         if self.privacy is not None and self.privacy.counts:
             return "counts"
-        return self.training.model if self.queries is None else self.queries.encoder
+        return self.queries.encoder if self.queries is not None else (self.network or self.training).model
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Self:

@@ -32,7 +32,7 @@ from secure_kg.federation.plan.private_plan import PrivatePlan
 from secure_kg.federation.plan.row_sum import row_layout
 from secure_kg.federation.plan.sampling import participants
 from secure_kg.federation.plan.settings import SETUP_SECONDS, RunConfig
-from secure_kg.federation.plan.strategies import STRATEGIES, Strategy
+from secure_kg.federation.plan.strategies import STRATEGIES, Strategy, learner_of
 
 UNION: Final = "union/"
 """Purposes of the sums of a private set union begin with this."""
@@ -82,7 +82,7 @@ class RunPlan:
 
     @property
     def learner(self) -> LearnerKind:
-        kind, privacy = self.strategy.learner, self.settings.privacy
+        kind, privacy = learner_of(self.settings), self.settings.privacy
         return kind if privacy is None else kind.made_by(COUNT_LEARNER if privacy.counts else PRIVATE_LEARNER)
 
     @cached_property

@@ -20,12 +20,15 @@ from secure_kg.data.partition import RULES, By
 from secure_kg.data.readers.interface import Literals, Reading
 from secure_kg.federation.plan.count_plan import require_room
 from secure_kg.federation.plan.private_plan import require_private
-from secure_kg.federation.plan.strategies import STRATEGIES
+from secure_kg.federation.plan.strategies import STRATEGIES, require_network
+from secure_kg.federation.plan.typed_fields import check_types, flag
 from secure_kg.foundation.errors import UserError
 from secure_kg.foundation.invocation import command
 from secure_kg.foundation.parsing import toml_of
 from secure_kg.learning.config import TrainingConfig
 from secure_kg.learning.query_config import QueryConfig
+from secure_kg.models.networks.config import NetworkConfig
+from secure_kg.models.networks.kinds import network_kind
 from secure_kg.models.shapes import entity_width, relation_width
 from secure_kg.privacy.run_config import PrivacyConfig
 
@@ -35,7 +38,7 @@ Device = Literal["auto", "cpu", "cuda"]
 SETUP_SECONDS: Final = 600.0
 """For starting up: a client imports torch and reads or downloads its data, which is no sign of trouble."""
 
-_PARTS: Final = ("training", "queries", "privacy")  # tables of their own in a file
+_PARTS: Final = ("training", "queries", "network", "privacy")  # tables of their own in a file
 # These concern one party only; parties of one job may differ in them, and they do not change the result.
 _LOCAL_FIELDS: Final = frozenset(
     {"client_data", "columns", "device", "deadline", "grace", "transcript", "checkpoint_every", "keys"}
@@ -96,6 +99,8 @@ class RunConfig:
     training: TrainingConfig = field(default_factory=TrainingConfig)
     queries: QueryConfig | None = None
     """Of strategies that train on logical queries; `training` has no meaning for them. None for all others."""
+    network: NetworkConfig | None = None
+    """Of graph networks; `training` has no meaning for them. None for models of embeddings, and of queries."""
     privacy: PrivacyConfig | None = None
     """Of differentially private training. None: there is none."""
 
@@ -171,10 +176,13 @@ class RunConfig:
 
     def _check_training(self) -> None:
         """Refuse what a strategy cannot train."""
-        strategy, training = STRATEGIES[self.strategy], self.training
-        entity, relation = entity_width(training.model, training.dim), relation_width(training.model, training.dim)
-        if not strategy.learner.of_queries and strategy.shared == "entity and relation" and entity != relation:
-            raise UserError(f"--strategy {self.strategy}: rows of {training.model} differ in width, one block has one")
+        strategy, training, network = STRATEGIES[self.strategy], self.training, self.network
+        widths = entity_width(training.model, training.dim), relation_width(training.model, training.dim)
+        if network is not None:
+            require_network(self, strategy)
+            widths = network.widths
+        if not strategy.learner.of_queries and strategy.shared == "entity and relation" and widths[0] != widths[1]:
+            raise UserError(f"--strategy {self.strategy}: rows of {self.model} differ in width, one block has one")
         if self.privacy is not None:
             require_private(self, strategy)
             require_room(self, strategy)
@@ -265,35 +273,43 @@ class RunConfig:
             del agreed["literals"]
         if self.privacy is None:
             del agreed["privacy"]  # so runs without it agree as they did before there was any
-        del agreed[self._unused]  # so runs on triples agree as they did before there were any on queries
+        for name in self._unused:  # so runs agree as they did before there were others
+            del agreed[name]
         return hashlib.sha256(json.dumps(agreed, sort_keys=True).encode()).digest()
 
     def told(self) -> dict[str, Any]:
         """Every setting, the resolved ones too. What was not given and has no value, or no meaning, is left out."""
         settings = dataclasses.asdict(self, dict_factory=_given).items()
-        return {name: value for name, value in settings if name != self._unused}
+        return {name: value for name, value in settings if name not in self._unused}
 
     def to_toml(self) -> str:
         return tomli_w.dumps(self.told())
 
     @property
-    def _unused(self) -> str:
-        """Settings of the kind of training that the run does not do."""
-        return "training" if self.queries is not None else "queries"
+    def _unused(self) -> frozenset[str]:
+        """Settings of kinds of training that the run does not do."""
+        if self.queries is not None:
+            return frozenset({"training", "network"})
+        return frozenset({"queries", "network" if self.network is None else "training"})
+
+    @property
+    def trained(self) -> TrainingConfig | NetworkConfig | QueryConfig:
+        """Settings of the training that the run does."""
+        return self.network or self.queries or self.training
 
     @property
     def model(self) -> str:
         """What is trained, in a word."""
         if self.privacy is not None and self.privacy.counts:
             return "counts"
-        return self.training.model if self.queries is None else self.queries.encoder
+        return self.queries.encoder if self.queries is not None else (self.network or self.training).model
 
     @property
     def dim(self) -> int:
         """The dimension of what is trained."""
         if self.privacy is not None and self.privacy.counts:
             return self.privacy.dp_count_width
-        return self.training.dim if self.queries is None else self.queries.dim
+        return self.trained.dim
 
     @classmethod
     def from_toml(cls, text: str, where: str) -> "RunConfig":
@@ -303,45 +319,22 @@ class RunConfig:
         except ValueError:
             raise UserError(f"{where}: not a TOML file") from None
         values.setdefault("format", 1)
-        training, queries = values.pop("training", {}), values.pop("queries", None)
-        privacy = values.pop("privacy", None)
-        for name, part in (("training", training), ("queries", queries or {}), ("privacy", privacy or {})):
-            if not isinstance(part, dict):
+        parts = {name: values.pop(name, None) for name in _PARTS}
+        owners: dict[str, type[Any]] = {"training": TrainingConfig, "queries": QueryConfig, "privacy": PrivacyConfig}
+        for name, part in parts.items():
+            if part is not None and not isinstance(part, dict):
                 raise UserError(f"{where}: '{name}' must be a table")
-        check_types(cls, values, where)
-        check_types(TrainingConfig, training, where)
-        check_types(QueryConfig, queries or {}, where)
-        check_types(PrivacyConfig, privacy or {}, where)
-        of_queries = None if queries is None else QueryConfig(**queries)
-        of_privacy = None if privacy is None else PrivacyConfig(**privacy)
-        return cls(**values, training=TrainingConfig(**training), queries=of_queries, privacy=of_privacy)
-
-
-def flag(name: str) -> str:
-    """The command-line spelling of a field."""
-    return "--" + name.replace("_", "-")
-
-
-def check_types(owner: type, values: dict[str, Any], where: str) -> None:
-    """Raise `UserError` unless every key is a field of `owner` and has its default's type."""
-    known = {entry.name: entry.type for entry in dataclasses.fields(owner) if entry.name not in _PARTS}
-    for key, value in values.items():
-        if key not in known:
-            raise UserError(f"{where}: unknown setting '{key}'")
-        if not isinstance(value, scalar_type(known[key])) or isinstance(value, bool) != (known[key] is bool):
-            raise UserError(f"{where}: '{key}' has the wrong type")
-
-
-def scalar_type(annotation: Any) -> type | tuple[type, ...]:
-    """The plain type behind a field's annotation; a whole number will do where a float is asked for."""
-    if annotation is float:
-        return (float, int)
-    if isinstance(annotation, type):
-        return annotation
-    options = [option for option in get_args(annotation) if option is not type(None)]
-    if all(isinstance(option, type) for option in options):
-        return tuple(options)
-    return type(options[0])
+        check_types(cls, values, where, apart=_PARTS)
+        if parts["network"] is not None:
+            if parts["training"] is not None:
+                raise UserError(f"{where}: 'training' has no meaning beside 'network'")
+            owners["network"] = network_kind(str(parts["network"].get("model"))).settings
+        made = {}
+        for name, owner in owners.items():
+            if (part := parts[name]) is not None:
+                check_types(owner, part, where)
+                made[name] = owner(**part)
+        return cls(**values, **made)
 
 
 def _given(entries: list[tuple[str, Any]]) -> dict[str, Any]:

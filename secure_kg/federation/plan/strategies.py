@@ -8,9 +8,14 @@ as that paper adapts them.
 """
 
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from secure_kg.federation.plan.learners import KGE, QUERIES, LearnerKind
+from secure_kg.federation.plan.learners import KGE, NETWORK, QUERIES, LearnerKind
+from secure_kg.foundation.errors import UserError
+from secure_kg.models.networks.kinds import network_kind
+
+if TYPE_CHECKING:
+    from secure_kg.federation.plan.settings import RunConfig
 
 Shared = Literal["relation", "entity", "entity and relation"]
 """Tables of the model whose rows clients share, each row under the name of what it stands for."""
@@ -57,3 +62,19 @@ STRATEGIES: Final[dict[str, Strategy]] = {
         Strategy("fedcqa-central", "Central for queries", "all triples in one place", None, True, QUERIES),
     )
 }
+
+
+def learner_of(settings: "RunConfig") -> LearnerKind:
+    """The kind of learner of a run: its strategy's, or that of graph networks where one takes the embeddings' place."""
+    return STRATEGIES[settings.strategy].learner if settings.network is None else NETWORK
+
+
+def require_network(settings: "RunConfig", strategy: Strategy) -> None:
+    """Refuse what has no meaning for a graph network."""
+    name = f"--model {settings.model.lower()}"
+    if settings.network is None or type(settings.network) is not network_kind(settings.network.model).settings:
+        raise ValueError("settings of one network under the name of another")
+    if strategy.learner is not KGE:
+        raise UserError(f"{name}: --strategy {strategy.name} has a learner of its own")
+    if settings.privacy is not None:
+        raise UserError(f"--dp: private gradients are those of embedding models, and {name} is a graph network")

@@ -22,6 +22,8 @@ class Attendance:
         self._untold: set[PartyId] = set()
         """Dropouts that have not taken an earlier message yet, so that they could not be told."""
         self._never_here: set[PartyId] = set()
+        self.kept_out: frozenset[PartyId] = frozenset()
+        """Dropouts that are not taken in again for now (`disputes`)."""
 
     @property
     def complete(self) -> bool:
@@ -54,13 +56,19 @@ class Attendance:
         self._report(f"client {party} dropped out {when} ({step}): going on with {len(self.present)} clients")
 
     def look_for_returned(self, conversation: Conversation, round_id: RoundId) -> set[PartyId]:
-        """Take in clients that have sent `Back`, except those that dropped out during set-up: they lack keys."""
+        """Take in clients that have sent `Back`, except those that dropped out during set-up: they lack keys.
+
+        One that is kept out is told again that the others go on without it: it then waits for another while.
+        """
         self._tell(conversation, round_id)
         returned = {
             party
             for party, place in sorted(self._absent.items())
             if party not in self._untold and self.dropouts[place].round and conversation.came_back(party)
         }
+        self._untold |= returned & self.kept_out
+        self._tell(conversation, round_id)
+        returned -= self.kept_out
         for party in sorted(returned):
             place = self._absent.pop(party)
             self.dropouts[place] = self.dropouts[place].back(int(round_id))

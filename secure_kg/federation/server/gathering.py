@@ -2,21 +2,25 @@
 
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from protocols.foundation import wire
 from protocols.foundation.deadline import Deadline
 from protocols.foundation.identifiers import NO_SESSION, SETUP, PartyId, RoundId, SessionId
+from protocols.session.control import Regroup
 from protocols.session.conversation import Abort, Conversation
 from protocols.session.patience import Patience
 from protocols.session.server_session import ServerSession
 from protocols.transport.base import Transport
 from secure_kg.federation.plan.run_plan import RunPlan
 from secure_kg.federation.server.attendance import Attendance
+from secure_kg.federation.server.disputes import Disputes
 from secure_kg.federation.server.regrouping import Regrouping
-from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.errors import StorageError, UserError
 
 M = TypeVar("M", bound=wire.Message)
+IN_DISPUTE: Final = "in dispute about a sum"
+"""The step in which clients drop out that are left out (`disputes`)."""
 
 
 class Gathering:
@@ -42,6 +46,7 @@ class Gathering:
         self._plan, self._config = plan, config
         self.patience = self.fresh_patience()
         self.attendance = Attendance(self.clients, self.patience, report)
+        self.disputes = Disputes()
         self.on_dropout: Callable[[Collection[PartyId]], None] = lambda _: None
         """Called with new dropouts."""
 
@@ -96,8 +101,12 @@ class Gathering:
 
     def assemble(self, run: Path) -> None:
         """Take in clients that have come back. If too few are present for any sum, wait for more. `run`: its folder."""
+        may_come = self.present | self.attendance.kept_out
+        out = self.attendance.kept_out = self.disputes.left_out(int(self.round), may_come, self._plan.least_present)
         if self.attendance.look_for_returned(self.conversation, self.round):
             self.regrouping.unsteady()
+        if disputed := out & self.present:
+            self.dropout(disputed, IN_DISPUTE)
         clients, needed = len(self.clients), self._plan.least_present
         if len(self.present) >= needed:
             return
@@ -123,6 +132,14 @@ class Gathering:
     def end(self, reason: str, kind: type[Abort] = Abort) -> None:
         """Tell all clients that know of the session that it is over."""
         self.conversation.abort(self.attendance.greeted, reason, self.round, kind)
+
+    def end_for(self, problem: Exception, run: Path) -> None:
+        """The same for an error of the server. Where it keeps its files is its own affair. Where one session follows
+        another, clients wait for a server that cannot write as for one that has died."""
+        if isinstance(problem, StorageError) and self.regrouping.lasting:
+            self.end("the server cannot write its files; it goes on once it can", Regroup)
+        else:
+            self.end(str(problem).replace(str(run), "the run's folder at the server"))
 
     def dismiss(self, message: wire.Message, round_id: RoundId) -> None:
         """A last message to all clients that can be sent one without waiting."""

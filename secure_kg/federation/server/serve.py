@@ -18,7 +18,7 @@ from secure_kg.data.sources import check_source_name
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.federation.server.pacing import turns_of_environment
 from secure_kg.federation.server.server import FederationServer, Report
-from secure_kg.foundation.errors import InternalError, UserError
+from secure_kg.foundation.errors import InternalError, UserError, storage_error
 from secure_kg.report.page import run_report
 from secure_kg.runs.outcome import ServerOutcome
 from secure_kg.runs.records.summary import Summary
@@ -66,6 +66,8 @@ def serve_by(
     except (UserError, ProtocolError):
         raise
     except Exception as problem:
+        if (full := storage_error(problem)) is not None:
+            raise full from None
         raise InternalError.recorded(problem, path / "server" / "error.log") from problem
     return Served(path, summary, servers[0].complete)
 

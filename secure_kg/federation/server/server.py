@@ -106,8 +106,7 @@ class FederationServer:
             self._people.end(str(problem), Regroup)
             raise
         except (UserError, ProtocolError) as problem:
-            # Where the server keeps its files is its own affair.
-            self._people.end(str(problem).replace(str(self._folder.path), "the run's folder at the server"))
+            self._people.end_for(problem, self._folder.path)
             raise
 
     @property
@@ -217,17 +216,18 @@ class FederationServer:
         people = self._people
         people.round, chosen = round_id, self._plan.participants(round_id)
         self._assemble()
-        # Sums that nobody but clients can read are kept for a while only: all clients get them as they come.
-        self._bring(self._clients if self._tables.any_sealed else chosen, round_id)
-        self._idle.update(chosen)
-        self._begun = sums_of_blocks(self._plan, round_id, self._tables.unions, self._standing, people.present)
-        with self._transport.phase(round_id, "train"):
-            if any(one.counting is not None for one in self._begun):
-                self._people.tell(chosen, CountHolders())
-            self._people.tell(chosen, TrainRound())
-        asked = people.present & set(chosen)
-        if self._plan.blocks:
-            self._tables.add(round_id, self._add_up_blocks(round_id))
+        with self._transport.corked():  # news, the word to train and everybody's keys leave together
+            # Sums that nobody but clients can read are kept for a while only: all clients get them as they come.
+            self._bring(self._clients if self._tables.any_sealed else chosen, round_id)
+            self._idle.update(chosen)
+            self._begun = sums_of_blocks(self._plan, round_id, self._tables.unions, self._standing, people.present)
+            with self._transport.phase(round_id, "train"):
+                if any(one.counting is not None for one in self._begun):
+                    self._people.tell(chosen, CountHolders())
+                self._people.tell(chosen, TrainRound())
+            asked = people.present & set(chosen)
+            if self._plan.blocks:
+                self._tables.add(round_id, self._add_up_blocks(round_id))
         self._idle -= asked & people.present
 
     def _look_back(self, round_id: RoundId) -> None:

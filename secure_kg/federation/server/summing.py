@@ -116,6 +116,9 @@ class Summing:
         `rest`: other sums of the same round, for which clients may be waiting already.
         """
         self.refused = isinstance(problem, SumRefused)
+        if isinstance(problem, SumRefused):
+            accused = {PartyId(party) for party in problem.of} & set(terms.participants)
+            self._people.disputes.note(int(terms.round), PartyId(problem.by), accused)
         self._people.regrouping.unsteady()
         if purpose not in RESULTS:
             self._standing.fall()

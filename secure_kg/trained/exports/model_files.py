@@ -11,7 +11,7 @@ from secure_kg.foundation.errors import UserError
 from secure_kg.runs.run_folder import write_json, write_whole
 from secure_kg.trained.client_model import ClientModel
 from secure_kg.trained.exports.files import write_pieces
-from secure_kg.trained.scorers import EmbeddingScorer, QueryScorer, Tables
+from secure_kg.trained.scorers import EmbeddingScorer, NetworkScorer, QueryScorer, Tables
 
 _SCORES: Final = {
     "TransE": "margin - ||h + r - t||_norm",
@@ -61,6 +61,8 @@ def about(model: ClientModel) -> dict[str, Any]:
                 found["norm"] = size.norm
             if (unit := getattr(rows, "phase_unit", None)) is not None:
                 found["phase_unit"] = unit
+        case NetworkScorer():
+            found |= {"score": model.scorer.described, "layout": "encoded rows, which scores are made of"}
         case QueryScorer(model=encoder):
             found |= {
                 "dim": encoder.size.shape.dim,

@@ -134,9 +134,7 @@ def test_encrypted_scores(backend: str, shape: dict[str, Any]) -> None:
     batch, ends = ScoreBatch(terms, QUERY_BYTES), carried(backend, terms, "semi-honest")
     (key,) = {len(one.key) for _, _, one in ends.passed if isinstance(one, AskerKey)}
     (total,) = [list(map(len, one.ciphertexts)) for _, _, one in ends.passed if isinstance(one, EncryptedTotal)]
-    scores = {
-        peer: list(map(len, one.ciphertexts)) for _, peer, one in ends.passed if isinstance(one, EncryptedScores)
-    }
+    scores = {peer: list(map(len, one.ciphertexts)) for _, peer, one in ends.passed if isinstance(one, EncryptedScores)}
     for party in parties_of(terms):
         sizes = Sizes(key, scores.get(party, []), total)
         assert ends.up(party) == score_bytes.encrypted_up(batch, party, sizes)

@@ -22,6 +22,7 @@ from protocols.scores.encrypted.messages import BfvScores, BfvTotal, PaillierSco
 from protocols.scores.messages import AskScores, ScoresTotal
 from protocols.scores.plain import ClearQueries, ClearScores
 from protocols.scores.topk.messages import DealtProduct, MaskedTable, SelectionRelay, SelectionStep, SharesForAsker
+from protocols.session.control import RefuseShares
 from protocols.session.conversation import Failed
 from protocols.session.messages import ChannelDirectory
 from protocols.sums.plain import ClearInput
@@ -172,7 +173,7 @@ def test_every_type_has_its_largest_frame() -> None:
     shares = {SelectionStep, SelectionRelay, SharesForAsker, MaskedTable, DealtProduct}
     scores = {ScoresTotal, NamesTotal, ClearScores} | shares
     limits = dict.fromkeys(arrays | ciphertexts | words | scores, wire.MAX_FRAME_BYTES)
-    limits |= {ClearNames: 1 << 26, AskScores: 1 << 24, ClearQueries: 1 << 21}
+    limits |= {ClearNames: 1 << 26, AskScores: 1 << 24, ClearQueries: 1 << 21, RefuseShares: 1 << 14}
     assert {kind: wire._LIMITS[kind] for kind in registered()} == {
         kind: limits.get(kind, 1 << 22) for kind in registered()
     }

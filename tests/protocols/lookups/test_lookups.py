@@ -193,9 +193,7 @@ def test_a_lookup_over_other_clients_than_before_is_refused() -> None:
     """Of two means that differ by one client the asker would read that client's."""
     four = vector_terms(4)
     asked = some_answers(four, {2: [True] * 3, 3: [True] * 3, 4: [True] * 3})
-    less = VectorTerms(
-        round=RoundId(4), clients=tuple(everyone(3)), asker=ASKER, vectors=3, width=4, table=four.table
-    )
+    less = VectorTerms(round=RoundId(4), clients=tuple(everyone(3)), asker=ASKER, vectors=3, width=4, table=four.table)
     looked = look_up([asked, VectorsAsked(less, asked.answers)])
     assert len(looked.found) == 1
     assert isinstance(looked.problems[ASKER], SumAbandoned | PeerMisbehaved)

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from protocols.foundation.errors import PeerMisbehaved
 from protocols.foundation.identifiers import PartyId, RoundId, SessionId
-from protocols.primitives.keys import PUBLIC_KEY_BYTES, AgreementKey, KeyContext, derive_key
+from protocols.primitives.aead import open_sealed
+from protocols.primitives.keys import PUBLIC_KEY_BYTES, AgreementKey, ExtractedSecret, KeyContext, derive_key
 from tests.support.vectors import unhex, vectors
 
 SMALL_ORDER = [unhex(key) for key in vectors("x25519_small_order")["public_keys"]]
@@ -188,6 +189,27 @@ def test_text_cannot_move_from_one_field_to_the_next(text: str, first: int, seco
 @settings(deadline=None)
 def test_keys_are_hkdf_of_the_encoding(secret: bytes, context: KeyContext) -> None:
     assert derive_key(secret, context) == reference_key(secret, context)
+
+
+@given(st.binary(max_size=40), st.binary(max_size=60), contexts)
+@settings(deadline=None)
+def test_many_keys_of_one_extracted_secret_are_those_of_hkdf(secret: bytes, text: bytes, context: KeyContext) -> None:
+    extracted = ExtractedSecret(secret, context.session)
+    assert extracted.derive(context) == reference_key(secret, context)
+    sealed = extracted.seal(context, text)
+    assert open_sealed(reference_key(secret, context), sealed, context.encode()) == text
+    assert extracted.open(context, sealed) == text
+    with pytest.raises(PeerMisbehaved):
+        extracted.open(replace(context, round=RoundId(context.round ^ 1)), sealed)
+
+
+def test_an_extracted_secret_is_of_one_session_and_shows_nothing() -> None:
+    extracted = ExtractedSecret(SECRET, CONTEXT.session)
+    with pytest.raises(ValueError, match="another session"):
+        extracted.derive(replace(CONTEXT, session=SessionId(bytes(15) + b"\x01")))
+    assert repr(extracted) == "ExtractedSecret()"
+    with pytest.raises(TypeError, match="not serialised"):
+        pickle.dumps(extracted)
 
 
 CONTEXT = KeyContext("protocol", 1, SessionId(bytes(16)), RoundId(3), PartyId(1), PartyId(2), "purpose")

@@ -61,6 +61,20 @@ def test_a_frame_above_the_limit_is_refused(findings: dict[str, Any]) -> None:
     assert findings["too_large"] == {"refused": "client 1 sent 2,000 bytes where 1,000 are due at most", "taken": 1000}
 
 
+def test_frames_in_a_cork_arrive_as_they_were_sent(findings: dict[str, Any]) -> None:
+    assert findings["together"] == {"same": [True, True], "released": "before its work"}
+
+
+def test_what_begins_like_a_packet_and_is_none_is_refused(findings: dict[str, Any]) -> None:
+    assert findings["hostile_packets"] == [
+        "client 1 sent a packet of 1 bytes",
+        "client 1 sent not a packet of a known version",
+        "client 1 sent a packet of 0 frames",
+        "client 1 sent a packet of 90000 bytes",
+        "after them",
+    ]
+
+
 def test_gather_returns_those_that_answered(findings: dict[str, Any]) -> None:
     assert findings["gather"] == [{"1": "here"}, {"2": "now"}]
 

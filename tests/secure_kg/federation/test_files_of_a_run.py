@@ -13,7 +13,14 @@ from protocols.sums.secagg.openings import Opening
 from secure_kg.federation.plan.settings import RunConfig
 from secure_kg.foundation.errors import UserError
 from secure_kg.runs import checkpoint
-from secure_kg.runs.client_folder import append_opening, open_folder, read_openings, run_id, state_key
+from secure_kg.runs.client_folder import (
+    OpeningsFile,
+    append_opening,
+    open_folder,
+    read_openings,
+    run_id,
+    state_key,
+)
 from secure_kg.runs.records.client_result import Evaluation
 from secure_kg.runs.run_folder import (
     RunFolder,
@@ -213,6 +220,26 @@ def test_a_damaged_line_before_the_end_is_refused(tmp_path: Path, damage: bytes)
         read_openings(tmp_path)
     path.write_bytes(first + third + damage)  # at the end it was cut short
     assert read_openings(tmp_path) == [opening(1, {1}), opening(3, {1})]
+
+
+@pytest.mark.parametrize("how", ["removed", "exchanged", "cut"])
+def test_a_record_that_somebody_else_touches_ends_the_session(tmp_path: Path, how: str) -> None:
+    """What is written to a file without a name is gone with the process, and the sum would be opened again."""
+    path = tmp_path / "openings.jsonl"
+    with OpeningsFile(tmp_path) as record:
+        record.append(opening(1, {1}))
+        record.append(opening(2, {1}))
+        match how:
+            case "removed":
+                path.unlink()
+            case "exchanged":
+                (tmp_path / "copy").write_bytes(path.read_bytes())
+                (tmp_path / "copy").rename(path)
+            case "cut":
+                path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
+        with pytest.raises(UserError, match="changed by somebody else") as problem:
+            record.append(opening(3, {1}))
+    assert "\n" not in str(problem.value)
 
 
 def test_an_opening_keeps_its_lineage_and_those_of_earlier_versions_have_none(tmp_path: Path) -> None:

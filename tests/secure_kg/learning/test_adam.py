@@ -51,3 +51,13 @@ def test_a_clients_round_imports_no_compiler_of_torch() -> None:
     """What a client's process imports, every client of every job pays for."""
     done = subprocess.run([sys.executable, "-c", ONE_ROUND], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_gradient_that_lies_transposed_in_memory_meets_its_own_numbers() -> None:
+    start, gradient = torch.zeros(3, 5), torch.randn(5, 3, generator=torch.Generator().manual_seed(0)).t()
+    ours, theirs = (torch.nn.Parameter(start.clone()) for _ in range(2))
+    ours.grad, theirs.grad = gradient, gradient.contiguous()
+    for parameter in (ours, theirs):
+        Adam([parameter], 0.1).step()
+    assert not gradient.is_contiguous()
+    assert torch.equal(ours, theirs)

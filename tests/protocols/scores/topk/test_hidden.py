@@ -49,7 +49,9 @@ def test_any_batch_is_ranked_as_in_clear(
     for (batch, queries), ranking in zip(todo, result.rankings, strict=True):
         assert same_ranking(ranking, hidden.in_clear(tables, queries, batch))
 
+
 SETUP = bytes(range(32))
+
 
 @both
 def test_in_clear_is_the_ranking_by_floats(similarity: Similarity) -> None:

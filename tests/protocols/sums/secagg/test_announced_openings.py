@@ -147,7 +147,7 @@ def test_a_client_that_has_moved_gives_no_input_beside_a_state_that_it_has_opene
     record.open(Opening(ROUND, PURPOSE, frozenset({mine, other}), {mine: state_of(1), other: state_of(2)}))
     assert record.announced(RoundId(9), PURPOSE, mine, state_of(7)) == b""
     now = {mine: state_of(7), other: state_of(2)}
-    record.may_come(Opening(RoundId(9), PURPOSE, frozenset(now), now))
+    record.may_come(Opening(RoundId(9), PURPOSE, frozenset(now), now), PartyId(1))
     more = now | {third: state_of(3)}
     with pytest.raises(SumAbandoned, match="opened before over other clients"):
-        record.may_come(Opening(RoundId(9), PURPOSE, frozenset(more), more))
+        record.may_come(Opening(RoundId(9), PURPOSE, frozenset(more), more), PartyId(1))

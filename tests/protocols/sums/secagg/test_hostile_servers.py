@@ -10,13 +10,16 @@ from protocols.foundation.errors import (
     Aborted,
     LeftOut,
     PeerMisbehaved,
+    PeersRefused,
     ProtocolError,
     SumAbandoned,
+    SumRefused,
     UnexpectedMessage,
 )
 from protocols.foundation.identifiers import SERVER, PartyId, RoundId
 from protocols.primitives.keys import AgreementKey
 from protocols.session.client_session import ClientSession
+from protocols.session.control import RefuseShares
 from protocols.session.conversation import Abandon, Abort, Conversation, LeaveOut
 from protocols.session.messages import AdvertiseChannel
 from protocols.sums.secagg.messages import (
@@ -156,10 +159,10 @@ UNTRUTHS |= {
         mask_keys(lambda to, keys: one_of(keys)),
     ),
     "shares: damaged": Untruth(
-        EncryptedShares, PeerMisbehaved, "cannot be opened", sealed(lambda to, entries: flipped(entries))
+        EncryptedShares, PeersRefused, "cannot be opened", sealed(lambda to, entries: flipped(entries))
     ),
     "shares: exchanged": Untruth(
-        EncryptedShares, PeerMisbehaved, "cannot be opened", sealed(lambda to, entries: swapped(entries))
+        EncryptedShares, PeersRefused, "cannot be opened", sealed(lambda to, entries: swapped(entries))
     ),
     "shares: of the receiver": Untruth(
         EncryptedShares,
@@ -198,7 +201,7 @@ UNTRUTHS |= {
 UNTRUTHS_IF_SIGNED: dict[str, Untruth] = {
     "keys: of the server": Untruth(
         KeyDirectory,
-        PeerMisbehaved,
+        PeersRefused,
         "not signed by its pinned identity",
         mask_keys(lambda to, keys: {**keys, peer_of(to): AgreementKey().public}),
     ),
@@ -215,10 +218,10 @@ UNTRUTHS_IF_SIGNED: dict[str, Untruth] = {
         signatures(lambda to, signed: {peer_of(to): signed[peer_of(to)]}),
     ),
     "signatures: damaged": Untruth(
-        SignedSurvivors, PeerMisbehaved, "not signed by its pinned", signatures(lambda to, signed: flipped(signed))
+        SignedSurvivors, PeersRefused, "not signed by its pinned", signatures(lambda to, signed: flipped(signed))
     ),
     "signatures: exchanged": Untruth(
-        SignedSurvivors, PeerMisbehaved, "not signed by its pinned", signatures(lambda to, signed: swapped(signed))
+        SignedSurvivors, PeersRefused, "not signed by its pinned", signatures(lambda to, signed: swapped(signed))
     ),
     "signatures: of a stranger": Untruth(
         SignedSurvivors,
@@ -276,7 +279,8 @@ def test_a_client_says_nothing_more_in_a_sum_once_the_server_ends_or_bends_it(na
 
         with pytest.raises(untruth.problem, match=untruth.match):
             bent(sum_once, note)(conversation)
-        assert said == SAID[untruth.kind]
+        # It says whose words it does not take, where that is why; and no more in either case.
+        assert said == SAID[untruth.kind] + [RefuseShares] * (untruth.problem is PeersRefused)
         # The sum is over for this client, whatever it is asked for.
         sent = conversation.transport.traffic.total("sent")
         with pytest.raises(RuntimeError, match=r"^prepare\(\) comes first$"):
@@ -412,12 +416,12 @@ def test_a_client_that_advertises_another_key_than_it_has_gets_no_input_out_of_a
         liar = "client 1" if me == FOUR else "client 4"
         with pytest.raises(PeerMisbehaved, match=f"{liar} cannot be opened: forged, or it was told other keys"):
             bent(honest, note)(conversation)
-        assert said == [AdvertiseChannel, AdvertiseKeys, ShareKeys]
+        assert said == [AdvertiseChannel, AdvertiseKeys, ShareKeys, RefuseShares]
 
     def serve(conversation: Conversation) -> None:
-        patience = Foreseen(*((step_of("masked input"), party) for party in CLIENTS))
-        with pytest.raises(SumAbandoned, match="0 clients have sent an input"):
-            serving(SECAGG, CLIENTS, [TASK], patience, silent)(conversation)
+        with pytest.raises(SumRefused, match="cannot be opened") as told:
+            serving(SECAGG, CLIENTS, [TASK], Foreseen(), silent)(conversation)
+        assert told.value.by == FOUR or told.value.of == (FOUR,)
 
     converse({SERVER: serve} | dict.fromkeys(CLIENTS, take_part))
-    assert silent.seen == [(set(CLIENTS), step_of("masked input"))]
+    assert not silent.seen

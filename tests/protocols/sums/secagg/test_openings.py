@@ -90,7 +90,7 @@ def test_the_end_of_a_run_is_opened_over_one_set_of_survivors() -> None:
     with pytest.raises(SumAbandoned, match="as test of 5, opened before over other clients"):
         openings.open(opening(9, "test", some(1, 2), c1=b"c"))
     with pytest.raises(SumAbandoned, match="opened before over other clients"):
-        openings.may_come(opening(9, "test", some(1, 2), c1=b"c"))
+        openings.may_come(opening(9, "test", some(1, 2), c1=b"c"), PartyId(1))
 
 
 def test_runs_are_told_apart_by_name_and_not_by_state() -> None:
@@ -122,8 +122,8 @@ def test_a_lineage_that_was_opened_in_another_run_needs_the_same_survivors() -> 
         with pytest.raises(SumAbandoned, match=r"nearly the inputs .* in another run; .* another --seed"):
             again.open(opening(3, "rows", others, c1=b"x", c2=b"y"))
     with pytest.raises(SumAbandoned, match="nearly the inputs"):
-        again.may_come(opening(3, "rows", some(1, 2, 4), c1=b"x"))
-    again.may_come(opening(3, "rows", some(1, 2, 3, 4), c1=b"x"))  # client 4 may still drop out
+        again.may_come(opening(3, "rows", some(1, 2, 4), c1=b"x"), PartyId(1))
+    again.may_come(opening(3, "rows", some(1, 2, 3, 4), c1=b"x"), PartyId(1))  # client 4 may still drop out
     again.open(opening(3, "rows", some(1, 2, 3), c1=b"x", c2=b"y"))
     again.open(opening(4, "rows", some(1, 2), c1=b"v", c2=b"w"))
     other = Openings(noted, run="third", lineage_of=lambda round_id, purpose: f"{purpose} {round_id} seed 1")
@@ -191,12 +191,12 @@ def test_an_input_without_a_state_is_fresh() -> None:
 
 def test_no_input_is_given_where_no_survivors_could_be_right() -> None:
     openings = Openings([opening(1, "valid", some(1, 2, 3), c1=b"a")])
-    openings.may_come(opening(2, "valid", some(1, 2, 3), c1=b"a"))
-    openings.may_come(opening(2, "valid", some(1, 2), c1=b"b"))
-    openings.may_come(opening(1, "valid", some(1, 2, 3, 4), c1=b"b"))  # client 4 may still drop out
+    openings.may_come(opening(2, "valid", some(1, 2, 3), c1=b"a"), PartyId(1))
+    openings.may_come(opening(2, "valid", some(1, 2), c1=b"b"), PartyId(1))
+    openings.may_come(opening(1, "valid", some(1, 2, 3, 4), c1=b"b"), PartyId(1))  # client 4 may still drop out
     for others in (some(1, 2, 4), some(1, 2, 3, 4)):  # with a state that was opened nobody need drop out any more
         with pytest.raises(SumAbandoned, match="opened before over other clients"):
-            openings.may_come(opening(2, "valid", others, c1=b"a"))
+            openings.may_come(opening(2, "valid", others, c1=b"a"), PartyId(1))
 
 
 def test_what_was_opened_before_this_session_counts() -> None:

@@ -1,14 +1,15 @@
 """The set-up of a session and what a client begins in it: its own configuration decides, never the server's word."""
 
+import hmac
 from collections.abc import Callable
 
 import pytest
 
 from protocols.foundation.errors import PeerMisbehaved, UnexpectedMessage
-from protocols.foundation.identifiers import PartyId, RoundId, SessionId
+from protocols.foundation.identifiers import SETUP, PartyId, RoundId, SessionId
 from protocols.primitives.group import Ring
 from protocols.primitives.identity import IdentityKey
-from protocols.primitives.keys import AgreementKey
+from protocols.primitives.keys import AgreementKey, KeyContext, derive_key
 from protocols.session.channels import channel_statement
 from protocols.session.credentials import Credentials
 from protocols.session.messages import AdvertiseChannel, ChannelDirectory
@@ -400,11 +401,13 @@ def test_forgetting_ends_the_sums_that_are_under_way(step: Step) -> None:
 def test_channels_that_are_forgotten_have_no_secret_with_anybody() -> None:
     """Neither one that was agreed on before nor a new one: an error of the protocol, so that a client ends its sum."""
     key, peers = AgreementKey(), {ONE: AgreementKey().public, THREE: AgreementKey().public}
-    channels = PairSecrets(key, peers)
-    agreed = channels.secret(ONE)
-    assert agreed == key.agree(peers[ONE])
+    channels = PairSecrets(key, peers, SESSION)
+    agreed, context = key.agree(peers[ONE]), KeyContext("test", 1, SESSION, SETUP, PartyId(1), PartyId(2), "a use")
+    assert channels.secret(ONE).derive(context) == derive_key(agreed, context)
+    extracted = hmac.digest(SESSION, agreed, "sha256")
+    assert extracted in set(reachable_bytes(channels))
     channels.forget()
     for peer in peers:
         with pytest.raises(UnexpectedMessage, match=r"^the session has ended$"):
             channels.secret(peer)
-    assert not {agreed, key.secret_for_sharing()} & set(reachable_bytes(channels))
+    assert not {agreed, extracted, key.secret_for_sharing()} & set(reachable_bytes(channels))

@@ -7,10 +7,7 @@ import os
 import signal
 import socket
 import ssl
-import struct
 import threading
-import tracemalloc
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,73 +16,18 @@ import pytest
 
 from protocols.foundation.errors import LinkRefused, PeerLost
 from protocols.foundation.identifiers import SERVER, PartyId
-from protocols.session.site_keys import issue
+from protocols.session.site_keys import issue, leaf_in
 from protocols.transport.https import pieces
 from protocols.transport.https.channels import PATH
-from protocols.transport.https.limits import PIECE_BYTES, LinkLimits
+from protocols.transport.https.limits import LinkLimits
 from protocols.transport.https.notices import Notices
+from tests.support.hostile_links import UPGRADE, greeting, hung_up, masked, raw, upgraded
 from tests.support.in_threads import soon
-from tests.support.links import FEDERATION, QUICK, Links, Provisioned, links
+from tests.support.links import QUICK, Links, Provisioned, links
+from tests.support.stolen_certificate import show_without_key
 from tests.support.waiting import wait_until
 
 ONE, TWO = PartyId(1), PartyId(2)
-
-
-@pytest.fixture
-def attacked(provisioned: Provisioned) -> Iterator[Links]:
-    """A server at which client 2 is at work, and goes on being so whatever a test does."""
-    with links(provisioned) as made:
-        honest = made.client(2)
-        made.wait(2)
-        server = made.server.transport()
-        yield made
-        honest.send(SERVER, b"undisturbed")
-        assert server.receive([TWO], soon()) == (TWO, b"undisturbed")
-        server.send(TWO, b"so am I")
-        assert honest.receive([SERVER], soon()) == (SERVER, b"so am I")
-
-
-def raw(made: Links, tls: ssl.SSLContext | None) -> socket.socket:
-    plain = socket.create_connection(("127.0.0.1", made.port), 10)
-    return tls.wrap_socket(plain) if tls is not None else plain
-
-
-def hung_up(connection: socket.socket) -> bytes:
-    """What the server still says before it ends the connection, which it must do."""
-    said = b""
-    with contextlib.suppress(ConnectionError, ssl.SSLError):
-        while part := connection.recv(1 << 16):
-            said += part
-    connection.close()
-    return said
-
-
-UPGRADE = (
-    f"GET {PATH} HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-    "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
-).encode()
-
-
-def upgraded(made: Links, number: int) -> socket.socket:
-    """A member's connection with an open WebSocket, over which it says whatever it likes."""
-    connection = raw(made, made.federation.client_tls(number))
-    connection.sendall(UPGRADE)
-    answer = b""
-    while b"\r\n\r\n" not in answer:
-        answer += connection.recv(1)
-    assert answer.startswith(b"HTTP/1.1 101")
-    return connection
-
-
-def masked(content: bytes, announced: int | None = None) -> bytes:
-    length = len(content) if announced is None else announced
-    return b"\x82\xff" + struct.pack(">Q", length) + bytes(4) + content
-
-
-def greeting(number: int, **changes: object) -> bytes:
-    words = {"party": number, "federation": FEDERATION, "incarnation": bytes(range(16)), "attempt": 1}
-    words |= {"server": pieces.UNKNOWN, "received": 0, "granted": 1 << 20} | changes
-    return pieces.hello(pieces.Hello(**words))  # type: ignore[arg-type]
 
 
 def test_a_plain_tcp_client_is_refused(attacked: Links) -> None:
@@ -158,48 +100,36 @@ def test_an_expired_certificate_is_refused(attacked: Links, tmp_path: Path) -> N
 
 
 def test_a_certificate_without_its_key_lets_nobody_in(attacked: Links, tmp_path: Path) -> None:
-    """Copied from the wire: its thief has a key of another certificate only, with which OpenSSL does not even begin."""
+    """Its thief has a key of another certificate only, with which OpenSSL does not even begin; the server sees why."""
     own = attacked.federation.sites[ONE].leaf_file("client").read_text()
     other = attacked.federation.sites[TWO].leaf_file("client").read_text()
     cut = own.index("-----BEGIN CERTIFICATE-----")
     (tmp_path / "copied.pem").write_text(other[: other.index("-----BEGIN CERTIFICATE-----")] + own[cut:])
     with pytest.raises(ssl.SSLError):
         attacked.federation.client_tls(1).load_cert_chain(tmp_path / "copied.pem")
+    for _ in range(3):
+        show_without_key(attacked.port, leaf_in(own.encode()))
+    told = "refused a connection from 127.0.0.1: bad signature (it shows a certificate without having the key"
+    assert sum(told in line for line in attacked.lines) == 1, attacked.lines
 
 
-def test_a_2_gib_announcement_is_refused_by_its_first_bytes(attacked: Links) -> None:
-    tracemalloc.start()
-    try:
-        connections = [upgraded(attacked, 1)]
-        connections[0].sendall(masked(b"", announced=2 << 30))
-        connections.append(upgraded(attacked, 1))
-        connections[1].sendall(masked(greeting(1)) + masked(struct.pack("<BQQ", pieces.Kind.BEGIN, 1, 2 << 30)))
-        for connection in connections:
-            hung_up(connection)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 8 << 20
-    wait_until(lambda: any("client 1 is cut off: it announced" in line for line in attacked.lines), 10)
-
-
-def test_a_member_fills_no_more_memory_than_is_stated(attacked: Links) -> None:
-    connection = upgraded(attacked, 1)
-    connection.sendall(masked(greeting(1)))
-    tracemalloc.start()
-    number = 0
-    try:
-        with contextlib.suppress(OSError):
-            while number < 100:  # 25 MB, of which nobody has asked for any
-                number += 1
-                payload = memoryview(bytes(PIECE_BYTES))
-                connection.sendall(masked(pieces.data(number, PIECE_BYTES, payload)))
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    hung_up(connection)
-    assert peak < QUICK.unread_bytes + (4 << 20)
-    wait_until(lambda: any("sent more than it had room for" in line for line in attacked.lines), 10)
+def test_a_member_that_was_revoked_before_the_server_began_is_named_once_and_given_nothing(tmp_path: Path) -> None:
+    provisioned = Provisioned(tmp_path, sites=2)
+    tls = provisioned.client_tls(1)
+    provisioned.revoke(1)
+    with links(provisioned) as made:
+        for mode in ("websocket", "poll", "websocket"):
+            with pytest.raises(LinkRefused, match="unknown, expired or revoked"):
+                made.client(1, tls=tls, mode=mode).receive([SERVER], soon())
+        upload = f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n".encode()
+        for said, answer in ((upload, b" 413 "), (UPGRADE + masked(b"", announced=1000), b" 101 ")):
+            connection = tls.wrap_socket(socket.create_connection(("127.0.0.1", made.port), 10))
+            connection.sendall(said)
+            assert answer in hung_up(connection)
+        assert made.server.linked() == frozenset()
+        assert [line for line in made.lines if "refused" in line] == [
+            "refused a connection: member 1 (Site 1) was revoked",
+        ], made.lines
 
 
 @pytest.mark.parametrize(
@@ -294,10 +224,26 @@ def test_requests_for_anything_else_get_nothing(attacked: Links) -> None:
     assert asyncio.run(answers()) == [404, 426, 404, 400, 410, 410, 404, 400]
 
 
-def test_a_body_that_announces_too_much_is_not_read(attacked: Links) -> None:
-    connection = raw(attacked, attacked.federation.client_tls(1))
-    connection.sendall(f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: {2 << 30}\r\n\r\n".encode())
-    assert b" 413 " in hung_up(connection)
+@pytest.mark.parametrize(
+    ("length", "body", "status", "line"),
+    [
+        ("Transfer-Encoding: chunked", b"", b" 413 ", "announced a body of unknown length"),
+        ("Content-Length: 4", b"\xff" * 4, b" 400 ", "sent a piece of an impossible length"),
+        ("Content-Length: 3", b"\xff" * 3, b" 400 ", "sent a malformed body"),
+        ("Content-Length: 1000", b"slow", b" 400 ", "did not send all of a body within 2 s"),
+    ],
+)
+def test_a_body_that_is_none_is_refused_in_one_line(
+    attacked: Links, length: str, body: bytes, status: bytes, line: str
+) -> None:
+    for _ in range(2):
+        connection = raw(attacked, attacked.federation.client_tls(1))
+        connection.sendall(f"POST {PATH} HTTP/1.1\r\nHost: x\r\n{length}\r\n\r\n".encode() + body)
+        assert status in connection.recv(1 << 12)
+        connection.close()
+    assert [told for told in attacked.lines if "body" in told or "piece" in told] == [
+        f"refused a request of client 1: it {line}"
+    ]
 
 
 def test_a_kind_of_trouble_is_told_once_a_minute() -> None:

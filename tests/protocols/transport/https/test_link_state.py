@@ -18,7 +18,7 @@ from protocols.transport.https.outbox import Outbox
 TIGHT = LinkLimits(unread_bytes=PIECE_BYTES + PIECE_OVERHEAD, window_bytes=PIECE_BYTES, window_frames=3)
 SIZES = [0, 1, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 2 * PIECE_BYTES + 5]
 LIMIT = 2 * PIECE_BYTES + 5
-STEPS = st.sampled_from(["post 0", "post 1", "carry 0", "carry 1", "cut", "take 0", "take 1", "tick"])
+STEPS = st.sampled_from(["post 0", "post 1", "carry 0", "carry 1", "cut", "cut and take", "take 0", "take 1", "tick"])
 
 
 class Ends:
@@ -31,10 +31,12 @@ class Ends:
         self.now = 0.0
         self.cut()
 
-    def cut(self) -> None:
-        """What is on its way is lost; on a new connection both say what they have."""
+    def cut(self, taking: bool = False) -> None:
+        """What is on its way is lost; on a new connection both say what they have. `taking`: frames meanwhile."""
         self.under_way = [deque[bytes](), deque[bytes]()]
-        have = [(link.inbox.received, link.inbox.granted) for link in self.links]
+        have = [link.greet() for link in self.links]
+        while taking and (self.take(0) or self.take(1)):
+            continue
         for end, link in enumerate(self.links):
             link.resume(*have[1 - end])
 
@@ -83,14 +85,25 @@ def test_every_frame_arrives_once_and_in_order(steps: list[tuple[str, int]]) -> 
                 ends.carry(int(end))
             case ["take", end]:
                 ends.take(int(end))
-            case ["cut"]:
-                ends.cut()
+            case ["cut", *taking]:
+                ends.cut(bool(taking))
             case _:
                 ends.now += 1.0
     ends.finish()
     assert ends.taken == [ends.posted[1], ends.posted[0]]
     assert all(link.outbox.empty and link.drained for link in ends.links)
     assert all(link.inbox.held == 0 for link in ends.links)
+
+
+def test_room_that_is_granted_while_a_peer_is_greeted_is_told_to_it() -> None:
+    """Nothing else would tell it: a peer without room sends no piece that could be acknowledged."""
+    ends = Ends()
+    ends.post(0, 2 * PIECE_BYTES)
+    while ends.carry(0):
+        continue
+    ends.cut(taking=True)  # room for the whole frame is granted after the greeting was written
+    ends.finish()
+    assert ends.taken[1] == ends.posted[0]
 
 
 def begin(number: int, total: int, size: int | None = None) -> tuple[int, int | None, memoryview]:
@@ -185,6 +198,7 @@ def test_empty_frames_are_not_free() -> None:
 
 def test_what_is_sent_after_the_end_of_a_link_is_forgotten() -> None:
     link = Link(TIGHT)
+    link.greet()
     link.resume(0, 1 << 20)
     link.post(b"never read")
     link.end(PeerLost("gone"))

@@ -1,0 +1,1 @@
+"""Learners of graph networks, one module each."""
