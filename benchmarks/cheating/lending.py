@@ -19,7 +19,7 @@ from benchmarks.cheating.stage import CLIENTS, COLLUDER, VICTIM, Stage, stage_co
 from benchmarks.cheating.unions import substituted
 from protocols.foundation import wire
 from protocols.foundation.identifiers import PartyId, RoundId
-from protocols.sums.secagg.messages import AdvertiseKeys
+from protocols.sums.secagg.messages import MaskedInput
 from protocols.sums.totals import SumTotal
 from secure_kg.federation.client.own_rows import OwnRows
 from secure_kg.federation.plan.messages import LendTable, LentTable, lent_table_bytes
@@ -125,8 +125,8 @@ def lent_twice(path: Path) -> Played:
 
 
 def lent_to_another(path: Path) -> Played:
-    """Its success: the victim goes on to the sum of that round."""
+    """Its success: the victim gives an input to the sum of that round. Its key for it came ahead, and says nothing."""
     stage = Stage(path, secret_config())
     stage.perform(Lends(LendsToAnother))
-    begun = [one for one in said(stage.last, AdvertiseKeys, sender=VICTIM) if one.round == TARGET]
-    return Played(stage, bool(begun), {"sums_begun_by_the_victim_afterwards": len(begun)})
+    given = [one for one in said(stage.last, MaskedInput, sender=VICTIM) if one.round == TARGET]
+    return Played(stage, bool(given), {"inputs_given_by_the_victim_afterwards": len(given)})
