@@ -151,7 +151,8 @@ def _lines(job: Job, aggregation: str) -> Iterator[dict[str, Any]]:
                 "aggregation": aggregation,
             }
             line |= {"target": target, "leak": int(leak), "seconds": spent(job).seconds}
-            line |= {"paper": _paper(job.cell, target, leak) if not AGGREGATIONS[aggregation].hides_contributions else None}
+            in_clear = not AGGREGATIONS[aggregation].hides_contributions
+            line |= {"paper": _paper(job.cell, target, leak) if in_clear else None}
             if attack is None:  # where the server sees no row of the target there is nothing to attack
                 yield line | {"scores": None, "chance": None, "succeeded": False}
             else:
