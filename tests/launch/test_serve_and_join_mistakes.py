@@ -68,7 +68,8 @@ def test_a_port_that_is_taken(place: Organisations, capsys: Capture) -> None:
         taken.listen()
         where = f"127.0.0.1:{taken.getsockname()[1]}"
         assert serve.main([str(place.coordinator.path), "--listen", where, "--no-status"]) == 2
-    assert f"cannot listen at {where}" in line(capsys)
+    told = line(capsys)
+    assert f"cannot listen at {where}" in told and "another process listens there" in told
     assert not Path("runs").exists()
 
 
