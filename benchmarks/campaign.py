@@ -1,4 +1,4 @@
-"""A campaign: the cells that decide the papers' claims, one after the other over days: `--help`.
+"""A campaign: the cells that decide the papers' claims, one after the other over days.
 
 A queue (benchmarks/campaign.toml) names the cells in order of priority. Each is a run of `benchmarks.reproduce` in a
 folder of its own. One that was interrupted goes on from its last checkpoint, whatever ended it; one that is finished
@@ -58,8 +58,8 @@ def _run(options: argparse.Namespace) -> int:
         raise UserError("--hours must not be negative")
     if options.jobs < 1:
         raise UserError("--jobs must be at least 1")
-    if options.data_root is None and not options.render:
-        raise UserError("--data-root is needed to run cells; without it, --render")
+    if options.data_root is None and not (options.render or options.list):
+        raise UserError("--data-root is needed to run cells; without it, --list or --render")
     data_root = Path(os.path.abspath(options.data_root or "data"))
     every = read_queue(Path(options.queue), data_root, Path(os.path.abspath(options.runs)))
     entries = only(every, options.only)

@@ -1,4 +1,4 @@
-"""Studies of FedR and FedE that are figures rather than tables: `--help`.
+"""Studies of FedR and FedE that are figures rather than tables.
 
 A study looks at rows of a campaign (`python -m benchmarks.campaign`). With --data-root it first runs the cells that it
 needs, as a campaign of its own; --set gives them other settings, for a first look at a small size.

@@ -78,7 +78,8 @@ def make_parser() -> argparse.ArgumentParser:
                         help="take part in another run with the same settings as the last one here")  # fmt: skip
     parser.add_argument("--other-members", action="store_true",
                         help="take part though another organisation has the place of one with which this site has "
-                             "trained under this seed: the sums of both runs show the difference")  # fmt: skip
+                             "trained under this seed: the sums of both runs show the difference; with a member "
+                             "missing they are lost")  # fmt: skip
     add_status_options(parser)
     add_answer_options(parser)
     return parser

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from launch.between.run_records import KnownRun, has_other_run, known_run, note_run, rerun_warning
 from launch.between.running import add_status_options, run_until_stopped, status_page
-from launch.command_line import OneLineParser, require_json, run_command
+from launch.command_line import OneLineParser, require_json, require_writable, run_command
 from protocols.foundation.identifiers import PartyId
 from secure_kg.foundation.console import say
 from secure_kg.foundation.errors import UserError
@@ -97,6 +97,7 @@ def _run(options: argparse.Namespace) -> int:
         return _questions(options, roster, listen, path)
     if _is_over(path):
         return _again(options, roster, listen, path)
+    require_writable(path / "config.toml")  # now, not after members have been waited for
     return _serve(options, roster, listen, path)
 
 

@@ -39,7 +39,6 @@ class Case:
         own = graph if graph is not None else graphs(self.config)[client - 1]
         return RunPlan(self.config, CLIENTS).learner.make(self.config, own, client, device)
 
-
     def in_one_step(self) -> "Case":
         """The same with one optimiser step per round, where the learner lets one say so."""
         parts = {}

@@ -208,7 +208,7 @@ def compare_all(device: torch.device, tell: Callable[[str], None] = lambda what:
     """Everything, for one device."""
     found = []
     for case in learners():
-        tell(case.name)
+        tell(f"comparing: {case.name}")
         found += [*compare_learner(case, device), *compare_again(case, device)]
-    tell("kernels")
+    tell("comparing: kernels")
     return [*found, *compare_kernels(device)]

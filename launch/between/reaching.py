@@ -33,8 +33,8 @@ _ANOTHER: Final = (
 )
 _CUT: Final = "is it the server's port? a firewall may cut TLS 1.3; ask whoever runs the server, or the network"
 _REFUSED: Final = (
-    "it may have an older federation.toml, in which this site is no member: ask the coordinator to pass the newest one "
-    "on to it; or this clock is ahead by more than an hour"
+    "it may not know this site, because another one has its place or the server an older federation.toml: ask the "
+    "coordinator. Or this clock is ahead by more than an hour"
 )
 _NOT_TAKEN: Final = (
     "ask the coordinator whether this member was revoked, and for the newest federation.toml; if it was not: the "

@@ -145,7 +145,7 @@ def _waiting_line(serving: Serving, here: frozenset[PartyId], expected: frozense
     if len(here) >= plan.least_present:
         left = f"for {seconds_text(deadline.remaining())} at most"
     else:
-        left = f"until {plan.least_present} are here"
+        left = f"for all; at least {plan.least_present} are needed"
     return f"{len(here)} of {len(expected)} members are here{there}; waiting {left}"
 
 

@@ -26,6 +26,7 @@ from secure_kg.foundation.visible import shown
 
 _MARK: Final = "\n[signature]\n"
 _LINE: Final = re.compile('([0-9a-f]{64}) = "([0-9a-f]{128})"')
+_KIND: Final = re.compile('^kind = "([a-z]{1,32})"$', re.MULTILINE)
 _MOST_SIGNERS: Final = 2
 _LONGEST_LINE: Final = 1024
 """For a key of many parts the parser takes the square of its length."""
@@ -75,6 +76,9 @@ def split_signed(text: str, kind: str) -> SignedText:
         try:
             verify_document(public, kind, body.encode(), signature)
         except IdentityError:
+            other = _KIND.search(body)
+            if other is not None and other[1] != kind:
+                raise UserError(f"this is a file of kind {other[1]}, not {kind}") from None
             raise UserError("its signature does not fit: it was changed after it was signed, or cut") from None
         signers.append(public)
     if len(set(signers)) != len(signers):

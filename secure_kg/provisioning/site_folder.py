@@ -21,6 +21,7 @@ from typing import Final
 from protocols.session.identities import IdentityError, new_identity
 from protocols.session.site_keys import Use, certificate_of, expiry_of, issue, issued_at, leaf_in, public_of
 from secure_kg.foundation.errors import UserError
+from secure_kg.foundation.invocation import command
 from secure_kg.foundation.parsing import json_of
 from secure_kg.foundation.visible import shown
 from secure_kg.provisioning import fields
@@ -69,7 +70,8 @@ class SiteFolder:
     def open(cls, path: Path) -> "SiteFolder":
         """`UserError` for a folder that is missing, not private, or none of a site."""
         if not path.is_symlink() and not path.exists():
-            raise UserError(f"{shown(path)}: no such folder")
+            site, coordinator = f"{command('launch.site')} new", f"{command('launch.federation')} new"
+            raise UserError(f"{shown(path)}: no such folder; {site} makes a site's, {coordinator} a coordinator's")
         check_folder(path)
         check_private(path / _IDENTITY)
         where = path / _SITE

@@ -191,6 +191,13 @@ def test_what_is_left_is_estimated_by_what_there_is(place: Place, capsys: pytest
     assert view.hours_left == pytest.approx(1.0)  # one more round, of an hour
 
 
+def test_a_list_needs_no_data(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    options = place.options
+    at = options.index("--data-root")
+    assert campaign.main([*options[:at], *options[at + 2 :], "--list"]) == 0
+    assert "tiny" in capsys.readouterr().out
+
+
 def test_what_was_never_run_is_estimated_by_triples_and_dimension(place: Place) -> None:
     (entry,) = read_queue(place.queue, place.data, place.runs)
     (other,) = read_queue(place.queue, place.data, place.runs, {"settings": {"dim": 4, "rounds": 100}})

@@ -68,8 +68,16 @@ def test_a_port_that_is_taken(place: Organisations, capsys: Capture) -> None:
         taken.listen()
         where = f"127.0.0.1:{taken.getsockname()[1]}"
         assert serve.main([str(place.coordinator.path), "--listen", where, "--no-status"]) == 2
-    assert f"cannot listen at {where}" in line(capsys)
+    told = line(capsys)
+    assert f"cannot listen at {where}" in told
+    assert "another process listens there" in told
     assert not Path("runs").exists()
+
+
+def test_a_run_folder_that_cannot_be_written_is_told_at_once(place: Organisations, capsys: Capture) -> None:
+    Path("occupied").write_text("")
+    assert serve.main([str(place.coordinator.path), "--out", "occupied/run", "--no-status"]) == 2
+    assert "occupied/run/config.toml: cannot be written" in line(capsys)
 
 
 def test_data_are_read_before_the_server_is_called(

@@ -114,7 +114,8 @@ def _in_one_line(proxy: Proxy | None) -> Iterator[None]:
         if alert is not None:
             raise Hopeless(f"the server refuses this site's certificate{way}: {alert}") from None
         if isinstance(problem, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError):
-            raise TurnedAway(f"the server hangs up{way}: it may not know this site's certificate") from None
+            why = "it may not know this site's certificate; ask the coordinator"
+            raise TurnedAway(f"the server hangs up{way}: {why}") from None
         raise NoConnection(f"the connection to the server broke off{way}") from None
 
 

@@ -12,6 +12,7 @@ Not covered:  a flood that fills the line or the processor; a member's own mista
 """
 
 import asyncio
+import errno
 import secrets
 import socket
 import ssl
@@ -160,5 +161,7 @@ def _listening(host: str, port: int) -> socket.socket:
             raise
     except (OSError, OverflowError, UnicodeError) as problem:
         what = problem.strerror if isinstance(problem, OSError) else "no address"
+        if isinstance(problem, OSError) and problem.errno == errno.EADDRINUSE:
+            what = f"{what}: another process listens there, perhaps this server started before; end that one first"
         raise TransportError(f"cannot listen at {host}:{port}: {what}") from None
     return listening

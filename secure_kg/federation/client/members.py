@@ -51,8 +51,8 @@ class Members:
         if gone and not self.others_allowed:
             raise UserError(
                 f"this site has trained under seed {seed} before beside {' and '.join(sorted(gone))}, in whose place "
-                "is another one now, or nobody: the sums of both runs would show the difference. Another --seed, in a "
-                f"new federation, has other inputs; {command('launch.join')} --other-members allows it all the same"
+                "is another one now, or nobody: the sums of both runs would show the difference. Found a new "
+                f"federation with another --seed; {command('launch.join')} --other-members takes part all the same"
             )
         return bound
 

@@ -46,6 +46,12 @@ def test_no_character_can_be_changed_or_put_in(at: int, letter: str) -> None:
             split_signed(changed, "kind")
 
 
+def test_a_file_of_another_kind_is_called_by_its_name() -> None:
+    request = signed_text('kind = "request"\n', "request", [A])
+    with pytest.raises(UserError, match="this is a file of kind request, not federation"):
+        split_signed(request, "federation")
+
+
 def test_signatures_of_another_kind_or_appended_ones_are_refused() -> None:
     text = signed_text(BODY, "kind", [A])
     own = text.partition("[signature]\n")[2]
