@@ -145,6 +145,8 @@ def _serve(options: argparse.Namespace, roster: Roster, listen: tuple[str, int],
     config = dataclasses.replace(roster.settings, client_data=_OWN_DATA)
     names = {int(member.number): member.name for member in roster.members}
     board, tell = StatusBoard(0, config, names=names), told_to(options.json)
+    warning = rerun_warning(config)
+    another = bool(warning) and has_other_run(options.site, path)
     serving = Serving(
         config=config,
         path=path,
@@ -154,8 +156,8 @@ def _serve(options: argparse.Namespace, roster: Roster, listen: tuple[str, int],
         names=names,
         revoked=frozenset(member.number for member in roster.members if member.revoked),
         wait=USUAL_WAIT if options.wait is None else options.wait,
+        without_nobody=another,
     )
-    another = (warning := rerun_warning(config)) and has_other_run(options.site, path)
     known = known_run(options.site, roster.digest)
     with status_page(board, options), _server(options, roster, listen) as server:
         note_run(options.site, roster.digest, KnownRun(path))

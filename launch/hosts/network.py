@@ -68,6 +68,9 @@ class Serving:
     """Seconds to wait for all members before a session begins without some."""
     come_again: float = 30.0
     """The same for members that have just been there."""
+    without_nobody: bool = False
+    """Of a run again under one seed: sites refuse its sums over others than before, so that a session without one of
+    them would train in vain."""
 
 
 def serve_run(serving: Serving, members: Members) -> Served:
@@ -88,6 +91,7 @@ def serve_run(serving: Serving, members: Members) -> Served:
             except RegroupNeeded as problem:
                 serving.report(str(problem))
                 expected, seconds = (here | members.waiting() | transport.newcomers) & everybody, serving.come_again
+                expected = everybody if serving.without_nobody else expected
                 transport.flush(Deadline.after(_LAST_WORDS_SECONDS))
     serving.board.done(serving.path)
     tell_the_end(members, here)
@@ -129,7 +133,7 @@ def _gathered(serving: Serving, members: Members, expected: frozenset[PartyId], 
         serving.board.note(present=[int(party) for party in here])
         if expected <= here:
             return here
-        enough = len(here) >= plan.least_present
+        enough = len(here) >= plan.least_present and not serving.without_nobody
         if deadline.expired and enough:
             missing = _named(serving, expected - here)
             serving.report(f"beginning without {missing}: not connected after {seconds_text(seconds)}")
@@ -142,7 +146,9 @@ def _gathered(serving: Serving, members: Members, expected: frozenset[PartyId], 
 def _waiting_line(serving: Serving, here: frozenset[PartyId], expected: frozenset[PartyId], deadline: Deadline) -> str:
     plan = RunPlan(serving.config, serving.config.clients or 0)
     there = f" ({_named(serving, here)})" if here else ""
-    if len(here) >= plan.least_present:
+    if serving.without_nobody:
+        left = "for all: without one of them the sums of a run again under this seed would be refused"
+    elif len(here) >= plan.least_present:
         left = f"for {seconds_text(deadline.remaining())} at most"
     else:
         left = f"for all; at least {plan.least_present} are needed"

@@ -178,6 +178,19 @@ def test_a_member_that_never_comes_and_one_that_comes_too_late(place: Organisati
     assert (dropout["client"], dropout["step"], dropout.get("returned")) == (3, "not connected", None)
 
 
+def test_a_run_again_under_its_seed_begins_without_nobody(place: Organisations) -> None:
+    """Sites would refuse its sums over fewer members, one after the other."""
+    run = MembersInThreads(place, wait=0.5)
+    server = run.serve(without_nobody=True)
+    early = [run.join(number) for number in (1, 2)]
+    until(lambda: any("2 of 3 members" in line and "for all: without one" in line for line in server.said))
+    time.sleep(1.0)
+    assert not (place.run / "config.toml").exists()
+    members = [*early, run.join(3)]
+    assert server.result().complete
+    assert {member.result() for member in members} == {Participation.ALL_PRESENT}
+
+
 def test_where_no_names_are_aligned_a_late_member_is_taken_in(tmp_path: Path) -> None:
     alone = {"strategy": "local", "aggregation": "plain"}
     settings = dataclasses.replace(SETTINGS, **alone, rounds=300, checkpoint_every=10, patience=100)
