@@ -105,7 +105,8 @@ class Redialler:
             return
         if connection.progress:
             self._failures = 0
-        self._tell("the link to the server is down; connecting again")
+        if not self._link.closing:  # else both ends are about to part, and whoever is first breaks it
+            self._tell("the link to the server is down; connecting again")
         await self._pause()
 
     async def _welcomed(self) -> tuple[Channel, pieces.Welcome]:

@@ -15,6 +15,7 @@ from protocols.transport.https.limits import PIECE_BYTES
 from protocols.transport.https.server_transport import HttpsServerTransport
 from tests.support.in_threads import soon
 from tests.support.links import QUICK, Links, Provisioned, links
+from tests.support.waiting import wait_until
 
 ONE = PartyId(1)
 LARGE = os.urandom(PIECE_BYTES + 3)
@@ -88,6 +89,18 @@ def test_many_cuts_in_one_conversation(made: Links) -> None:
     assert proxy.connections >= 4
     assert any(line.startswith("the link to the server is down") for line in made.lines)
     assert any(line.startswith("the link to the server is up again") for line in made.lines)
+
+
+def test_a_connection_that_breaks_while_a_client_closes_is_no_news(made: Links) -> None:
+    """Both ends part; whichever is first breaks the connection for the other."""
+    with FaultProxy(("127.0.0.1", made.port)) as proxy:
+        client = made.client(1, url=f"https://127.0.0.1:{proxy.port}")
+        converse(client, made)
+        with client._guard:
+            client._link.closing = True
+        proxy.cut()
+        wait_until(lambda: client._redialler._failures > 0, 10.0)  # it has noticed, and would have said so
+        assert not any("is down" in line for line in made.lines)
 
 
 def test_one_direction_ends_and_the_link_goes_on(made: Links) -> None:
