@@ -153,7 +153,7 @@ def test_a_server_with_an_older_federation_refuses_a_later_member(federation: Fe
                          "--json", "found.json"])  # fmt: skip
     found = {one["about"]: one for one in json.loads(Path("found.json").read_text())["findings"]}
     assert code == 1
-    assert "newest" in found["server"]["next_step"]
+    assert "the server an older federation.toml" in found["server"]["next_step"]
 
 
 def test_whoever_is_no_member_or_no_longer_is_told(federation: Federation, tmp_path: Path, capsys: Capture) -> None:

@@ -182,7 +182,8 @@ def test_dropouts_up_to_what_is_declared_leave_a_table_and_more_leave_none(tmp_p
     told: list[str] = []
     config = counting_config(max_dropout=0.0, **changes)
     beyond = run_counting(config, tmp_path / "beyond", trainer_of=make, report=told.append)
-    assert beyond.server_error is not None
+    # Secure sums wait for the dropout in vain; plain ones need nobody else, and the run ends with nothing.
+    assert beyond.server_error is not None or beyond.done().test is None
     assert any("round 1: the sum of rows was abandoned" in line for line in told)
     assert not any(table.any() for table in tables(beyond).values())
 
